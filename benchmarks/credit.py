@@ -1,14 +1,14 @@
-"""Who knows which message was right, and what a bad critic costs.
+"""Accuracy of the credit assigners, and the effect of a critic's errors on learning.
 
 python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [--plots FOLDER]
 
 Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
-0.8, 2 rounds over a random DAG, majority vote) and has all assigners judge the same episodes;
-the reference is the environment's own solver. Part two learns the vote game of
-``benchmarks/vote_game.py`` with critics of different errors, alone and with the learned
-weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside`` (of two
-colleagues in one decision, is the right one above the wrong one) and ``calls`` by assigner, and
-``votegame``: by critic, the difference to learning without one (percentage points, 95 %).
+0.8, 2 rounds over a random DAG, majority vote), and all assigners score the same episodes; the
+reference is the environment's own solver. Part two trains on the vote game of
+``benchmarks/vote_game.py`` with critics of different error rates, with the critic alone and with
+its learned weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside``
+(AUC among the messages of one decision) and ``calls`` by assigner, and ``votegame``: by critic,
+the difference to learning without a critic (percentage points, 95 %).
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def team(model: LocalModel) -> CollabGraph:
 
 
 def measured(state: object) -> float:
-    """How far a snapshot is on the way, in steps of the reference solver."""
+    """Progress of a snapshot: minus the number of steps that the reference solver still needs."""
     phone = PhoneEnvironment()
     phone.restore(state)
     return -float(phone.distance())
 
 
 def assigners() -> list[EpisodeAssigner | CreditAssigner]:
-    """The assigners beside those that are always compared."""
+    """Assigners to compare in addition to the default ones."""
     model = LocalModel.load(BASE_AGENT)
     graph = team(model)
     solver = ScriptedCritic(PhoneEnvironment)
@@ -90,7 +90,7 @@ def assigners() -> list[EpisodeAssigner | CreditAssigner]:
 
 
 async def on_the_phone(episodes: int, console: Console, options: argparse.Namespace) -> Comparison:
-    """Part one."""
+    """Part one: compare the assigners on episodes of the phone."""
     jobs = draw_jobs(tasks(options.split), episodes, 5, seeds=TRAIN_SEEDS)
     policy = GraphPolicy(team(LocalModel.load(BASE_AGENT)), name="base team")
     played = await rollout_many(PhoneEnvironment, policy, jobs, concurrency=32)

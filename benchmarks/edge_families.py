@@ -1,19 +1,20 @@
-"""Small worlds in which it is known which edges pay: what the edge learners are tried on.
+"""Synthetic problems with known useful edges, on which the edge learners are compared.
 
 A family has agents, perhaps a decision node, candidate edges, and an expected utility of every
-graph; an evaluation is one success or failure. ``credit`` is what a critic of single messages
-would say.
+graph; an evaluation is one success or failure. ``credit`` is the score that a critic without
+errors would give to each message.
 
-- *vote*: ten agents may be heard by the decision, which takes the majority (ties: a coin). Honest
-  ones are right with 0.8, each by itself; k adversaries always give the one wrong answer.
-- *xor*: ten edges in five pairs; each pair pays a fifth if just one of its two edges is there.
-- *needle*: twenty edges; success with 0.9 if four of them are there and two others are not, else
-  with 0.1; fourteen do nothing.
-- *influence*: eight agents, any DAG among them, k adversaries. An honest agent starts from an own
-  answer, right with 0.7, and says the majority of it and what it hears (ties: its own). Adversaries
-  always say the wrong one. All eight vote, ties by a coin: so the honest must agree.
+- *vote*: ten agents may send to the decision, which takes the majority (ties are random). Honest
+  agents are right with probability 0.8, independently; k adversaries always send the same wrong
+  answer.
+- *xor*: ten edges in five pairs; each pair adds 0.2 if exactly one of its two edges is present.
+- *needle*: twenty edges; success has probability 0.9 if four given edges are present and two given
+  edges are absent, else 0.1; the other fourteen have no effect.
+- *influence*: eight agents, any DAG among them, k adversaries. An honest agent has an answer of its
+  own, right with probability 0.7, and sends the majority of this answer and the received ones
+  (ties: its own). Adversaries always send the wrong answer. All eight vote, ties are random.
 
-Which agents are adversaries, and which edges are the needle's, is drawn from the instance's seed.
+The adversaries, and the edges that matter in *needle*, are drawn from the seed of the instance.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OWN = 0.7
 
 
 class Outcome(NamedTuple):
-    """What came of one evaluation."""
+    """The result of one evaluation."""
 
     utility: float
     right: dict[str, bool]
@@ -47,7 +48,7 @@ class Family(NamedTuple):
     """Expected utility of graphs ``[B, E]`` (bool, acyclic), ``[B]``."""
     optimum: float
     evaluate: Callable[[EdgeSample, torch.Generator], Outcome]
-    """One evaluation; graphs tried with equal generator states are tried on the same task."""
+    """One evaluation. Equal generator states give the same task."""
     scored: bool
     """Whether single messages can be scored."""
 
@@ -101,8 +102,8 @@ def needle(seed: int) -> Family:
 
 
 def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512) -> Family:
-    """See the module. Values are means over fixed tasks. What counts as the optimum is the full DAG
-    of the honest agents; some sparser ones do a tenth better."""
+    """See the module. Values are means over fixed tasks. The optimum is taken to be the full DAG of
+    the honest agents; some sparser graphs are better by a tenth."""
     names = [f"a{k}" for k in range(agents)]
     graph, bad = CandidateGraph(names), _drawn(agents, adversaries, seed)
     honest = torch.tensor([name not in bad for name in graph.names])
@@ -110,12 +111,15 @@ def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512
     private = (torch.rand(tasks, agents, generator=draw) < OWN) & honest
 
     def said(chosen: Tensor, own: Tensor) -> Tensor:
-        """Who is right: graphs ``[B, E]`` and own answers ``[T, n]`` to ``[B, T, n]`` (0 or 1)."""
+        """Whether each agent is right, ``[B, T, n]`` (0 or 1).
+
+        Takes graphs, ``[B, E]``, and the agents' own answers, ``[T, n]``.
+        """
         heard = torch.zeros(len(chosen), agents, agents)
         heard[:, graph.senders, graph.listeners] = chosen.float()
         voices, answers = heard.sum(1)[:, None], own.float()
         right = answers.expand(len(chosen), -1, -1)
-        # After k rounds, all are right or wrong for good whom no path longer than k reaches.
+        # After k rounds, the answers of all agents with no longer incoming path than k are final.
         for _ in range(agents):
             balance = 2 * right @ heard - voices + 2 * answers - 1
             now = torch.where(balance == 0, answers, (balance > 0).float()) * honest
@@ -167,7 +171,7 @@ def _binomial(n: int, right: int) -> float:
 
 
 def _win(twice_right: int, voters: int) -> float:
-    """Chance that the majority is right; nobody is a tie."""
+    """Probability that the majority is right; a vote without voters is a tie."""
     return 1.0 if twice_right > voters else 0.5 if twice_right == voters else 0.0
 
 

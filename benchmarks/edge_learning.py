@@ -1,4 +1,4 @@
-"""Evaluations that each way of learning edges needs on the families of edge_families.py."""
+"""Number of evaluations that each edge learner needs on the families of edge_families.py."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from swarm_ui.optim.edges.thompson import ThompsonEdges
 EVERY = 16
 """Evaluations between two looks."""
 HOLD = 6
-"""Looks in a row that must find it."""
+"""Number of consecutive checks that must find it."""
 GOOD = 0.95
 
 
 class Source(Protocol):
-    """What is looked at."""
+    """The distribution that is measured."""
 
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]: ...
 
@@ -35,12 +35,12 @@ Learner = AdamEdgeOptimizer[Any] | ThompsonEdges
 
 
 class Method(NamedTuple):
-    """A way of learning."""
+    """An edge learner with its settings."""
 
     make: Callable[[Family], tuple[Source, Learner]]
     batch: int
     same_task: bool
-    """Whether a batch is tried on one task (and compared within it)."""
+    """Whether all graphs of a batch are evaluated on one task, and compared with each other."""
     credit: bool = False
 
 
@@ -88,13 +88,13 @@ class Reached(NamedTuple):
     """Evaluations until 95 % of the optimum; ``None``: not within the budget."""
 
     graph: int | None
-    """Of the thresholded graph."""
+    """Evaluations until the thresholded graph is good enough."""
     policy: int | None
-    """Of the mean over sampled graphs."""
+    """Evaluations until the mean over sampled graphs is good enough."""
 
 
 class _Watch:
-    """When a value first stayed good."""
+    """Detects when a value first stayed above a threshold."""
 
     def __init__(self) -> None:
         self.since: int | None = None
@@ -115,7 +115,7 @@ class _Watch:
 
 
 def learn(name: str, method: str, seed: int, budget: int) -> Reached:
-    """One run."""
+    """One run of a learner on one instance."""
     family, how = FAMILIES[name](seed), METHODS[method]
     source, learner = how.make(family)
     draw = torch.Generator().manual_seed(seed)
@@ -165,13 +165,13 @@ def _policy(family: Family, source: Source, draws: int, draw: torch.Generator) -
 
 
 def applies(family: str, method: str) -> bool:
-    """Credit is for families whose messages can be scored."""
+    """Whether a method can be used: credit needs a family whose messages can be scored."""
     return not METHODS[method].credit or family not in ("xor", "needle")
 
 
 def summary(runs: Sequence[Reached], budget: int) -> dict[str, Any]:
-    """Means with standard errors; runs that did not get there count as the budget, so the mean is
-    then a lower bound, and ``reached`` is below 1."""
+    """Means with standard errors. A run that did not reach the threshold counts as the budget, so
+    the mean is then a lower bound, and ``reached`` is below 1."""
     out: dict[str, Any] = {}
     for what in ("graph", "policy"):
         found = [getattr(run, what) for run in runs]

@@ -1,35 +1,36 @@
-"""How fast graphs are drawn, and how many evaluations it takes to learn which edges pay.
+"""Speed of sampling graphs, and number of evaluations needed to learn the useful edges.
 
     python benchmarks/edges.py [--quick] [--peers] [--gptswarm FOLDER] [--seeds N] [--jobs N]
 
 - **Samples.** CPU seconds a graph, median; one thread; any ordered pair of n nodes may be joined,
   with probability 0.5. *exact*: ``SequentialEdges`` in the listed sequence, the distribution of
   GPTSwarm's ``realize``, batches of 64 (8 above 50 nodes), with log-probability, no backward pass.
-  *shuffled*: the same with a sequence of its own for each graph, our default. *order_first*:
+  *shuffled*: the same with a separate sequence for each graph, our default. *order_first*:
   ``EdgeDistribution``, another distribution, batches of 64: draw, log-probability and its gradient.
   *records*: the same as ``EdgeSample`` with names, one graph at a time. GPTSwarm (``--peers``):
-  ``EdgeWiseDistribution.realize`` in an environment of its own, which peers/build.py builds or
-  ``--gptswarm`` names; it gives a graph and a log-probability, without the backward pass, and
-  takes turns with ours. It builds a graph object; ours are tensors.
-- **Evaluations** (edge_families.py, edge_learning.py): until 95 % of the optimum, looked at every
-  16 evaluations, and staying there for six looks; of the *graph* one gets by thresholding, and of
-  the *policy*, the mean over sampled graphs. Mean and standard error over seeds; a run that has not
-  got there counts as the budget and lowers ``reached``. GPTSwarm's rules are re-implemented (Adam
-  at 0.1, batches of 4, its sequential distribution): *none* (its code for MMLU), *half* (its code
-  elsewhere), *average* (the moving average that was meant). Each of their evaluations is a task of
-  its own. *score*: ``EdgeDistribution``, Adam from 0.15 to 0.3 over 400 evaluations, groups of 8
-  on one task, leave-one-out. *posterior*: Thompson, groups of 4 on one task. *_credit*: groups of
-  4,
-  also told whether the message of each edge drawn was right, a critic without errors: more
-  information than a utility; *score_credit*: Adam at 0.3, credit weighs 2.
-  Settings of ours were chosen on instances and seeds from 1000 on and on a simulation of the first
-  five families; reported are the instances and seeds from 0 on.
+  ``EdgeWiseDistribution.realize`` in a separate environment, which peers/build.py builds or
+  ``--gptswarm`` names. It returns a graph object and a log-probability, without the backward
+  pass; ours are tensors. Measurements of both are interleaved.
+- **Evaluations** (edge_families.py, edge_learning.py): number of evaluations until 95 % of the
+  optimum is reached. This is checked every 16 evaluations and must hold for six checks. *graph*:
+  the graph that thresholding gives; *policy*: the mean over sampled graphs. Mean and standard
+  error over seeds; a run that does not reach the threshold counts as the budget and lowers
+  ``reached``. GPTSwarm's rules are re-implemented (Adam at 0.1, batches of 4, its sequential
+  distribution): *none* (its code for MMLU), *half* (its code elsewhere), *average* (the moving
+  average that was probably intended). Each of their evaluations uses another task. *score*:
+  ``EdgeDistribution``, Adam from 0.15 to 0.3 over 400 evaluations, groups of 8 on one task,
+  leave-one-out. *posterior*: Thompson sampling, groups of 4 on one task. *_credit*: groups of 4;
+  the learner also gets whether the message of each sampled edge was right (a critic without
+  errors), which is more information than a utility. *score_credit*: Adam at 0.3, credit weight 2.
+  Our settings were chosen on instances and seeds from 1000 on, and on a simulation of the first
+  five families. The reported instances and seeds start at 0.
 
 Prints tables and, as the last line, JSON: ``exact_vs_gptswarm_n50`` and
 ``order_first_vs_gptswarm_n50`` (theirs / ours; null without ``--peers``), ``needle_success`` (share
-of runs of *score* that get there, policy), ``fewer_evaluations_with_credit`` (the least favourable
-family and measure: best GPTSwarm rule / *score_credit*), ``evaluations`` by family and method,
-``worse`` (where *score* needs more than the best of their rules by over two standard errors).
+of runs of *score* that reach the threshold, policy), ``fewer_evaluations_with_credit`` (best
+GPTSwarm rule / *score_credit*, for the least favourable family and measure), ``evaluations`` by
+family and method, ``worse`` (where *score* needs more evaluations than the best of their rules, by
+over two standard errors).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _median(work: Any, seconds: float) -> float:
 
 
 def samples(python: str | None, quick: bool) -> dict[str, Any]:
-    """Seconds a graph by size, and how many times GPTSwarm's ours are."""
+    """Seconds for each graph by size, and the ratio of GPTSwarm's time to ours."""
     patience = 20.0 if quick else 60.0
     script = HERE / "peers" / "run_gptswarm_edges.py"
     peer = None if python is None else Runner(python, script, patience, own=False)
@@ -161,7 +162,7 @@ def evaluations(seeds: range, budget: int, jobs: int, methods: list[str]) -> dic
 
 
 def _said(cell: dict[str, Any]) -> list[str]:
-    """A summary in words, by measure."""
+    """A summary as text, by measure."""
     each = [cell[measure] for measure in MEASURES]
     return [f"{c['mean']:.0f} ±{c['se']:.0f} {c['reached']:.0%}" for c in each]
 
@@ -172,7 +173,8 @@ def best_of_theirs(methods: dict[str, Any], measure: str) -> dict[str, float]:
 
 
 def worse(found: dict[str, Any], method: str = "score") -> list[str]:
-    """Where a method needs more than the best GPTSwarm rule, by over two standard errors."""
+    """Cases in which a method needs more evaluations than the best GPTSwarm rule, by over two
+    standard errors."""
     out = []
     for family, methods in found.items():
         for measure in MEASURES:
@@ -184,7 +186,7 @@ def worse(found: dict[str, Any], method: str = "score") -> list[str]:
 
 
 def with_credit(found: dict[str, Any], method: str = "score_credit") -> dict[str, float]:
-    """Best GPTSwarm rule / a method with credit, by family and measure."""
+    """Evaluations of the best GPTSwarm rule divided by those of a method with credit."""
     return {
         f"{family} {measure}": round(
             best_of_theirs(methods, measure)["mean"] / methods[method][measure]["mean"], 2
@@ -196,7 +198,7 @@ def with_credit(found: dict[str, Any], method: str = "score_credit") -> dict[str
 
 
 def show(found: dict[str, Any]) -> None:
-    """Tables on stdout."""
+    """Print the tables."""
     console = Console(width=110)
     kinds = ("exact", "shuffled", "order_first", "records", "gptswarm")
     table = Table("nodes", *kinds, "x exact", "x shuffled", "x order_first")

@@ -1,4 +1,4 @@
-"""The tables of graph_engine.py, and the limits its figures are held to."""
+"""The tables of graph_engine.py, and the limits for its figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ trip through the event loop in every node, ours and gather's. Gather delivers an
 
 
 def missed(found: dict[str, Any]) -> list[str]:
-    """Which limits the figures miss, one line each; what was not measured is not missed."""
+    """One line for each limit that the figures exceed; missing figures are ignored."""
     lines = []
 
     def check(what: str, value: float | None, limit: float, *, most: bool) -> None:
@@ -65,10 +65,10 @@ def _figure(value: float | None, suffix: str = "") -> str:
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print the tables, the notes and what is missed."""
+    """Print the tables, the notes and the exceeded limits."""
     console = Console()
     if console.width < 132:
-        console = Console(width=132)  # a table squeezed into a pipe's 80 columns says nothing
+        console = Console(width=132)  # in the 80 columns of a pipe the table would be unreadable
     console.print(_costs(found))
     console.print(_runs(found))
     for system, reasons in found["missing"].items():

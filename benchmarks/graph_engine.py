@@ -1,37 +1,38 @@
-"""What the graph engine costs, beside asyncio.gather, LangGraph and GPTSwarm.
+"""Cost of the graph engine, compared with asyncio.gather, LangGraph and GPTSwarm.
 
     python benchmarks/graph_engine.py [--quick] [--peers] [--langgraph FOLDER] [--gptswarm FOLDER]
 
-How it is measured:
+Measurements:
 
 - **us per node**: process CPU time (user and system) of a run ÷ its nodes; the median of several
-  samples after a warm-up run, garbage collected before each sample and the collector left on.
-  Systems take turns, sample by sample, so that a busy machine hits all alike. A run has
-  ``Limits(timeout=60)``, delivers every message, keeps the trace and would turn an exception into
-  a tombstone. Building the graph is not counted (it has a column of its own). A system that does
-  not call every node is refused. No-op nodes never suspend, which lets an engine make many calls
-  in one task; *suspending* nodes make one trip through the event loop (``asyncio.sleep(0)``), as
-  every node that waits for a model does.
-- **gather**: ``asyncio.gather`` of as many coroutines that do the same, in the same process.
-- **shapes** (shapes.py): *chain*; *wide*, n nodes feeding one sink; *layered*, layers of ten fully
-  joined, and a sink; *random*, node k hears min(k, 3) others, uniform among all before it.
-- **peers** (``--peers``): processes of their own, in environments that peers/build.py builds or
-  that the two options name. LangGraph: a compiled StateGraph without checkpointer, whose state is
-  added to in place. GPTSwarm: ``Graph.run`` with Python's recursion limit lifted to 10**6, without
-  which it ends in a RecursionError from chains of 1000 on; ours runs with the usual limit. A peer
-  has 60 s for each graph (build, warm-up, samples; 9 s with ``--quick``, and n = 100 only); if no
-  sample came, its figure is null and ``missing`` says why.
-- **critical path**: wall ÷ the longest path of waits; random DAG of 1000 and 1000 wide with 50 ms
-  a node, random DAG of 100 with lognormal waits (median 20 ms, sigma 0.8), fixed seeds. Medians;
-  this is wall time, so a busy machine shows. How much, the same waits under ``asyncio.gather``,
-  level by level and nothing else, tell (equal waits only: gather has a barrier).
-- **concurrent**: 100 runs at once of one random DAG of 10 nodes, each with its own task and each
-  answer checked; *right* is the worst batch. Runs per second: no-op nodes per CPU second, 10 ms
-  nodes per second of wall.
-- **bytes per node**: peak of the traced memory over one run (tracemalloc, its own process).
+  samples after a warm-up run, with a garbage collection before each sample and the collector on.
+  Samples of all systems are interleaved, so that other load on the machine affects all equally. A
+  run has ``Limits(timeout=60)``, delivers every message, keeps the trace and would turn an
+  exception into a tombstone. Building the graph is measured separately. A system that does not
+  call every node is refused. No-op nodes never suspend, so an engine can make many calls in one
+  task; *suspending* nodes return to the event loop once (``asyncio.sleep(0)``), as every node that
+  waits for a model does.
+- **gather**: ``asyncio.gather`` of the same number of coroutines with the same work, in the same
+  process.
+- **shapes** (shapes.py): *chain*; *wide*, n nodes and one sink; *layered*, fully connected layers
+  of ten, and a sink; *random*, node k receives from min(k, 3) of the nodes before it.
+- **peers** (``--peers``): separate processes, in environments that peers/build.py builds or that
+  the two options name. LangGraph: a compiled StateGraph without checkpointer, whose reducer adds
+  to the state in place. GPTSwarm: ``Graph.run`` with Python's recursion limit raised to 10**6,
+  because chains of 1000 nodes and more exceed the default; ours runs with the default. A peer has
+  60 s for each graph (build, warm-up, samples; 9 s with ``--quick``, and n = 100 only); without a
+  sample its figure is null and ``missing`` gives the reason.
+- **critical path**: wall time ÷ the longest path of waits; random DAG of 1000 and 1000 wide with
+  50 ms a node, random DAG of 100 with lognormal waits (median 20 ms, sigma 0.8), fixed seeds.
+  Medians. Other load on the machine affects wall time; the same waits under ``asyncio.gather``,
+  level by level, show how much (for equal waits only, because gather has a barrier).
+- **concurrent**: 100 concurrent runs of one random DAG of 10 nodes, each with its own task; every
+  answer is checked, and *right* is that of the worst batch. Runs per second: of CPU time for
+  no-op nodes, of wall time for nodes of 10 ms.
+- **bytes per node**: peak of the traced memory over one run (tracemalloc, in a separate process).
 - **import**: CPU seconds of ``import swarm_ui`` in fresh processes, interpreter start not counted.
 
-Prints tables, which limits are missed, and JSON as the last line: ``us_per_node, vs_gather,
+Prints tables, the limits that are exceeded, and JSON as the last line: ``us_per_node, vs_gather,
 vs_langgraph, vs_gptswarm, us_per_suspending_node, suspending_vs_gather, bytes_per_node, build_s``
 keyed ``chain_100 … random_10000``; ``critical_path``, ``concurrent``, ``import_cpu_s``, and more.
 ``vs_gather`` is ours ÷ gather's; ``vs_langgraph`` and ``vs_gptswarm`` are theirs ÷ ours.
@@ -58,7 +59,7 @@ PEERS = ("langgraph", "gptswarm")
 
 
 class Effort(NamedTuple):
-    """How long to measure."""
+    """Duration and number of the measurements."""
 
     rounds: dict[int, int]
     runs: dict[int, int]
@@ -76,7 +77,7 @@ QUICK = Effort({100: 7, 1000: 5, 10_000: 3}, {100: 10, 1000: 2, 10_000: 1}, 1, 5
 
 
 class Bench:
-    """The systems, and the figures as they come in."""
+    """The systems, and the figures measured so far."""
 
     def __init__(self, effort: Effort, peers: dict[str, str], bar: Progress) -> None:
         """``peers``: the Python of each environment."""
@@ -90,7 +91,7 @@ class Bench:
         self.found: dict[str, Any] = {"missing": {}}
 
     def start(self) -> None:
-        """Start all processes: a broken environment is an error now, not a null later."""
+        """Start all processes, so that a broken environment is an error at the start."""
         for name, runner in {"swarm_ui": self.ours.runners["swarm_ui"], **self.peers}.items():
             try:
                 runner.start()
@@ -112,7 +113,7 @@ class Bench:
         requests: dict[str, dict[str, Any]],
         rounds: int,
     ) -> Race:
-        """One graph through all systems of a field."""
+        """Measure one graph in all systems of a field."""
         self.bar.update(self.bar.task_ids[0], description=label)
         sent = {**graph._asdict(), "work": work, "seconds": seconds}
         out = race(field, sent, requests, rounds=rounds)
@@ -147,12 +148,12 @@ class Bench:
         self.put("suspending_vs_gather", key, own / least)
 
     def put(self, figure: str, key: str, value: float | None) -> None:
-        """Note a figure."""
+        """Record a figure."""
         rounded = None if value is None else float(f"{value:.4g}")
         self.found.setdefault(figure, {})[key] = rounded
 
     def waits(self) -> None:
-        """Wall ÷ critical path. Peers only where all they would wait for is a few seconds."""
+        """Wall time ÷ critical path. Peers are measured only if all waits sum to a few seconds."""
         graphs = {"random_1000": random_dag(1000), "wide_1000": wide(1000)}
         slow = {name: [0.05] * graph.size for name, graph in graphs.items()}
         graphs["lognormal"], slow["lognormal"] = random_dag(100), lognormal(100, 0.02)
@@ -198,7 +199,7 @@ class Bench:
         self.found["concurrent"] = {**own, "vs_gptswarm_deepcopy": ratio, "systems": table}
 
     def memory(self, name: str, n: int) -> None:
-        """Peak of the traced bytes over a run; the process is stopped after it."""
+        """Peak of the traced bytes over a run; the process is stopped afterwards."""
         graph, key = shape(name, n), f"{name}_{n}"
         runner = self.ours.runners["swarm_ui"]
         requests = {"swarm_ui": {"do": "memory"}}
@@ -213,7 +214,7 @@ def measure(effort: Effort, peers: dict[str, str]) -> dict[str, Any]:
         task = bar.add_task("starting", total=None)
         bench = Bench(effort, peers, bar)
         cells = [(name, n) for n in SIZES for name in SHAPES]
-        # Rough seconds of each step on two cores: what the time left is reckoned from.
+        # Approximate seconds of each step on two cores, for the estimate of the remaining time.
         scale = effort.rounds[100] / FULL.rounds[100]
         weights = {(name, n): (1 + n / 1500) * scale for name, n in cells}
         for name, n in cells if peers else ():

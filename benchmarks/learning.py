@@ -1,4 +1,4 @@
-"""What learning gains a team: the whole method beside ablations and controls, on held-out tasks.
+"""Gain of a team from learning: the full method against ablations and controls, on held-out tasks.
 
     python benchmarks/learning.py --out runs/learning [--seeds 1 2 3] [--only full rft]
     python benchmarks/learning.py --recorded
@@ -6,33 +6,33 @@
 
 **The phone is simulated and its critic scripted; scores are not AndroidWorld scores.** Each run
 trains a team of four from the shipped base agent as the demo does (4 iterations of 112 episodes)
-and plays the same test episodes: known templates with new parameters, new templates, new apps. A
-run that is done is not done again, so the same command goes on after an interruption.
+and plays the same test episodes: known templates with new parameters, new templates, new apps.
+Finished runs are not repeated, so the same command continues after an interruption.
 
 Rows: *untrained*, the architecture with random weights; *base_x1*, the base agent, greedy;
 *base_x4*, four of it with shuffled views and the probability vote; *base_guard*, *base_shuffled*,
 *base_clones*, *base_team*: greedy with a loop guard, one call on a shuffled view, a majority of
-four sampled calls on one view, and four of it on a DAG; *full*, the team on an unseen
-DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other
+four sampled calls on one view, and four base agents on a DAG; *full*, the trained team on an
+unseen DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other
 variant (studies/learning/variants.py), of which *independent_voters* has no DAG; *more_stage1*,
-the base agent trained on by stage 1 for the CPU time of *full*, four of it as in *base_x4*.
+the base agent after further training in stage 1 for the CPU time of *full*, four agents as in
+*base_x4*.
 
-After each split's table, *full* minus every other row: what each part of the method is worth.
+After the table of each split, *full* minus every other row: the gain from each part of the method.
 
 ``success`` is the mean over seeds and episodes. ``low`` and ``high``: 95 % bootstrap over episodes,
-each with its outcomes under all seeds; so they say nothing about further seeds, for which the table
-has each seed's own value. Differences resample the same episodes on both sides.
+each with its outcomes under all seeds. They do not contain the variance between seeds, so the
+table also has the value of each seed. Differences resample the same episodes on both sides.
 
 Prints tables; the last line is JSON: ``rows`` of ``{name, split, success, low, high, seeds,
 episodes, cpu_s}`` (CPU-seconds of training, mean over seeds; also seconds of an iteration and peak
-memory of the training process); ``full`` also carries
-``beats_base_x4_low``, the lower end of the difference; what a vote or a team gains over one of its
-own agents is ``over_own_agent``; ``comparisons`` of ``{split, other, gap,
-low, high, each_seed}``, *full* minus the other. ``--recorded`` prints the last full run that
-was kept in benchmarks/results/learning.json, with commit, seeds and machine, and what the
-recorded run of benchmarks.studies.continuation adds: *web_before*, the phone's team on
-real MiniWoB++ pages, and *web_after*, when it went on learning there. ``--quick`` trains
-for seconds, to try the script; its figures mean nothing.
+memory of the training process); ``full`` also has ``beats_base_x4_low``, the lower end of the
+difference; ``over_own_agent`` is the gain of a vote or a team over one of its own agents;
+``comparisons`` of ``{split, other, gap, low, high, each_seed}``, *full* minus the other.
+``--recorded`` prints the last full run that was kept in benchmarks/results/learning.json, with
+commit, seeds and machine, and the rows of the recorded run of benchmarks.studies.continuation:
+*web_before*, the phone's team on real MiniWoB++ pages, and *web_after*, the same team after
+training there. ``--quick`` trains for seconds, to test the script; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class Row(NamedTuple):
     iteration_s: float | None = None
     """Wall time of an iteration of training."""
     peak_mb: float | None = None
-    """Most memory of a training process, 2**20 bytes."""
+    """Peak memory of a training process, 2**20 bytes."""
 
 
 def run(
     folder: Path, settings: Settings, seeds: Sequence[int], names: Sequence[str], *, control: bool
 ) -> None:
-    """Train and evaluate whatever of the study is not there yet."""
+    """Train and evaluate the parts of the study that are not finished."""
     from benchmarks.studies.learning.study import Study
     from swarm_ui.experiment.demo.demo_run import agent_folder, check_learning
     from swarm_ui.experiment.progress import ProgressDisplay
@@ -108,7 +108,7 @@ def run(
 
 
 def rows(folder: Path) -> list[Row]:
-    """All that was measured there."""
+    """The rows that were measured in a folder."""
     found: list[Row] = []
     singles = {
         "untrained": ("untrained", "base-greedy"),
@@ -134,7 +134,7 @@ def rows(folder: Path) -> list[Row]:
 
 
 def _row(name: str, split: str, cells: Sequence[Path], arm: str) -> list[Row]:
-    """The row, if every run of it is there; an episode that a fault masked is left out."""
+    """The row, if all of its runs are finished; masked episodes are left out."""
     results = [Results.load(cell) for cell in cells]
     played = [found for r in results if (found := r.find(split, arm)) is not None]
     if not played or len(played) < len(cells):
@@ -216,7 +216,7 @@ def paired(ours: Row, theirs: Row) -> tuple[float, float, float]:
 
 
 def by_seed(outcomes: Matrix) -> list[float]:
-    """Success of each seed; of episodes that no seed lost to a fault."""
+    """Success of each seed, over the episodes that are masked under no seed."""
     most = max(map(len, outcomes))
     whole = [o for o in outcomes if len(o) == most]
     return [mean(o[k] for o in whole) for k in range(most)]
@@ -233,7 +233,7 @@ def recorded() -> dict[str, Any]:
 
 
 def where_from(seeds: Sequence[int]) -> dict[str, Any]:
-    """What a record says of itself."""
+    """A line with the origin of a record: commit, seeds and machine."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
     ).stdout.strip()

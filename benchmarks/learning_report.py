@@ -1,4 +1,4 @@
-"""What ``learning.py`` measured, for people: tables for a terminal or a page, and a picture."""
+"""The results of ``learning.py`` as tables for a terminal or a page, and as a picture."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _ALONE = {
     "base_shuffled": "_greedy", "base_clones": "_vote", "base_x4": "_vote",
     "independent_voters": "_vote", "single_agent": "_greedy", "more_stage1": "_vote",
 }  # fmt: skip
-"""Rows that no team on a DAG stands behind, and which arm they are."""
+"""Rows without a team on a DAG, with the arm of each."""
 _MARKS = (("", "o", 0.0), ("_vote", "s", 0.22), ("_greedy", "^", -0.22))
-"""Of an arm in the picture, and how far above its row."""
+"""Marker of an arm in the picture, and its distance above the row."""
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
 _COSTS = ("cpu_s", "iteration_s", "peak_mb")
 Line = dict[str, Any]
@@ -61,7 +61,7 @@ def show(data: dict[str, Any], console: Console) -> None:
 
 
 def _web(data: dict[str, Any]) -> Table | None:
-    """What went on learning on real pages; one agent, greedy."""
+    """Results after further training on real pages; one agent, greedy."""
     rows = [line for line in data["rows"] if line["split"].startswith("web")]
     if not rows:
         return None
@@ -160,7 +160,7 @@ def picture(data: dict[str, Any], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = {line["name"] for line in data["rows"]} - {"untrained"}  # at 0, it would press the rest
+    shown = {line["name"] for line in data["rows"]} - {"untrained"}  # far below the others
     names = [name for name in LABELS if name in shown]
     figure = Figure(figsize=(11, 0.36 * len(names) + 1.2), layout="constrained")
     FigureCanvasAgg(figure)

@@ -1,21 +1,21 @@
-"""How fast the model in this process answers, and what the team around it costs.
+"""Speed of the model in this process, and the overhead of the team.
 
 python benchmarks/local_model.py [--quick] [--model FOLDER [--adapter FOLDER] [--vllm URL]]
 
 The shipped base agent with four adapters (its weights plus noise), on one thread of one core.
 Prints a table; the last line is JSON:
 
-- ``mixed_vs_one_by_one``: 64 requests over the four adapters, asked one after the other, against
-  asked at the same moment (ratio of CPU times; more is better);
-- ``mixed_vs_base``: the same 64 asked of the base model without adapters, at the same moment,
-  against the mixed batch (ratio of CPU times; 1 would be adapters for nothing);
-- ``orchestration_share``: of the wall time of a rollout (16 episodes at once on the phone; four
-  agents on a DAG, three rounds, a vote), the part that is spent neither in the model nor in the
-  environment: agents, graph, parsing, trace, event loop;
-- ``tokens_per_s``: of that rollout, prompt and reply tokens over the whole wall time.
+- ``mixed_vs_one_by_one``: CPU time of 64 requests over the four adapters, sent one after the
+  other, divided by that of the same requests sent concurrently (more is better);
+- ``mixed_vs_base``: CPU time of the same 64 requests to the base model without adapters, sent
+  concurrently, divided by that of the mixed batch (1: adapters cost nothing);
+- ``orchestration_share``: the share of the wall time of a rollout (16 concurrent episodes on the
+  phone; four agents on a DAG, three rounds, a vote) that is spent neither in the model nor in the
+  environment, but in agents, graph, parsing, trace and event loop;
+- ``tokens_per_s``: prompt and reply tokens of that rollout divided by its wall time.
 
 With ``--model``, a language model of transformers is measured too, in compact prompts (with
-``--cpu-time`` in CPU seconds, for a machine that does other work); see
+``--cpu-time`` in CPU seconds, for a machine with other load); see
 :mod:`text_model_speed` for its figures. Times are medians of interleaved runs.
 """
 
@@ -70,7 +70,7 @@ def team_model() -> LocalModel:
 
 
 def screens(count: int) -> list[Observation]:
-    """What an expert sees, at different places in different episodes."""
+    """Screens at different steps of different episodes that the expert plays."""
     phone, found = PhoneEnvironment(), []
     for place, (task, seed) in enumerate(draw_jobs(tuple(CORE), count, seed=0, seeds=TRAIN_SEEDS)):
         observation = phone.begin(task, seed)
@@ -84,7 +84,7 @@ def screens(count: int) -> list[Observation]:
 
 
 def requests() -> tuple[list[Request], list[Request]]:
-    """The same questions, to the base model and to the adapters in turn."""
+    """The same requests to the base model, and to the adapters in turn."""
     plain = [Request(decision=Decision(observation=screen)) for screen in screens(REQUESTS)]
     return plain, [
         msgspec.structs.replace(request, adapter=f"agent_{k % ADAPTERS}")
@@ -93,7 +93,7 @@ def requests() -> tuple[list[Request], list[Request]]:
 
 
 async def at_once(model: LocalModel, asked: list[Request]) -> list[Completion]:
-    """As agents ask: every request from a coroutine of its own."""
+    """Send every request from a separate coroutine, as agents do."""
     return [c for [c] in await asyncio.gather(*(model.generate([r]) for r in asked))]
 
 
@@ -102,7 +102,7 @@ async def one_by_one(model: LocalModel, asked: list[Request]) -> list[Completion
 
 
 def measure_batches(model: LocalModel, repeats: int) -> dict[str, float]:
-    """Median CPU seconds for all requests, by the way they are asked."""
+    """Median CPU seconds for all requests, by the way they are sent."""
     plain, mixed = requests()
     ways: dict[str, Callable[[], Awaitable[list[Completion]]]] = {
         MIXED: lambda: at_once(model, mixed),
@@ -126,7 +126,7 @@ def measure_batches(model: LocalModel, repeats: int) -> dict[str, float]:
 
 
 def measure_forward(model: LocalModel, tokens: int, repeats: int) -> dict[str, float]:
-    """Median CPU seconds of one forward of as many rows, by who routes them."""
+    """Median CPU seconds of one forward with this number of rows, by routing method."""
     ids = torch.randint(3, 600, (REQUESTS, tokens), generator=torch.Generator().manual_seed(0))
     names = sorted(f"agent_{k % ADAPTERS}" for k in range(REQUESTS))
     peft = model.module
@@ -164,7 +164,7 @@ class Clock:
     seconds: float = field(default=0.0)
 
     async def during(self, work: Awaitable[Observation] | Awaitable[Step]) -> Observation | Step:
-        # The phone never waits for anything, so nothing else runs meanwhile.
+        # The phone never awaits anything, so no other coroutine runs during a step.
         began = time.perf_counter()
         done = await work
         self.seconds += time.perf_counter() - began
@@ -172,7 +172,7 @@ class Clock:
 
 
 class TimedPhone(PhoneEnvironment):
-    """A phone that tells how long it took."""
+    """A phone that measures its own time."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ class TimedPhone(PhoneEnvironment):
 
 @dataclass(frozen=True)
 class Rollout:
-    """Where the time of a rollout went, in seconds, and what it did."""
+    """The time of a rollout by its use, in seconds, and its counts."""
 
     wall: float
     model: float

@@ -1,15 +1,15 @@
-"""How fast real MiniWoB++ pages go, beside upstream's Selenium environment and Playwright.
+"""Speed of real MiniWoB++ pages, compared with upstream's Selenium environment and Playwright.
 
     python benchmarks/miniwob.py [--quick] [--peers [FOLDER]] [--pages N] [-- PIP…]
 
-How it is measured:
+Measurements:
 
 - **work**: episodes of eight tasks, the same for all: a reset with a seed, then four clicks by
   reference on elements of one kind (boxes, fields, tabs), none of which ends an episode; after
   each, the goal and the elements of the screen are read into Python. A reset counts as one step.
 - **steps/s**: resets and clicks per second of wall time, episodes of one task in a row on a page,
-  all pages at once. Systems take turns, sample by sample, each in a process of its own, so that a
-  busy machine hits all alike; medians over the rounds.
+  all pages concurrently. Each system runs in a separate process, and samples of all systems are
+  interleaved, so that other load on the machine affects all equally; medians over the rounds.
 - **ours**: ``--pages`` pages of one browser, in one process. No screenshots, the page's clock off.
 - **selenium** (``--peers``): ``miniwob``'s own gymnasium environment, screenshots off, as many
   browsers as there are processors, a thread each. It has the full Chromium, which its chromedriver
@@ -18,19 +18,19 @@ How it is measured:
   ours, with upstream's own page functions, as Selenium has them: ``core.elementClick`` and
   ``core.getDOMInfo``, one ``evaluate`` for a reset or a click together with the reading of the
   screen; no mouse events, no waiting, no descriptions.
-- **playwright_scripts** (``--peers``): the same with our own scripts in the page instead: what is
-  left is the way to the page and back.
+- **playwright_scripts** (``--peers``): the same with our own scripts in the page, so only the
+  communication with the page differs.
 
-``--peers`` builds an environment with both (default: below ~/.cache/swarm-ui, pip's own options
-behind ``--``), or takes the one in FOLDER. Nothing is downloaded but packages; browsers are the
-system's. A peer that cannot run has null, and ``missing`` says why.
+``--peers`` builds an environment with both (default: below ~/.cache/swarm-ui, options for pip
+after ``--``), or uses the one in FOLDER. Only packages are downloaded; browsers are the system's.
+The figures of a peer that cannot run are null, and ``missing`` gives the reason.
 
-Prints a table, which targets are missed, and JSON as the last line: ``steps_per_s, vs_selenium,
+Prints a table, the targets that are missed, and JSON as the last line: ``steps_per_s, vs_selenium,
 vs_playwright, vs_playwright_scripts, tasks, pages, selenium_steps_per_s, playwright_steps_per_s,
 playwright_scripts_steps_per_s, processors, load, browser, missing, missed, rounds,
 cpu_ms_per_step``.
-The last is CPU time of all processes of a system, drivers and browsers too, which a busy machine
-changes less than it does the rates.
+``cpu_ms_per_step`` is the CPU time of all processes of a system, with drivers and browsers. Other
+load on the machine changes it less than the rates.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ CLICK = "(ref) => { core.elementClick(ref); return readScreen(); }"
 
 def serve(name: str) -> None:
     """Answer ``{"seconds", "pages", "browser"}`` with ``{"steps", "seconds"}`` until the end."""
-    # This file is not the package of its name. The path may be given through a symbolic link.
+    # This file must not hide the package of its name. The path may contain a symbolic link.
     here = Path(__file__).resolve().parent
     sys.path[:] = [p for p in sys.path if Path(p or os.curdir).resolve() != here]
     systems = (ours, selenium, playwright, playwright_scripts)
@@ -149,7 +149,7 @@ def playwright_scripts(seconds: float, pages: int, browser: str, warm: float) ->
 
 
 def playwright(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
-    """The least there is: upstream's own click and its own list of elements, and no waiting."""
+    """The minimal work: upstream's own click and its own list of elements, without waiting."""
 
     async def open_page(page: Any, url: str) -> None:
         await page.goto(url)
@@ -203,7 +203,7 @@ def _refs(node: dict[str, Any], tag: str) -> Any:
 
 
 async def _both(play: Any, players: Any, warm: float, seconds: float) -> dict[str, float]:
-    """All players at once, first to get warm, then for the count."""
+    """Run all players concurrently: first a warm-up, then the measurement."""
     steps, ends, began = 0, time.monotonic() + warm, 0.0
 
     def count() -> bool:
@@ -220,7 +220,7 @@ async def _both(play: Any, players: Any, warm: float, seconds: float) -> dict[st
 
 
 def selenium(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
-    """``pages``: how many browsers; ``browser`` and its driver come by upstream's variables."""
+    """``pages``: number of browsers; upstream's environment variables name browser and driver."""
     import gymnasium
     import miniwob
 
@@ -275,7 +275,7 @@ def selenium(seconds: float, pages: int, browser: str, warm: float) -> dict[str,
 
 
 def cpu_seconds() -> float:
-    """Of this process and all below it, drivers and browsers too; 0 where there is no /proc."""
+    """CPU seconds of this process and its descendants, browsers included; 0 without /proc."""
     parents: dict[int, list[int]] = {}
     used: dict[int, float] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -296,7 +296,7 @@ def cpu_seconds() -> float:
 
 
 def environment(folder: Path, pip: list[str]) -> Path:
-    """The Python of an environment with the peers, built if it is not there."""
+    """The Python of an environment with the peers, which is built if it does not exist."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         print(f"building the environment of the peers in {folder}", file=sys.stderr)
@@ -307,7 +307,7 @@ def environment(folder: Path, pip: list[str]) -> Path:
 
 
 def peers(python: Path | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The peers' processes, and why there is none."""
+    """The processes of the peers, and for each missing one the reason."""
     from timing import Runner
 
     if python is None:
@@ -340,14 +340,14 @@ def _runner(kind: Any, python: str, name: str) -> Any:
 def measure(
     python: Path | None, pages: int, rounds: int, seconds: float, limit: float
 ) -> dict[str, Any]:
-    """Samples of all systems in turn, and what comes of them.
+    """Measure all systems, with interleaved samples.
 
     Args:
-        python: the environment of the peers; ``None``: without them.
-        pages: of ours and of Playwright.
-        rounds: at most; fewer if one more would last beyond ``limit`` seconds.
-        seconds: of a sample.
-        limit: see ``rounds``. The first round is always made.
+        python: the Python of the peers' environment; ``None``: no peers.
+        pages: number of pages, for ours and Playwright.
+        rounds: maximum number of rounds; no round is begun that would end after ``limit``.
+        seconds: duration of a sample.
+        limit: seconds for all rounds. The first round is always made.
     """
     from timing import NoResult, Runner, progress
 

@@ -1,4 +1,4 @@
-"""How fast and how small the embedded phone is, on one core.
+"""Speed and memory of the embedded phone, on one core.
 
 python benchmarks/phone.py [--quick]
 
@@ -26,7 +26,7 @@ Script = tuple[str, int, list[Action]]
 
 
 def scripts(names: tuple[str, ...], episodes: int) -> list[Script]:
-    """Episodes and the expert's actions in them, evenly over some templates."""
+    """Episodes with the expert's actions, evenly spread over some templates."""
     phone = PhoneEnvironment()
     written = []
     for task, seed in draw_jobs(names, episodes, seed=0, seeds=TRAIN_SEEDS):
@@ -63,7 +63,7 @@ def measure_steps(written: list[Script], repeats: int) -> tuple[float, float]:
 
 
 def measure_fork(repeats: int) -> float:
-    """Microseconds to put an episode aside and take it up in another phone."""
+    """Microseconds to save an episode and restore it in another phone."""
     one, two = PhoneEnvironment(), PhoneEnvironment()
     one.begin("errand-event", 1)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""A served actor against the model in this process: decisions per second, and equal replies.
+"""A served actor compared with the model in this process: decisions per second, and equal replies.
 
     python -m benchmarks.served_actor --model FOLDER [--python P] [--adapters FOLDER …] [--quick]
 
@@ -9,15 +9,15 @@ turns. The server is vLLM's CPU build, from the environment that
 are interleaved. Prints a table; the last line is JSON:
 
 - ``decisions_per_s``: by wall time, for ``in_process``, ``served``, and both without adapters;
-- ``decisions_per_cpu_s``: the same by CPU time, the server's processes included, which other work
-  on the machine changes less;
+- ``decisions_per_cpu_s``: the same by CPU time, the server's processes included. Other load on the
+  machine changes it less;
 - ``equal``: share of replies that are equal, with adapters and without;
-- ``ties``: share of replies that differ, and where they part, the two tokens are at most
-  ``TIE`` nats apart in this process: rounding to bfloat16 decides;
-- ``largest_gap``: nats between the two tokens where replies part, at most.
+- ``ties``: share of replies that differ because of rounding to bfloat16: in this process, the
+  log-probabilities of the first two different tokens are at most ``TIE`` nats apart;
+- ``largest_gap``: the largest such distance, in nats.
 
-Without ``--adapters`` the adapters are random, which parts more replies than trained ones do:
-random changes make a model less sure.
+Without ``--adapters`` the adapters are random. More replies differ than with trained adapters,
+because random changes make the probabilities of tokens more equal.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ NOISE = 0.01
 
 
 class Server(NamedTuple):
-    """A vLLM server that runs, and serves the model as ``actor``."""
+    """A running vLLM server that serves the model as ``actor``."""
 
     url: str
     group: int
-    """Its process group."""
+    """Process group of the server."""
 
 
 class Timed(NamedTuple):
-    """One round."""
+    """The result of one round."""
 
     replies: list[Completion]
     wall: float
@@ -70,7 +70,7 @@ class Timed(NamedTuple):
 
 
 def screens(count: int) -> list[Decision]:
-    """What an expert sees, at different places in different training episodes."""
+    """Screens at different steps of different training episodes that the expert plays."""
     phone, found = PhoneEnvironment(), []
     for place, (task, seed) in enumerate(
         draw_jobs(tasks("train"), count, seed=0, seeds=TRAIN_SEEDS)
@@ -102,7 +102,7 @@ def learner(folder: Path, adapters: Sequence[Path], agents: int) -> CausalModel:
 
 
 def gap(model: CausalModel, request: Request, here: Completion, there: Completion) -> float:
-    """Nats between the two tokens at which two replies to one request part, in this process."""
+    """Distance in nats, in this process, between the first two different tokens of two replies."""
     prompt, version = model.prompt(request).ids, here.adapter
     one, other = (_ids(model, reply) for reply in (here, there))
     same = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
@@ -119,7 +119,7 @@ def _ids(model: CausalModel, reply: Completion) -> list[int]:
 
 
 async def timed(ask: Callable[[], Awaitable[list[Completion]]], cpu: Callable[[], float]) -> Timed:
-    """Ask, and measure."""
+    """Send the requests, and measure the time."""
     wall, began = time.perf_counter(), cpu()
     replies = await ask()
     return Timed(replies, time.perf_counter() - wall, cpu() - began)
@@ -171,7 +171,7 @@ async def measure(
 def compared(
     model: CausalModel, asked: Sequence[Request], found: dict[str, list[Timed]]
 ) -> dict[str, Any]:
-    """How many replies are equal, and how far apart the others are."""
+    """Share of equal replies, and the distances of the others."""
     result: dict[str, Any] = {"equal": {}, "ties": {}, "largest_gap": {}}
     for label, suffix in (("adapters", ""), ("base", "_base")):
         here, there = (found[kind + suffix][0].replies for kind in ("in_process", "served"))

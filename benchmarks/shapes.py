@@ -1,4 +1,4 @@
-"""The graphs of the benchmarks, as sizes and edges between numbers: the same for every system."""
+"""The graphs of the benchmarks, as a size and edges between numbers: the same for every system."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ class Shape(NamedTuple):
     edges: list[tuple[int, int]]
 
     def critical_path(self, seconds: list[float]) -> float:
-        """The least time a run can take when node ``k`` takes ``seconds[k]``."""
+        """The minimal time of a run in which node ``k`` takes ``seconds[k]``."""
         ready = [0.0] * self.size
-        for sender, hearer in sorted(self.edges):  # senders in order: each is settled by then
+        for sender, hearer in sorted(self.edges):  # the senders of a node come before it
             ready[hearer] = max(ready[hearer], ready[sender] + seconds[sender])
         return max(begin + took for begin, took in zip(ready, seconds, strict=True))
 
 
 def chain(n: int) -> Shape:
-    """Each node hears the one before."""
+    """Each node receives from the one before."""
     return Shape(n, [(k, k + 1) for k in range(n - 1)])
 
 
 def wide(n: int) -> Shape:
-    """``n`` nodes that hear nobody, and a sink that hears them all."""
+    """``n`` nodes without predecessors, and a sink that receives from all of them."""
     return Shape(n + 1, [(k, n) for k in range(n)])
 
 
 def layered(n: int, width: int = 10) -> Shape:
-    """Layers of ten, each node hears all of the layer before; a sink hears the last layer."""
+    """Layers of ten. Each node receives from the whole layer before, a sink from the last layer."""
     edges = [
         (sender, start + place)
         for start in range(width, n, width)
@@ -48,7 +48,7 @@ def layered(n: int, width: int = 10) -> Shape:
 
 
 def random_dag(n: int, predecessors: int = 3, seed: int = 0) -> Shape:
-    """Node ``k`` hears ``min(k, 3)`` different nodes, uniform among all that come before it."""
+    """Node ``k`` receives from ``min(k, 3)`` nodes, drawn uniformly from those before it."""
     rng = random.Random(seed)
     return Shape(
         n, [(j, k) for k in range(1, n) for j in sorted(rng.sample(range(k), min(k, predecessors)))]
@@ -56,7 +56,7 @@ def random_dag(n: int, predecessors: int = 3, seed: int = 0) -> Shape:
 
 
 def shape(name: str, n: int) -> Shape:
-    """One of :data:`SHAPES`."""
+    """Build one of :data:`SHAPES`."""
     makers = {"chain": chain, "wide": wide, "layered": layered, "random": random_dag}
     return makers[name](n)
 
@@ -68,7 +68,7 @@ def lognormal(n: int, median: float, sigma: float = 0.8, seed: int = 0) -> list[
 
 
 def right_answer(graph: Shape, task: int) -> int:
-    """What the ``sum`` work answers: a first node says the task, others 1 + the sum they hear."""
+    """The answer of a run with ``sum`` work; see :mod:`peers.serve`."""
     heard: dict[int, list[int]] = {k: [] for k in range(graph.size)}
     for sender, hearer in graph.edges:
         heard[hearer].append(sender)

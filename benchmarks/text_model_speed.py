@@ -1,13 +1,14 @@
-"""Decisions per second of a language model in this process, beside other ways to run it.
+"""Decisions per second of a language model in this process, compared with other ways to run it.
 
 Used by ``benchmarks/local_model.py --model FOLDER``. A decision is one action of the environment.
-The screens are those of solver walks on the simulated phone, the same for every way, in order, so
-a prompt may go on from what was read in the step before. Prompts and replies are compact.
+The screens are those of the solver's episodes on the simulated phone. They are the same for every
+way to run the model, and in order, so a prompt may share a prefix with that of the step before.
+Prompts and replies are in the compact format.
 
-- ``decisions_per_s``: of one agent (``solo``), four agents without talk (``team``), and four agents
-  on a DAG in three rounds (``talk``), by the number of episodes at once. All agents use one
-  adapter and see the screen in one order; ``team_shuffled`` sees it in an own order each, and
-  ``team_adapters`` has an adapter each: both share less of their prompts;
+- ``decisions_per_s``: of one agent (``solo``), four agents without messages (``team``), and four
+  agents on a DAG in three rounds (``talk``), by the number of concurrent episodes. All agents use
+  one adapter and see the elements in the same order. In ``team_shuffled`` each agent has its own
+  order, and in ``team_adapters`` its own adapter, so both share less of their prompts;
 - ``team_cost``: time of a team's decision over that of a single agent;
 - ``vs_generate``, ``vs_generate_batched``: one agent against ``generate`` of transformers with the
   adapter merged, on the same prompts, one by one and in batches of 16. ``generate`` may write as
@@ -16,7 +17,7 @@ a prompt may go on from what was read in the step before. Prompts and replies ar
 - ``merged_vs_routed``: time of 16 episodes of one agent with the adapter added row by row, over
   that with the adapter merged into the weights.
 
-Torch uses as many threads as ``OMP_NUM_THREADS`` says.
+``OMP_NUM_THREADS`` sets the number of threads of torch.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class TextFigures:
 
 
 def walks(count: int, steps: int, seed: int) -> list[Walk]:
-    """The screens of a solver, one walk per episode."""
+    """The screens of the solver, one list for each episode."""
     phone, found = PhoneEnvironment(), list[Walk]()
     for task, number in draw_jobs(tuple(CORE), count, seed=seed, seeds=TRAIN_SEEDS):
         walk = [phone.begin(task, number)]
@@ -75,7 +76,7 @@ def walks(count: int, steps: int, seed: int) -> list[Walk]:
 
 
 def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
-    """The graphs that decide."""
+    """The graphs to measure."""
     options: dict[str, Any] = {
         "model": model, "temperatures": TEMPERATURES, "max_tokens": MAX_TOKENS, "seed": 0,
     }  # fmt: skip
@@ -92,7 +93,7 @@ def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
 
 
 async def decide(graph: CollabGraph, walks: Sequence[Walk], at_once: int) -> list[Trace]:
-    """Decide on every screen, as many walks at once as said."""
+    """Decide on every screen, with this number of concurrent episodes."""
     waiting, traces = list(reversed(walks)), list[Trace]()
 
     async def play() -> None:
@@ -105,7 +106,7 @@ async def decide(graph: CollabGraph, walks: Sequence[Walk], at_once: int) -> lis
 
 
 class Generate:
-    """transformers' own loop, with the adapter merged."""
+    """The ``generate`` of transformers, with the adapter merged."""
 
     def __init__(self, model: CausalModel, merged: Any) -> None:
         self.network, self.tokenizer, self.pad = merged, model.tokenizer, model.pad_id
@@ -130,7 +131,7 @@ class Generate:
 
 
 def with_adapters(folder: Path, adapter: str | None) -> tuple[CausalModel, list[str]]:
-    """The model, and the names of four adapters: a given one four times, or noise."""
+    """The model, and the names of four adapters: four copies of a given one, or random ones."""
     model = CausalModel.named(str(folder), prompt_format="compact")
     names = [f"agent_{k}" for k in range(AGENTS)]
     generator = torch.Generator().manual_seed(0)
@@ -156,7 +157,7 @@ def merged(model: CausalModel, name: str) -> Any:
 
 
 class _Rates:
-    """Decisions per second, by way and episodes at once."""
+    """Decisions per second, by way and number of concurrent episodes."""
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, int], list[float]] = {}

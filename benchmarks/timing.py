@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: systems measured in processes of their own, taking turns."""
+"""Shared by the benchmarks: interleaved measurements of systems in separate processes."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from rich.progress import (
 
 
 class NoResult(Exception):
-    """A system did not answer: its own error, or the time was over."""
+    """A system did not answer, because of an error or a time-out."""
 
 
 class Runner:
-    """A system's process (``peers/run_*.py``), started when first asked, again after a time-out."""
+    """The process of a system (``peers/run_*.py``). It starts at the first request, and again
+    after a time-out."""
 
     def __init__(self, python: str, script: Path, patience: float, *, own: bool) -> None:
         """
         Args:
-            python, script: what to start.
-            patience: seconds it has for one graph, from building it to its last sample.
-            own: it has this process's paths; else an environment that shares none with it.
+            python, script: the interpreter and the script to start.
+            patience: time limit in seconds for one graph, from building it to its last sample.
+            own: whether it uses the import paths of this process; else it has a separate
+                environment.
         """
         self.patience = patience
         self._command = [python, str(script)]
@@ -54,7 +56,7 @@ class Runner:
         """The answer to a request.
 
         Raises:
-            NoResult: an error in there, or no answer within so many seconds.
+            NoResult: the system raised an error, or did not answer in time.
         """
         process = self.start()
         assert process.stdin is not None
@@ -70,7 +72,7 @@ class Runner:
         return answer
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Its process, new if there is none. Raises ``NoResult`` if that cannot be."""
+        """The running process, started if necessary. Raises ``NoResult`` if it does not start."""
         if self._process is not None:
             return self._process
         errors = open(Path(self._folder.name) / "stderr.txt", "ab")  # noqa: SIM115
@@ -116,7 +118,7 @@ class Runner:
 
 
 class Field(NamedTuple):
-    """Who is measured: each system's name, and the process it lives in."""
+    """The systems to measure: the name and the process of each."""
 
     runners: Mapping[str, Runner]
 
@@ -129,11 +131,11 @@ class Field(NamedTuple):
 
 
 class Race(NamedTuple):
-    """What came out, by system."""
+    """The results by system."""
 
     samples: dict[str, list[dict[str, Any]]]
     missing: dict[str, str]
-    """Why a system has none."""
+    """The reason why a system has no result."""
     build_s: dict[str, float]
 
     def median(self, system: str, what: str) -> float | None:
@@ -154,9 +156,9 @@ def race(
     Args:
         field: the systems.
         graph: ``size``, ``edges``, ``work``, ``seconds`` (see peers/serve.py).
-        requests: what a round asks of each system.
-        rounds: at most. A slow system that has used up a third of its process's patience makes
-            fewer; when all of it is gone, what there is counts.
+        requests: the requests to each system in a round.
+        rounds: maximum number of rounds. A slow system stops after a third of its time limit,
+            and its samples so far count if the limit is exceeded.
     """
     out = Race({}, {}, {})
     spent: dict[Runner, float] = {}
@@ -215,7 +217,7 @@ def progress() -> Progress:
 
 
 def import_cost(module: str, repeats: int) -> tuple[float, list[str]]:
-    """Median CPU seconds of an import in a fresh process, and what it pulls in.
+    """Median CPU seconds of an import in a fresh process, and the packages that it imports.
 
     The interpreter's own start is not counted. The list holds the top-level names of all modules
     that are not of the standard library.

@@ -1,4 +1,4 @@
-"""What training a team costs: four adapters against one, our loop against trl's, an iteration.
+"""Cost of training a team: four adapters against one, our loop against trl's, and an iteration.
 
 python benchmarks/training.py [--quick] [--only {iteration,adapters,trl}]
 
@@ -8,21 +8,21 @@ thread of one core. Prints tables; the last line is JSON:
 - ``four_vs_one``: updating four adapters, each on its own agent's pairs, against one adapter on all
   of them with as many optimiser steps in total (ratio of CPU times; the target is at most 1.3);
 - ``four_vs_one_bootstrap``: the same where each of the four also learns from half of the others'
-  pairs, as the trainer's default has it;
+  pairs, the default of the trainer;
 - ``trl_vs_ours``: DPOTrainer of trl with peft on the same model, start, pairs, batches and steps,
   against our loop (ratio of CPU times; more is better for ours); ``loss_gap``: the largest
   difference between their losses of the same step, relative to the loss;
-- ``model_busy``: of the wall time of an iteration, the part spent in the model: answering in
-  rollouts, updating adapters (the target is at least 0.7); ``iteration_s``, ``iteration_cpu_s``,
+- ``model_busy``: the share of the wall time of an iteration that is spent in the model, in rollouts
+  and updates (the target is at least 0.7); ``iteration_s``, ``iteration_cpu_s``,
   ``rollout_tokens_per_s``, ``update_tokens_per_s`` and ``peak_memory_mb`` are of the same
-  iterations: one that trains an adapter for all and one that trains each agent's own.
+  iterations: one that trains a shared adapter and one that trains an adapter for each agent.
 
-Times are medians of interleaved runs, of iterations means.
+Times are medians of interleaved runs; those of iterations are means.
 
-All adapters in one step, rows routed through stacked matrices, was measured against one after the
-other and is not built in: at an equal result (weights within 1e-5 after five steps) it took 1.21
-times the CPU time with 32 pairs a batch, 1.04 with 8, and 0.73 with 2. On this model the arithmetic
-is the cost, and that is the same either way.
+Updating all adapters in one step, with rows routed through stacked matrices, was compared with
+updating them one after the other, and was not adopted. With an equal result (weights within 1e-5
+after five steps) it took 1.21 times the CPU time with 32 pairs a batch, 1.04 with 8, and 0.73 with
+2. On this model arithmetic dominates the time, and it is the same in both cases.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
 
 
 def sample_pairs(episodes: int) -> list[PreferencePair]:
-    """Those of one iteration's rollouts of the untrained team."""
+    """The pairs of one iteration, from rollouts of the untrained team."""
     model = LocalModel.load()
     for name in NAMES:
         model.add_adapter(name)
@@ -113,7 +113,7 @@ def sample_pairs(episodes: int) -> list[PreferencePair]:
 
 
 def interleaved(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median CPU seconds of each, after one run of each to warm up."""
+    """Median CPU seconds of each variant, after one warm-up run of each."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(repeats + 1):
         for name, run in ways.items():
@@ -165,7 +165,7 @@ def _told(pairs: int, steps: int, config: TeamConfig) -> str:
 
 
 class Noting(AdapterTrainer):
-    """Keeps the loss of each step."""
+    """Records the loss of each step."""
 
     losses: list[float]
 
@@ -176,7 +176,7 @@ class Noting(AdapterTrainer):
 
 
 class Start:
-    """What both loops begin with: a model, its first adapter, and the batches of all steps."""
+    """The start of both loops: a model, its initial adapter, and the batches of all steps."""
 
     def __init__(self, pairs: Sequence[PreferencePair], steps: int, batch_size: int) -> None:
         # Plain DPO at a constant rate: what both can do.
@@ -204,7 +204,7 @@ class Start:
 
 
 def _distinct(model: LocalModel, pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
-    """Those that training would not take for the same lesson; all of one weight."""
+    """The pairs that training treats as different examples, all with the same weight."""
     found: dict[tuple[tuple[int, ...], ...], PreferencePair] = {}
     for pair in pairs:
         prompt, reply = model.encode(pair.decision, pair.chosen.json())
@@ -214,7 +214,7 @@ def _distinct(model: LocalModel, pairs: Sequence[PreferencePair]) -> list[Prefer
 
 
 class Ours:
-    """Our loop, from the same start each time."""
+    """Our loop. Each run begins from the same start."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -233,7 +233,7 @@ class Ours:
 
 
 class Theirs:
-    """DPOTrainer of trl on the same rows in the same order; made anew for each run, untimed."""
+    """DPOTrainer of trl on the same rows in the same order; created before each run, untimed."""
 
     def __init__(self, start: Start, folder: Path) -> None:
         self._start, self._folder = start, folder
@@ -303,7 +303,7 @@ def _rows(chosen: Sequence[Row], rejected: Sequence[Row]) -> list[dict[str, list
 
 
 def _tokenizer() -> Any:
-    """trl asks for one; it only reads the padding token's number of it."""
+    """A tokenizer for trl, which only reads the number of the padding token."""
     from tokenizers import Tokenizer, models
 
     tokenizer = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1}, unk_token="<pad>"))
@@ -313,7 +313,7 @@ def _tokenizer() -> Any:
 
 
 def measure_trl(pairs: Sequence[PreferencePair], steps: int, repeats: int) -> tuple[Figures, Table]:
-    """CPU seconds of the same training by both loops, and how far their losses are apart."""
+    """CPU seconds of the same training by both loops, and the difference of their losses."""
     start = Start(pairs, steps, batch_size=16)
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Ours(start), Theirs(start, Path(folder))
@@ -334,7 +334,7 @@ def measure_trl(pairs: Sequence[PreferencePair], steps: int, repeats: int) -> tu
 
 
 def measure_iteration(config: TeamConfig) -> tuple[Figures, Table]:
-    """Where the time of iterations of the phone demo's training goes."""
+    """The time of training iterations of the phone demo, by its use."""
     model = Counted.load()
     told: list[IterationMetrics] = []
     answering: list[float] = []

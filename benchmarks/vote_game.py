@@ -1,9 +1,9 @@
-"""A small world in which a team learns from credit alone: what a critic's errors cost there.
+"""A game in which a team learns from credit alone, to measure the effect of a critic's errors.
 
-On each of several screens one of a few acts is right. Every agent keeps a table of preferences
-for each screen, draws an act, and the majority is executed; the outcome is success with one
-probability if that was right and with another if not. Then each agent moves its preferences by
-its own credit. Nothing is hidden: the utility is the true probability of success.
+On each of several screens one of a few acts is right. Every agent has a table of preferences for
+each screen and samples an act, and the majority is executed. The probability of success depends on
+whether the executed act is right. Then each agent updates its preferences by its own credit. The
+utility is the true probability of success.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Credit = Literal["outcome", "critic", "learned"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteGame:
-    """One family of games, and how it is learned."""
+    """One family of games, and the settings of learning."""
 
     screens: int = 6
     acts: int = 4
@@ -36,17 +36,17 @@ class VoteGame:
     flip: float = 0.0
     """Share of the critic's verdicts that are wrong."""
     anti: bool = False
-    """The critic's verdicts are turned round."""
+    """Whether the critic's verdicts are inverted."""
     fresh: bool = False
     """Errors are drawn for each message, not once for each screen and act."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How learning went."""
+    """The result of learning."""
 
     utility: float
-    """True success at the end, of the team as it acts: sampled, then voted."""
+    """True success of the team at the end, with sampling and vote."""
     curve: tuple[float, ...]
     """Share of successes in each batch."""
     weights: tuple[float, ...]
@@ -58,8 +58,8 @@ def play(game: VoteGame, credit: Credit, seed: int, trust: CriticTrust | None = 
 
     Args:
         credit: the outcome alone, the critic alone, or both with the learned weight.
-        seed: of draws, outcomes and errors; the same for all kinds of credit.
-        trust: for ``"learned"``; default: :class:`CriticTrust` as it comes.
+        seed: seed of draws, outcomes and errors; the same for all kinds of credit.
+        trust: the critic's weight for ``"learned"``; default: a new :class:`CriticTrust`.
     """
     return _Team(game, seed).learn(credit, trust or CriticTrust())
 
@@ -92,7 +92,7 @@ class _Team:
         return Learned(self.utility(), tuple(curve), tuple(weights))
 
     def utility(self, samples: int = 200) -> float:
-        """True success, with the vote's own randomness averaged out over draws."""
+        """True success. The randomness of the vote is averaged over draws."""
         rng = random.Random(derive(self.seed, "votegame utility"))
         game = self.game
         self.chances = [[_softmax(row) for row in table] for table in self.tables]
@@ -126,7 +126,7 @@ class _Team:
     def _update(
         self, played: list[tuple[int, list[int], float]], scores: list[list[float]], weight: float
     ) -> None:
-        """A step of each agent on each screen along its credit, less the mean there."""
+        """Update each agent on each screen by its credit minus the mean credit of the screen."""
         game = self.game
         for agent, table in enumerate(self.tables):
             credit = [

@@ -14,7 +14,7 @@ _PLAIN: tuple[ActionType, ...] = ("navigate_back", "navigate_home", "keyboard_en
 _TAPS: tuple[ActionType, ...] = ("double_tap", "long_press")
 _WORD = re.compile(r"\w(?:[\w@.,:/'-]*\w)?")
 LONGEST = 3
-"""Most words of a phrase of the goal that is offered as a text to type."""
+"""Maximum number of words in a phrase of the goal that is offered as a text to type."""
 
 
 def choices(

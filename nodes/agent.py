@@ -100,5 +100,5 @@ def _known(action: Action, decision: Decision) -> bool:
 
 
 def _targets(action: Action) -> list[int]:
-    """The elements of an action (a drag has two)."""
+    """The elements that an action refers to (two for a drag)."""
     return [index for index in (action.index, action.to_index) if index is not None]

@@ -1,4 +1,4 @@
-"""The paper's team, ready-made: role-free agents on a DAG, then a vote."""
+"""Builds the paper's team: role-free agents on a DAG, then a vote."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def _vote(vote: VoteRule, scope: Scope, ties: Ties, model: ChatModel) -> Node:
     if vote == "majority":
         return MajorityVote("vote", scope, ties=ties)
     if ties != "seed":
-        raise ConfigError("ties='top' is of a majority vote; a probability vote has no use for it")
+        raise ConfigError("ties='top' is for majority votes only, not for a probability vote")
     if vote != "probability":
         raise ConfigError(f"vote must be 'majority' or 'probability', got {vote!r}")
     if scope != "last":
-        raise ConfigError("a probability vote asks agents in their last round: vote_scope='last'")
+        raise ConfigError("a probability vote scores the last round only: set vote_scope='last'")
     if not isinstance(model, ScoringModel):
         raise ConfigError(
             f"vote='probability' needs a model with score(); '{model.name}' has none. "

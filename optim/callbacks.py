@@ -1,4 +1,4 @@
-"""Functions that a user hands to the trainer, to follow it while it runs."""
+"""Functions of the user that the trainer calls while it runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Parameters = ParamSpec("Parameters")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callbacks:
-    """What :class:`~swarm_ui.optim.trainer.TeamTrainer` calls; ``None`` is not called."""
+    """The callbacks of :class:`~swarm_ui.optim.trainer.TeamTrainer`; ``None``: no callback."""
 
     on_progress: Callable[[Progress], None] | None = None
     """Called with each report of progress."""
@@ -64,7 +64,7 @@ def accepts_former_keywords(init: Callable[Parameters, None]) -> Callable[Parame
 
 
 def _translate(former: dict[str, Any], given: dict[str, Any]) -> None:
-    """Put what the former keywords say into the present ones."""
+    """Convert the former keywords to the present ones."""
     callbacks = {_CALLBACKS[name]: former[name] for name in _CALLBACKS if name in former}
     if former.get("tensorboard") and given.get("folder") is not None:
         callbacks["on_iteration"] = TensorBoard(given["folder"] / "tensorboard").write

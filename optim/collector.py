@@ -52,7 +52,7 @@ class GraphRollout(NamedTuple):
 
 
 class Collector:
-    """Draws graphs, plays their episodes with a critic, and settles the credit."""
+    """Draws graphs, plays their episodes with a critic, and computes the final credit."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Collector:
                 guide=self._guide,
                 grade_negatives=self._config.grade_negatives is not False,
                 trust=self._guidance_trust(),
-                # The word is part of the seed: another one would change every seeded run.
+                # The word is part of the seed: changing it would change every seeded run.
                 seed=derive(self._config.seed, "referee", iteration, number),
                 thresholds=self._config.pairs,
             )
@@ -115,7 +115,7 @@ class Collector:
 
     @property
     def credit_source(self) -> str:
-        """Who gives the credit."""
+        """Name of the source of the credit."""
         if self._critic is None:
             return OutcomeCredit.name
         learned = self._config.critic_trust != "full"
@@ -155,7 +155,7 @@ class Collector:
         supervisor: RolloutSupervisor,
         count: Callable[[int], None],
     ) -> Played:
-        """The episodes of one graph. Those that lost a model are played again."""
+        """The episodes of one graph. Episodes in which a model was unreachable are played again."""
         policy = self._policy(sample)
 
         async def play(some: Sequence[Job]) -> list[Episode]:

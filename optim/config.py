@@ -31,8 +31,8 @@ class TeamConfig:
     embedded phone. Its variants are settings: ``update.method="rft"`` ("PO to RFT"), no critic
     ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
 
-    Without a critic the outcome is the credit. Guidance and the grading of negatives are settings
-    of their own, which need a judge of single actions.
+    Without a critic the outcome is the credit. Guidance and the grading of negatives are separate
+    settings, which need a judge of single actions.
     """
 
     iterations: int = 5
@@ -59,7 +59,7 @@ class TeamConfig:
     whose scores say nothing about outcomes gets weight 0, which is training without a critic. The
     trainer measures the weight in both modes."""
     trust: TrustConfig = field(default_factory=TrustConfig)
-    """How the critic's weight is learned."""
+    """Settings for learning the critic's weight."""
     edges: EdgeMode = "redraw"
     """``redraw``: new random edges in each iteration, as in the paper. ``fixed``: the graph's own.
     ``learned``: drawn from a distribution, which is updated by the utility of the drawn graphs."""

@@ -21,7 +21,7 @@ _FORMATS = (".png", ".svg")
 def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) -> None:
     """Success per iteration, one line per label, with its 95 % band; ``None`` leaves a gap.
 
-    As all plots of this module it is written as ``.png`` or ``.svg``.
+    Like all plots of this module, it is written as ``.png`` or ``.svg``.
     """
     figure, (axes,) = new_figure(6.0, 3.6)
     for label, values in series.items():
@@ -90,7 +90,7 @@ def heat_map(
 
 
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure of so many inches, and its axes side by side.
+    """A figure of this size in inches, and its axes side by side.
 
     Raises:
         MissingExtra: matplotlib is not installed.

@@ -18,7 +18,7 @@ class Trainable(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """The network, adapters and all; in evaluation mode outside :meth:`activate`."""
+        """The network with its adapters; in evaluation mode outside :meth:`activate`."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Trainable(Protocol):
         copy_from: str | None = None,
         layers: Sequence[int] | None = None,
     ) -> None:
-        """A new adapter: a zero change of the base, or a copy of another adapter.
+        """Add an adapter that initially changes nothing, or copies another adapter.
 
         ``layers``: the numbers of the transformer layers that it changes, from 0; ``None``: all. It
         is passed only if :attr:`TeamConfig.lora_layers` is set.

@@ -1,8 +1,8 @@
 """Retries of episodes in which a language model could not be reached.
 
-Agents, critic and adversary may all use an endpoint, which may be unreachable for a while. An
-episode in which one of their calls got no answer gives no information about the team. Such episodes
-are played again from the start when the model answers. Task and seed determine an episode, so the
+Agents, critic and adversary may use an endpoint, which may be unreachable for a while. An episode
+in which one of their calls got no answer gives no information about the team. Such episodes are
+played again from the start when the model answers. Task and seed determine an episode, so the
 training result is the same as without the interruption.
 """
 
@@ -32,9 +32,9 @@ class Played(NamedTuple):
 
 
 def unanswered(episode: Episode) -> Failure | None:
-    """The failure of the first call of an episode that an unreachable model left unanswered.
+    """The first failure in an episode that was caused by an unreachable model.
 
-    ``None``: there is none. A failure that a fallback made good is not counted.
+    ``None``: there is none. A failure after which a fallback answered is not counted.
     """
     said = [episode.fault]
     said += [call.error for record in episode.steps for call in record.trace.calls]

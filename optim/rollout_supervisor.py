@@ -19,22 +19,22 @@ from swarm_ui.trace.records import Trace
 
 
 class Critics(NamedTuple):
-    """Who gives credit to messages, and who says which single actions are right."""
+    """The assigner of credit to messages, and the judge of single actions."""
 
     credit: CreditAssigner | None = None
     """``None``: the outcome is the credit."""
     judge: CreditAssigner | None = None
-    """For guidance and the grading of negatives; ``None``: the one who gives credit."""
+    """For guidance and the grading of negatives; ``None``: the assigner of credit."""
 
 
 class RolloutSupervisor:
     """An intervention for :func:`swarm_ui.rollout.episodes.rollout_many`.
 
     The critic scores every message while the environment is still in the state of the decision.
-    The judge, which is the critic unless another is given, says which single actions are right: the
-    adversary writes a wrong action against one of them, and in a *guided* rollout one of them is
-    executed where the team voted for a wrong one. Guidance is ours, not the paper's: without it an
-    untrained team stops at the first hard step and never sees the next.
+    The judge, which is the critic unless another is given, decides which single actions are right.
+    For one of the right actions, the adversary writes a wrong alternative. In a *guided* rollout, a
+    right action is executed where the team voted for a wrong one. Guidance is our addition to the
+    paper: without it an untrained team fails at the first hard step and never reaches later ones.
     """
 
     def __init__(
@@ -53,13 +53,14 @@ class RolloutSupervisor:
         Args:
             critic: ``None``: no credit.
             adversary: ``None``: no negatives.
-            judge: says which actions are right; ``None``: the critic does. Without both there is
-                no guidance, the adversary opposes the vote, and its action is taken as wrong.
+            judge: decides which actions are right; ``None``: the critic. Without both there is no
+                guidance, the adversary writes an alternative to the voted action, and every action
+                of the adversary is taken as wrong.
             guide: probability of executing a right proposal of an agent instead of a wrong vote.
             grade_negatives: keep only actions of the adversary that the judge finds wrong.
-            trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance
-                is multiplied by it. Below 0.5 the adversary does not use the critic. It does not
-                apply to a judge that is not the critic.
+            trust: the critic's weight relative to the outcome, in [0, 1]. The probability of
+                guidance is multiplied by it. Below 0.5 the adversary does not use the critic. It
+                does not apply to a judge that is not the critic.
             seed: the seed of guidance and adversary. Equal decisions get equal draws.
             thresholds: the credit of right and of wrong actions.
         """

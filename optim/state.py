@@ -30,7 +30,7 @@ class TeamState(msgspec.Struct, kw_only=True):
     """The state at the start of an iteration, without weights and edges.
 
     There are no generator states: every random stream is derived from the seed, the iteration and
-    its purpose, so a resumed run draws what an uninterrupted one would have drawn.
+    its purpose, so a resumed run draws the same numbers as an uninterrupted one.
     """
 
     version: int = STATE_VERSION
@@ -66,7 +66,7 @@ class TeamStore:
     def save(
         self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: CriticTrust | None
     ) -> None:
-        """Write a checkpoint, then the line of metrics. :meth:`load` writes a lost line again."""
+        """Write a checkpoint, then the line of metrics. :meth:`load` restores a missing line."""
         state.config, state.adapters = self._config, self._adapters
         state.utility_average = edges.average
         state.trust = None if trust is None else trust.state_dict()
@@ -148,10 +148,10 @@ class TeamStore:
             )
 
     def _rewrite_metrics(self, state: TeamState) -> None:
-        """Leave one line for each finished iteration, and no line of one that did not end.
+        """Keep one line for each finished iteration, and remove lines of unfinished iterations.
 
-        Lines of other kinds stay where they are, except those of such an iteration: it is played
-        again and writes its lines again.
+        Lines of other kinds stay, except those of an unfinished iteration, which is played again
+        and writes its lines again.
         """
         path = self._folder / _METRICS
         raw = path.read_bytes() if path.exists() else b""
@@ -171,7 +171,7 @@ class TeamStore:
 
 
 def _record(line: bytes) -> dict[str, object]:
-    """A line of metrics; one that a kill cut off is of an iteration that never ends."""
+    """A line of metrics. A truncated line gets an iteration number that no run reaches."""
     try:
         return msgspec.json.decode(line, type=dict[str, object])
     except msgspec.DecodeError:

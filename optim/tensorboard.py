@@ -1,8 +1,8 @@
-"""Metrics of team training as TensorBoard scalars, beside ``metrics.jsonl``.
+"""Metrics of team training as TensorBoard scalars, in addition to ``metrics.jsonl``.
 
     tensorboard --logdir runs/RUN/tensorboard
 
-Needs the extra ``tensorboard``. ``metrics.jsonl`` stays the record; this is a view of it.
+Needs the extra ``tensorboard``. ``metrics.jsonl`` remains the complete record.
 """
 
 from __future__ import annotations

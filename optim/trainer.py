@@ -54,7 +54,7 @@ from swarm_ui.trace.records import Episode
 
 
 class TeamResult(NamedTuple):
-    """What a training run returns. The weights are in the model that was handed in."""
+    """The result of a training run. The weights are in the model that was passed in."""
 
     history: tuple[IterationMetrics, ...]
     """Metrics of all iterations, including those before a resume."""
@@ -93,7 +93,7 @@ class TeamTrainer:
                 are not guided, and what the adversary writes is taken as wrong.
                 :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
-            rehearse: gives examples of earlier abilities, for ``TeamConfig.rehearsal``.
+            rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
@@ -245,7 +245,7 @@ class TeamTrainer:
     def _examples(
         self, iteration: int, rollouts: Sequence[GraphRollout], episodes: Sequence[Episode]
     ) -> list[PreferencePair] | list[ScoredReply]:
-        """What the adapters learn from."""
+        """The examples that the adapters learn from."""
         if self.config.update.method == "pg":
             return scored_replies(episodes, by=self.config.advantage)
         rng = random.Random(derive(self.config.seed, "pairs", iteration))
@@ -258,7 +258,7 @@ class TeamTrainer:
         ]
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
-        """Move the edge distribution; ``None``: this iteration does not."""
+        """Update the edge distribution; ``None``: there is no update in this iteration."""
         if self.config.edges != "learned" or (iteration + 1) % self.config.edge_update_interval:
             return None
         samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]

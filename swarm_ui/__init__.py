@@ -6,8 +6,9 @@
     trace = await team.run(observation)
     trace.action
 
-The core: graphs, messages, traces and the seams to models and environments. Nodes, environments
-and learning live in ``swarm_ui.nodes``, ``swarm_ui.environments`` and ``swarm_ui.optim``.
+The core: graphs, messages, traces and the interfaces to models and environments. Nodes,
+environments and learning are in ``swarm_ui.nodes``, ``swarm_ui.environments`` and
+``swarm_ui.optim``.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ _renamed = deprecation.renamed_names(__name__)
 if not TYPE_CHECKING:  # type checkers know the names of nodes from above, and no old ones
 
     def __getattr__(name: str) -> object:
-        """Nodes on demand: the core imports none by itself."""
+        """Import nodes on demand, because the core itself imports none."""
         if name in _FROM_NODES:
             from swarm_ui import nodes
 

@@ -1,8 +1,8 @@
 """One action on a user interface, in AndroidWorld's JSON vocabulary (plus ``select`` for the web).
 
-Source of the vocabulary: google-research/android_world, ``env/json_action.py``. An action also
-carries ``target``, the label of the element it means, written before its index: a small model
-then points by copying a label, and a person can read a trace.
+Source of the vocabulary: google-research/android_world, ``env/json_action.py``. An action also has
+``target``, the label of its element, which is written before the index. So a small model can select
+an element by copying its label, and a person can read a trace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
 LARGEST_NUMBER = 2**31 - 1
 """Bound of the indices and pixels of an action that may reach an environment."""
 LONGEST_TEXT = 10_000
-"""Most characters in a text of an action that may reach an environment."""
+"""Maximum number of characters in a text of an action."""
 
 ActionKey = tuple[str | int | None, ...]
 
@@ -38,7 +38,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     action_type: ActionType
     target: str | None = None
-    """Label of the element meant; for readers and small models, never used to find the element."""
+    """Label of the element, for readers and small models. It is never used to find the element."""
     index: int | None = None
     """Position of the element in the observation; ``None`` for actions without an element."""
     x: int | None = None
@@ -46,7 +46,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     y: int | None = None
     text: str | None = None
     direction: Direction | None = None
-    """Where the content moves into view from, as in AndroidWorld's ``scroll``."""
+    """The side from which new content moves into view, as in AndroidWorld's ``scroll``."""
     goal_status: GoalStatus | None = None
     app_name: str | None = None
     keycode: str | None = None
@@ -126,17 +126,17 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Unparsed(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply in which no valid action was found: a value with a reason, not an exception."""
+    """The result for a reply without a valid action: a value with a reason, not an exception."""
 
     reason: str
     text: str
 
 
 class Abstain(msgspec.Struct, frozen=True):
-    """Abstention: a reply that is allowed to agents that see only a part of the screen."""
+    """Abstention: a valid reply of agents that see only a part of the screen."""
 
     def json(self) -> str:
-        """As an agent writes it."""
+        """The abstention as an agent writes it."""
         return '{"action_type":"pass"}'
 
 
@@ -178,9 +178,9 @@ def parse_action(reply: str) -> Action | Unparsed:
 
 
 def unfit(action: Action) -> str | None:
-    """Why an action must not reach an environment; ``None`` if it may.
+    """Why an action must not be sent to an environment; ``None`` if it may be sent.
 
-    The bounds are far beyond any screen and any text that a person types.
+    The limits of coordinates and text lengths are far above those of any real action.
     """
     for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
         value = getattr(action, name)
@@ -194,7 +194,7 @@ def unfit(action: Action) -> str | None:
 
 
 def _sound(value: object) -> object:
-    """A JSON value as it can be written again: a lone surrogate in a text becomes ``?``."""
+    """A JSON value with ``?`` in place of each lone surrogate, so that it can be encoded."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 

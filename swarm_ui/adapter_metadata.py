@@ -1,7 +1,7 @@
-"""What an adapter was trained with, in a file beside its weights.
+"""Metadata of an adapter's training, in a file next to its weights.
 
 An adapter fits one base model, and answers in the prompt format it was trained with. Peft's own
-``adapter_config.json`` says neither: it names the base by a path.
+``adapter_config.json`` has no prompt format, and only a path for the base model.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ def write_metadata(folder: Path, metadata: AdapterMetadata) -> None:
 
 
 def fingerprint(tensors: Iterable[Any]) -> str:
-    """A short name of a model's weights: equal weights have an equal one.
+    """A short hash of a model's weights, to compare models.
 
-    From every tensor it takes the shape and 1,024 values at equal distances, rounded to bfloat16,
-    so it takes milliseconds for any size, and is the same in float32 and in bfloat16. Training
-    changes all tensors, so it changes the fingerprint. An edit of single values may not. Names and
-    the order do not count.
+    It is computed from the shape of every tensor and 1,024 of its values at equal distances,
+    rounded to bfloat16. So it takes milliseconds for models of any size, and is equal in float32
+    and bfloat16. Training changes all tensors, so it changes the fingerprint; changes of single
+    values may not be detected. Names and order of the tensors do not matter.
 
     Args:
         tensors: the weights of torch, without those of adapters.

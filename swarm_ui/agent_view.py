@@ -1,11 +1,11 @@
 """An agent's own view of the screen: the same elements in another order, or only some of them.
 
-Agents that see the same elements in different orders make different mistakes, which is what makes
-their vote better than any one of them; a view also maps proposals back to the screen's indices.
+Agents that see the same elements in different orders make different mistakes, so their vote is
+better than any single agent. A view also maps proposals back to the screen's indices.
 
 If each agent sees only a window of a long screen, no agent has enough information, and messages
-carry what is outside its window. Another agent may then refer to an element that is not in the
-window: it gets a number after those that are shown, and can be proposed under that number.
+contain information from outside of the window. Another agent may then refer to a hidden element.
+Such an element gets a number after those of the shown elements, and can be proposed by that number.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class View:
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the screen is not shown; an agent with this view may abstain."""
+        """Whether a part of the screen is hidden. An agent with such a view may abstain."""
         return len(self._places) > len(self._back)
 
     def to_screen(self, action: Action) -> Action | None:
@@ -73,7 +73,7 @@ class View:
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several windows on a screen, in page order; the last ones run on at the top."""
+    """One of several windows on a screen, in page order. The last ones wrap around to the top."""
 
     part: int
     """Number of the window, from 0 at the top."""
@@ -117,7 +117,7 @@ def windowed(screen: Observation, window: Window) -> View:
 
 
 def identity(screen: Observation) -> View:
-    """The screen as it is."""
+    """The view that shows all elements in the screen's order."""
     return View(screen, range(len(screen.elements)))
 
 
@@ -133,7 +133,7 @@ def _shown(screen: Observation, index: int, position: int) -> Element:
 
 
 def _reindexed(action: Action, places: Mapping[int, int]) -> Action | None:
-    """The action with both of its elements (a drag has two) renamed; ``None`` if one is unknown."""
+    """The action with new indices of its elements (a drag has two); ``None`` if one is unknown."""
     index, to_index = action.index, action.to_index
     if index is not None and (index := places.get(index)) is None:
         return None

@@ -16,7 +16,7 @@ _UNIT = 10**12
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model costs, in any currency, per million tokens."""
+    """The price of a model per million tokens, in any currency."""
 
     prompt: float
     completion: float
@@ -37,7 +37,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hold(NamedTuple):
-    """What is reserved for a call in progress."""
+    """A reservation for a call in progress."""
 
     tokens: int
     parts: int

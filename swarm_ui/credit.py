@@ -20,16 +20,16 @@ class CreditTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Shape ``[rounds, agents]`` as in ``trace.agents``, each in [0, 1]; ``None`` = unscored.
     With ``signed`` each is a difference in [-1, 1]."""
     source: str
-    """Who gave it, such as ``"scripted critic"``; shown beside every figure."""
+    """The source of the credit, such as ``"scripted critic"``; shown with every figure."""
     rationale: tuple[str, ...] = ()
-    """Why: a text for each round; empty: no reasons are given."""
+    """Reasons for the credit: a text for each round; empty: no reasons are given."""
     signed: bool = False
     """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
     errors: Matrix | None = None
     """Standard error of each value, where it is an estimate from samples."""
 
     def unit(self) -> CreditTable:
-        """The same in [0, 1], where a difference of 0 becomes 0.5: neither right nor wrong."""
+        """The table scaled to [0, 1]. A difference of 0 becomes 0.5: neither right nor wrong."""
         if not self.signed:
             return self
         return msgspec.structs.replace(
@@ -61,8 +61,8 @@ class EpisodeAssigner(Protocol):
     """Gives credit to all messages of a finished episode.
 
     An assigner that needs only a decision is a :class:`CreditAssigner`, which can be called while
-    the episode runs; :func:`swarm_ui.optim.credit.assigners.assigner.by_episode` makes it one
-    of these.
+    the episode runs. :func:`swarm_ui.optim.credit.assigners.assigner.by_episode` converts it to
+    an ``EpisodeAssigner``.
     """
 
     @property
@@ -81,7 +81,7 @@ class EpisodeAssigner(Protocol):
 
 
 def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
-    """The episode with this credit, its source and its rationale in its steps; in [0, 1].
+    """The episode with this credit, scaled to [0, 1], its source and its rationale in the steps.
 
     Raises:
         ValueError: the number of tables is not the number of steps.

@@ -108,7 +108,7 @@ NAMES = {
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules of :data:`MODULES`, and what is inside of them, under their old names."""
+    """Finds the modules of :data:`MODULES`, and their submodules, under their old names."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -124,7 +124,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Alias(Loader):
-    """Puts a module under its old name too."""
+    """Registers a module under its old name too."""
 
     def __init__(self, new: str) -> None:
         self._new = new
@@ -135,7 +135,7 @@ class _Alias(Loader):
 
 
 def install() -> None:
-    """Let modules be imported under their old names. May be called twice."""
+    """Make modules importable under their old names. May be called twice."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         # In front, since a folder would find its own modules a second time under an old name.
         sys.meta_path.insert(0, _Finder())

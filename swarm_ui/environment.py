@@ -21,7 +21,7 @@ from swarm_ui.observation import Observation
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one action led to."""
+    """The result of one action."""
 
     observation: Observation
     reward: float = 0.0
@@ -31,7 +31,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fault: str | None = None
     """Why the environment failed; ``None`` if it did not."""
     note: str = ""
-    """What the environment has to say about the action, such as "no element 12"."""
+    """A note of the environment about the action, such as "no element 12"."""
 
     @property
     def ended(self) -> bool:
@@ -44,7 +44,7 @@ class Environment(Protocol):
 
     @property
     def name(self) -> str:
-        """What results are filed under, such as ``"phone (simulated)"``."""
+        """Name of the environment in results, such as ``"phone (simulated)"``."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class Environment(Protocol):
         ...
 
     async def step(self, action: Action) -> Step:
-        """Do one action. An action that makes no sense is a lost step with a ``note``.
+        """Do one action. An invalid action changes nothing, costs a step, and gets a ``note``.
 
         Raises:
             EnvironmentFault: the environment failed, or no episode is running.

@@ -52,7 +52,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def by_model(self) -> bool:
-        """Whether a model caused it by what it said, so that it counts and masks nothing."""
+        """Whether the content of a reply caused it, so that it counts as the model's failure."""
         return self.kind == "reply"
 
     @classmethod
@@ -96,7 +96,7 @@ else:  # accepts the forms in files of older versions; see the records with such
 
 
 class SwarmError(Exception):
-    """Root of the tree: catch this to catch everything raised on purpose."""
+    """The base class of all errors that the library raises on purpose."""
 
     kind: FailureKind = "usage"
     """The kind of failure."""
@@ -110,7 +110,7 @@ class ConfigError(SwarmError):
 
 
 class MissingExtra(ConfigError):
-    """An optional part is not installed; the message names the extra to install."""
+    """An optional dependency is not installed; the message names the extra to install."""
 
     def __init__(self, extra: str, needed_for: str, module: str) -> None:
         super().__init__(
@@ -186,7 +186,7 @@ class ModelUnavailable(ModelError):
 
 
 class ReplyError(ModelError):
-    """A model answered, but what it said cannot be used.
+    """A model answered, but its reply cannot be used.
 
     This is the model's failure: the step is lost and counts, and the episode is never masked.
     """
@@ -214,11 +214,11 @@ class TraceError(SwarmError):
 
 
 UNREADABLE = (ValueError, RecursionError)
-"""What decoding JSON may raise: no JSON, no UTF-8, other fields, or nested too deep."""
+"""Errors of decoding JSON: no JSON, no UTF-8, other fields, or nested too deep."""
 
 
 def brief(error: BaseException, most: int = 400) -> str:
-    """The text of an error, cut in its middle: it may quote a value of a file at any length."""
+    """The text of an error, shortened in the middle, because it may quote long values."""
     text = str(error)
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
         |-?(?:0|[1-9][0-9]{0,399}+)(?![0-9])(?:\.[0-9]{1,400}+)?(?:[eE][-+]?[0-9]{1,400}+)?)
     )""",
     re.VERBOSE,
-)  # possessive throughout: a failed match is not tried in another way
+)  # possessive quantifiers, so that a failed match does not backtrack
 _NEXT = {
     ("{", "string"): ":", ("{", "}"): "end", (":", ":"): "value", (",key", "string"): ":",
     ("[", "]"): "end", ("after{", ","): ",key", ("after[", ","): "value", ("after{", "}"): "end",
@@ -66,8 +66,8 @@ def last_object(text: str) -> Found | None:
 
 
 def _scan(text: str, start: int, ends: dict[int, int | None]) -> None:
-    """Find where the object at ``start`` and the objects and arrays inside of it end; ``None``: it
-    is not valid. No container is scanned twice, because ``ends`` keeps what is known."""
+    """Find the ends of the object at ``start`` and of the objects and arrays inside it; ``None``:
+    it is not valid. No container is scanned twice, because ``ends`` caches the results."""
     open_, at, state = [start], start + 1, "{"
     while open_ and (token := _TOKEN.match(text, at)):
         at, kind, mark = token.end(), token.lastgroup, token["mark"]

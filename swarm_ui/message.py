@@ -1,4 +1,4 @@
-"""What agents say to each other."""
+"""Messages between agents."""
 
 from __future__ import annotations
 

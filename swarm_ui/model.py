@@ -1,9 +1,9 @@
 """The interface to language models.
 
-A node hands a :class:`Request` to a :class:`ChatModel` and gets a :class:`Completion`. A request
-about a screen carries a :class:`Decision`, the structured context of one agent in one round;
-large models get it as chat text (:mod:`swarm_ui.prompts`), the embedded agent as compact tokens.
-The completion always holds the exact prompt that was used.
+A node passes a :class:`Request` to a :class:`ChatModel` and gets a :class:`Completion`. A request
+about a screen contains a :class:`Decision`, the structured context of one agent in one round. Large
+models get it as chat text (:mod:`swarm_ui.prompts`), the embedded agent as compact tokens. The
+completion always contains the exact prompt that was used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a prompt leaves out of a decision, because a model reads a limited number of tokens."""
+    """The parts of a decision that are left out of a prompt because of its token limit."""
 
     history: int = 0
     """Number of the oldest past actions."""
@@ -162,15 +162,15 @@ class ScoringModel(ChatModel, Protocol):
 
 @runtime_checkable
 class ChoosingModel(ChatModel, Protocol):
-    """A model that can also weigh a few short replies, such as "yes" and "no"."""
+    """A model that can also give probabilities of a few short replies, such as "yes" and "no"."""
 
     async def probabilities(
         self, requests: Sequence[Request], options: Sequence[str]
     ) -> list[tuple[float, ...]]:
         """Probability of each option as the reply, among the options only; they sum to 1.
 
-        An option is known by its first token. Requests of one call that begin alike, such as
-        questions about one screen, may share the work for their beginning.
+        Options are compared by their first tokens. Requests of one call with a common prefix, such
+        as questions about one screen, may share the work for the prefix.
 
         Raises:
             ConfigError: there are fewer than two options, or two with the same first token.
@@ -218,8 +218,8 @@ class VersionedModel(ChatModel, Protocol):
     def lease(self, adapter: str) -> str:
         """The exact version that answers under this name now, such as ``"agent_2@7"``.
 
-        It is kept until it has been released as often as it was leased. A request may name it as
-        its adapter.
+        It stays available until it was released as often as it was leased. A request may name it
+        as its adapter.
 
         Raises:
             ModelError: there is no such adapter.
@@ -227,7 +227,7 @@ class VersionedModel(ChatModel, Protocol):
         ...
 
     def release(self, version: str) -> None:
-        """Give back what :meth:`lease` returned.
+        """End the lease of a version that :meth:`lease` returned.
 
         Raises:
             ModelError: it is not leased.
@@ -239,7 +239,7 @@ class VersionedModel(ChatModel, Protocol):
 def leased_versions(
     model: VersionedModel, requests: Sequence[Request]
 ) -> Iterator[list[str | None]]:
-    """The adapter version of each request, kept inside; ``None``: the base model answers it.
+    """The adapter version of each request, leased inside the block; ``None``: the base model.
 
     Raises:
         ModelError: there is no such adapter; nothing is leased.

@@ -95,7 +95,7 @@ class Source(NamedTuple):
 
 
 class Witness(Protocol):
-    """Gives the origin of every message of a run; implemented by the executor."""
+    """Returns the origin of every message of a run; implemented by the executor."""
 
     def source(self, message: Message) -> Source: ...
 
@@ -216,8 +216,8 @@ class ClosingNode(Node, Protocol):
 def scope_of(node: Node) -> Scope | None:
     """The scope of a :class:`ClosingNode`, ``None`` for a node that is called in every round.
 
-    This is the one place that decides it. ``isinstance`` of a protocol takes some 50 microseconds,
-    which is too long for graphs of thousands of nodes.
+    All code that needs the scope calls this function: ``isinstance`` of a protocol takes about 50
+    microseconds, which is too long for graphs of thousands of nodes.
     """
     return getattr(node, "scope", None)
 

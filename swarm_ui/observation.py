@@ -16,7 +16,7 @@ Role = Literal[
 
 Bounds = tuple[int, int, int, int]
 Geometry = Literal["", "size", "box", "grid"]
-"""What a text says of the bounds of elements: nothing; width and height; all four edges; column and
+"""Form of elements' bounds in texts: nothing; width and height; all four edges; column and
 row of the centre in a grid over the screen. Pixels, except for the grid."""
 GRID = 10
 """Columns and rows of the grid."""
@@ -52,7 +52,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """What a person would call the element: its text, else description, else hint."""
+        """Readable name of the element: its text, else description, else hint."""
         return self.text or self.description or self.hint
 
 
@@ -73,7 +73,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     app: str = ""
     """Current app, page title or URL."""
     history: tuple[Past, ...] = ()
-    """Executed actions, oldest first; complete (a model takes as many of the last as it likes)."""
+    """All executed actions, oldest first. A model may show only the last ones."""
     actions: tuple[ActionType, ...] = ()
     """Kinds of actions that are supported here (web pages have no ``status``); empty: all."""
     png: bytes | None = None
@@ -82,7 +82,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Number of elements that are not listed, before and after the listed ones; scrolling lists
     them. ``None``: all are listed."""
     geometry: Geometry = ""
-    """What :func:`render` says of the bounds of elements."""
+    """Form of the bounds of elements in :func:`render`."""
 
     def element(self, index: int | None) -> Element | None:
         """The element an action points at, or ``None`` if there is no such element."""
@@ -110,11 +110,13 @@ def render(
 ) -> str:
     """The screen as text for a language model: one line per element, the index first.
 
-    ``line`` writes an element in another way. ``dropped``: indices of elements that are left out;
-    a line says how many.
+    With ``Observation.geometry``, a line ends with the element's bounds, size or cell. If more
+    elements exist before or after the listed ones, an additional line gives their number.
 
-    With ``geometry``, a line ends with the element's bounds, size or cell. A list that goes on says
-    so in a line of its own.
+    Args:
+        observation: the screen.
+        line: formats one element; default: the format below.
+        dropped: indices of elements to leave out. An additional line gives their number.
 
     >>> screen = Observation(goal="g", elements=(Element(index=0, role="button", text="Save"),))
     >>> print(render(screen))
@@ -165,7 +167,7 @@ def _line(element: Element) -> str:
 
 
 def state_words(element: Element) -> list[str]:
-    """What is not as usual with an element: on or off, selected, disabled, scrollable."""
+    """The state of an element as words: on or off, selected, disabled, scrollable."""
     words = [] if element.checked is None else ["on" if element.checked else "off"]
     states = (
         (element.selected, "selected"),

@@ -1,11 +1,11 @@
-"""Builds the environments of the systems swarm_ui is compared with.
+"""Builds the environments of the systems that swarm_ui is compared with.
 
     python benchmarks/peers/build.py langgraph|gptswarm [FOLDER] [--python P] [--dry-run] [-- PIP…]
 
-Default folder: ``~/.cache/swarm-ui/peers/NAME``. What comes after ``--`` goes to pip, for example
+Default folder: ``~/.cache/swarm-ui/peers/NAME``. Arguments after ``--`` go to pip, for example
 ``-- --extra-index-url https://download.pytorch.org/whl/cpu`` for the small CPU build of PyTorch
-that GPTSwarm needs (2 GB with it, 4 without). An environment that is there with these pins is left
-alone; one that is half built is built anew.
+that GPTSwarm needs (2 GB with it, 4 without). A complete environment with these pins is not
+changed; an incomplete one is built again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NEWEST = {"langgraph": (3, 99), "gptswarm": (3, 11)}
 
 
 def default_folder(name: str) -> Path:
-    """Where an environment stands if nobody says otherwise."""
+    """The default folder of an environment."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "swarm-ui" / "peers" / name
 
@@ -54,7 +54,7 @@ def build(
     dry_run: bool = False,
     pip: list[str] | None = None,
 ) -> Path:
-    """The interpreter of a working environment, built if it is not there.
+    """The interpreter of a working environment, which is built if it does not exist.
 
     Raises:
         SystemExit: the Python is too new for the peer, or pip failed; the message says which.

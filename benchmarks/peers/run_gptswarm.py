@@ -1,7 +1,7 @@
-"""Serves GPTSwarm to graph_engine.py; runs in an environment of its own (build.py).
+"""Serves GPTSwarm to graph_engine.py; runs in a separate environment (build.py).
 
 Its ``Graph.run`` recurses over the whole graph: with Python's limit of 1000 frames a chain of 1000
-ends in a RecursionError, so the limit is lifted here. Nodes that lead to no output are not run, so
+ends in a RecursionError, so the limit is raised here. Nodes that lead to no output are not run, so
 every sink is an output.
 """
 
@@ -43,7 +43,7 @@ class Sleep(Noop):
 
 
 class Sum(Noop):
-    """Says the task, or 1 + the sum of what it hears."""
+    """Answers with the task, or with 1 + the sum of the received numbers."""
 
     async def _execute(self, input: Any, **kwargs: Any) -> Any:
         CALLS[0] += 1
@@ -58,7 +58,7 @@ NODES = {"noop": Noop, "suspend": Sleep, "sleep": Sleep, "sum": Sum}
 
 
 class Bare(Graph):
-    """A graph without a team in it."""
+    """A graph without the nodes of an agent."""
 
     def build_graph(self) -> None:
         pass

@@ -1,8 +1,8 @@
-"""Times GPTSwarm's ``realize`` for edges.py; runs in an environment of its own (build.py).
+"""Times GPTSwarm's ``realize`` for edges.py; runs in a separate environment (build.py).
 
 A request is a line ``{"nodes", "density", "seconds"}``, the answer a line ``{"cpu": [...]}``: CPU
-seconds of each call made within so many seconds, at least one. Its graph is a composite graph of
-plain nodes; any ordered pair of them is a potential connection.
+seconds of each call made within ``seconds``, at least one. The graph is a composite graph of plain
+nodes; any ordered pair of them is a potential connection.
 """
 
 from __future__ import annotations

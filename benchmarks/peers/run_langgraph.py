@@ -1,8 +1,8 @@
-"""Serves LangGraph to graph_engine.py; runs in an environment of its own (build.py).
+"""Serves LangGraph to graph_engine.py; runs in a separate environment (build.py).
 
 A node with several predecessors is joined with ``add_edge([...], node)``, which waits for all.
-Answers travel in one dictionary of the state. Its reducer adds in place: one that copies would
-cost LangGraph the square of the number of nodes.
+Answers are kept in one dictionary of the state. Its reducer adds in place, because the time of a
+reducer that copies would grow with the square of the number of nodes.
 """
 
 from __future__ import annotations

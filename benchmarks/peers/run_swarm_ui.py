@@ -1,4 +1,4 @@
-"""Serves swarm_ui, and ``asyncio.gather`` of as many coroutines, to graph_engine.py."""
+"""Serves swarm_ui, and ``asyncio.gather`` of the same number of coroutines, to graph_engine.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sleep(Noop):
 
 
 class Sum(Noop):
-    """Says the goal, or 1 + the sum of what it hears."""
+    """Answers with the goal, or with 1 + the sum of the received numbers."""
 
     async def __call__(self, inbox: list[Message], context: NodeContext) -> NodeReply:
         CALLS[0] += 1
@@ -50,7 +50,7 @@ NODES = {"noop": Noop, "suspend": Sleep, "sleep": Sleep, "sum": Sum}
 
 
 class SwarmUI:
-    """The graph with all it has: a timeout a node, messages, a trace, errors as tombstones."""
+    """The graph with all features: timeouts of nodes, messages, a trace, errors as tombstones."""
 
     def build(self, shape: Shape, work: Work) -> Run:
         node: Callable[[int, float], Noop] = NODES[work.kind]
@@ -63,7 +63,7 @@ class SwarmUI:
 
         async def run(task: int) -> Any:
             trace = await graph.run(str(task), limits=LIMITS)
-            assert trace.calls[-1].error is None  # and a record made only when asked for is made
+            assert trace.calls[-1].error is None  # the record is built on demand
             return trace.messages[-1].content
 
         return run
@@ -81,10 +81,10 @@ async def _sleep(seconds: float) -> str:
 
 
 class Gather:
-    """What tasks alone cost: as many coroutines at once, nobody hears anybody.
+    """The cost of tasks alone: the same number of concurrent coroutines, without messages.
 
-    Nodes that take their time are gathered level by level: the least a graph's wall can be on this
-    machine where all nodes take the same time.
+    Nodes that sleep are gathered level by level. Where all nodes take the same time, this is the
+    lower bound of the wall time of a graph on this machine.
     """
 
     def build(self, shape: Shape, work: Work) -> Run:

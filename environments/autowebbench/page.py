@@ -41,7 +41,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def read_source(text: str, where: str) -> Source:
-    """Raise ``ConfigError``: a part is missing."""
+    """Split a prompt into its parts. Raises ``ConfigError`` if one is missing."""
     found = _SECTIONS.match(text)
     if found is None:
         raise ConfigError(

@@ -185,7 +185,7 @@ async def _until_end(trial: Trial, env: Environment, actions: list[Action]) -> l
 
 
 async def _declares(trial: Trial, env: Environment, task: str, seed: int) -> None:
-    """Declare success at once, where the expert would act first."""
+    """Declare success at once in a task where the expert would act first."""
     if not isinstance(env, Graded):
         return
     await trial.reset(env, task, seed)

@@ -1,4 +1,4 @@
-"""Resets and steps that check what every screen and step must fulfil."""
+"""Resets and steps with the checks that apply to every screen and step."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Trial:
         return screen
 
     async def step(self, env: Environment, action: Action, done: int | None = None) -> Step:
-        """Do a step and check it. ``done``: number of actions, if others than mine came before."""
+        """Do a step and check it. ``done``: number of actions so far, if not all were done here."""
         with self.guarded(f"step with {action}"):
             step = await env.step(action)
         if not isinstance(step, Step):
@@ -97,7 +97,7 @@ class Trial:
             self.expect(rule, False, f"{what} was done")
 
     def screen(self, screen: Observation) -> None:
-        """Check what every observation must fulfil."""
+        """Check the rules for every observation."""
         for position, element in enumerate(screen.elements):
             self.expect(
                 "elements",

@@ -19,7 +19,7 @@ Make = Callable[[], Environment | Awaitable[Environment]]
 
 
 class BlockingEnvironment:
-    """Runs an environment on an event loop in a thread of its own.
+    """Runs an environment on an event loop in a separate thread.
 
     Args:
         make: makes the environment; called on that loop.

@@ -38,8 +38,9 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
     Observations are dictionaries of texts and arrays (:class:`.spaces.ScreenSpace`). An action is
     an index into ``info["actions"]``, the actions of the present screen; ``info["action_mask"]``
     marks the valid indices. With ``actions="json"`` an action is its JSON text. An invalid action
-    is a lost step with ``info["note"]``. A fault raises ``EnvironmentFault``; it is never a reward
-    of 0. ``info["observation"]`` is the complete observation.
+    changes nothing and costs a step; ``info["note"]`` has the reason. A fault raises
+    ``EnvironmentFault``; it is never a reward of 0. ``info["observation"]`` is the complete
+    observation.
 
     ``reset(seed=...)`` seeds the choice of task and episode; ``reset(options={"task": ...,
     "episode": 7})`` sets them.

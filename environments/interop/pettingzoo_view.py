@@ -46,7 +46,7 @@ def majority(proposals: Mapping[str, Action]) -> Action:
 
 
 class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
-    """A team with one screen: a vote chooses among the agents' actions; all get the reward.
+    """A team with one screen: a vote chooses one of the agents' actions, and all get the reward.
 
     An agent's observation is ``{"observation": ..., "action_mask": ...}``, without a mask if
     actions are JSON; spaces and actions are those of

@@ -92,7 +92,7 @@ class ScreenSpace:
 
 
 class Episodes:
-    """What both views share: the environment, the choice of episodes, screens and actions.
+    """The common part of both views: the environment, and the choice of episodes, screens, actions.
 
     Args:
         view: name of the view, for errors.

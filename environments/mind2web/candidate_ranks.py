@@ -54,7 +54,7 @@ class Ranker(NamedTuple):
     label: str
     """Name of the ranker in tables."""
     rank: Callable[[RankedPage], list[int]]
-    """Ranks of the candidates. Raises ``ConfigError``: a candidate has no rank."""
+    """Ranks of the candidates. Raises ``ConfigError`` if a candidate has no rank."""
 
 
 def _by_shared_words(page: RankedPage) -> list[int]:

@@ -73,7 +73,7 @@ class Files:
         return tuple(self._positions)
 
     def load(self, task: str) -> RecordedTask:
-        """A task. Raises ``ConfigError``: there is no such task, or it cannot be read."""
+        """A task. Raises ``ConfigError`` if there is no such task, or it cannot be read."""
         # A raw task is one record. The rows of a task may be in several files.
         self._index_until(task)
         positions = self._positions.get(task)
@@ -134,7 +134,7 @@ def _find(root: Path, split: str) -> list[Path]:
         )
     if len(kinds) > 1:
         raise ConfigError(
-            f"{root}: '{split}' is there in several formats: {', '.join(sorted(kinds))}; "
+            f"{root}: '{split}' exists in several formats: {', '.join(sorted(kinds))}; "
             "name one file or one folder of them"
         )
     return found

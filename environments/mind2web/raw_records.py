@@ -112,7 +112,7 @@ _ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_task(raw: msgspec.Raw, where: str) -> RecordedTask:
-    """A task of the raw format. Raises ``ConfigError``: the record is wrong; names the field."""
+    """A task of the raw format. Raises ``ConfigError``, with the field, for a wrong record."""
     try:
         task = _TASK.decode(raw)
         actions = tuple(

@@ -73,7 +73,7 @@ _ON_REQUEST = ("--enable-begin-frame-control", "--run-all-compositor-stages-befo
 
 
 def find_browser() -> Path | None:
-    """The Chromium to use: ``$SWARM_UI_BROWSER``, else the leanest one installed, else ``None``.
+    """The Chromium to use: ``$SWARM_UI_BROWSER``, else the smallest installed one, else ``None``.
 
     Raises:
         ConfigError: the variable is set and names no executable.
@@ -298,7 +298,7 @@ def _remove(home: Path) -> None:
 
 
 def _clear_up() -> None:
-    """Remove the folders of browsers whose process was killed."""
+    """Remove the folders that killed processes left behind."""
     try:
         import fcntl
     except ImportError:  # Windows: the system cleans its temporary files

@@ -19,7 +19,7 @@ Listener = Callable[[str, Reply], None]
 
 
 class Rejected(EnvironmentFault):
-    """The browser answered that it cannot do a command, such as one on a removed element."""
+    """The browser rejected a command, such as one on a removed element."""
 
 
 class Connection:

@@ -55,7 +55,7 @@ UPSTREAM = "upstream's reward"
 
 
 class MiniWobEnvironment:
-    """One page, one episode at a time. Get them from :class:`MiniWobBrowser`.
+    """Episodes on one page, one at a time. :class:`MiniWobBrowser` makes these objects.
 
     The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0; the
     page's clock is off. ``input_text`` replaces the text of a field. The agent need not declare
@@ -64,13 +64,13 @@ class MiniWobEnvironment:
     reward is the raw one. With ``published`` the page's clock is on, and the reward of upstream's
     environment is reported beside ours.
 
-    How AndroidWorld's actions are done on a page:
+    AndroidWorld's actions on a page:
 
     - an action on an ``index`` acts on that element, even if another one covers it. With
-      ``trusted``, and always with ``x`` and ``y``, mouse and keyboard events do it.
+      ``trusted``, and always with ``x`` and ``y``, mouse and keyboard events are used.
     - ``swipe`` is a drag with the mouse: from ``index`` (or ``x`` and ``y``) to ``to_index`` (or
       ``to_x`` and ``to_y``), or by the element's own size in a ``direction``. It selects text.
-      Without a start it is the swipe of a finger: the page scrolls the other way.
+      Without a start it is a finger swipe: the page scrolls in the opposite direction.
     - ``long_press`` moves the mouse to the place and leaves it there.
     - ``keyboard_enter`` with a ``keycode`` presses that key (see ``input.KEYS``).
     - ``input_text`` with ``clear_text=False`` appends to the text of a field.
@@ -91,14 +91,14 @@ class MiniWobEnvironment:
         """
         Args:
             open_page: opens a page; called again after each fault.
-            budget: actions that an episode may take.
-            offers: the actions that observations offer; the others are accepted too.
+            budget: maximum number of actions in an episode.
+            offers: the actions that observations list; the others are accepted too.
             trusted: use mouse and keyboard events for actions on elements too.
             screenshots: add a ``png`` to observations.
             marks: draw numbered boxes on the ``png``, with the indices of the elements.
-            geometry: what texts say of the elements' bounds (``Observation.geometry``);
-                ``"auto"``: all four edges where names do not tell the elements apart, as on pages
-                with drawings, sliders or things to drag.
+            geometry: how texts show the bounds of elements (``Observation.geometry``); ``"auto"``:
+                all four edges where names do not distinguish the elements, as on pages with
+                drawings, sliders or draggable elements.
             published: turn the page's clock on, and note upstream's reward at the end.
         """
         if budget < 1:
@@ -137,7 +137,7 @@ class MiniWobEnvironment:
 
     @property
     def task(self) -> str | None:
-        """The task whose page is loaded; another episode of it needs no navigation."""
+        """The task whose page is loaded. Another episode of this task needs no navigation."""
         return None if self._page is None or self._page.broken else self._page.task
 
     @property
@@ -152,8 +152,8 @@ class MiniWobEnvironment:
 
     @property
     def upstream_reward(self) -> float:
-        """The reward as upstream's environment gives it: the raw one, discounted by the page's
-        clock, and -1 for an episode that has not ended, as it would when the time is up."""
+        """The reward of upstream's environment: the raw reward, discounted by the page's clock. It
+        is -1 for an episode that has not ended, as after upstream's time limit."""
         screen = self._screen
         return screen.reward if screen is not None and screen.done else -1.0
 
@@ -218,7 +218,7 @@ class MiniWobEnvironment:
         return kind in ("swipe", "long_press") or action.keycode is not None
 
     async def _observed(self, before: Observation, screen: Screen, page: Page) -> Observation:
-        """The observation of a screen; ``before`` has what a page does not report."""
+        """The observation of a screen. ``before`` is the observation before the action."""
         png = None
         if self._screenshots and not screen.done:
             png = await page.picture()

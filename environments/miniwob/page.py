@@ -46,17 +46,17 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """Reward with the page's time discount; 0 until ``done``."""
     note: str
     fields: dict[str, str] | None = None
-    """Parts of the goal, on the few pages that report them."""
+    """Parts of the goal, on the pages that report them."""
     more: tuple[int, int] | None = None
     """The same as ``Observation.more``."""
     spatial: bool = False
-    """Bounds tell what names do not: there are drawings, sliders, or things to drag."""
+    """Elements differ by their bounds: there are drawings, sliders, or draggable elements."""
     busy: bool = False
     """An animation is still running."""
 
 
 class MouseTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """The points of a mouse action, or in ``note`` why there is none."""
+    """The points of a mouse action; if there are none, ``note`` has the reason."""
 
     note: str
     at: tuple[float, float] = (0, 0)
@@ -134,7 +134,7 @@ class Page:
         return await self._settled(await self._screen("reset", seed, touched, clock))
 
     async def act(self, action: Action, *, trusted: bool = False) -> Screen:
-        """Do one action with the element numbers of the last screen.
+        """Do one action. Its indices are those of the last screen.
 
         Args:
             action: what to do.
@@ -236,7 +236,7 @@ class Page:
         self.task = task
 
     async def _settled(self, screen: Screen) -> Screen:
-        """The screen when no animation is running any more."""
+        """The screen after all animations have ended."""
         if not screen.busy:
             return screen
         clock = asyncio.get_running_loop().time

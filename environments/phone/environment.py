@@ -50,13 +50,13 @@ the notifications that a goal does not name.
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How the phone is shown; the defaults are those of the published suites."""
+    """Options of the phone's screens; the defaults are those of the published suites."""
 
     long: bool = False
     """Long screens: 12 to 20 elements in page order, most of them without effect, so that an
     agent that sees only a window of the screen lacks information. Core templates only."""
     memory: int | None = None
-    """How many of the last actions an observation lists, waits left out; ``None``: all actions."""
+    """Number of last actions that an observation lists, without waits; ``None``: all actions."""
     patience: int = 1
     """Factor on the budget of the template."""
 
@@ -211,9 +211,9 @@ class PhoneEnvironment:
     def grade(self, action: Action) -> float:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
 
-        An action that ends the episode is right only where the solver would end it the same way.
-        It is therefore wrong to declare a task infeasible without having looked, although the task
-        rewards it.
+        An action that ends the episode is right only where the solver would end it in the same
+        way. It is therefore wrong to declare a task infeasible before opening the list that lacks
+        the record, although the success check accepts it.
         """
         state = self._running()
         goal, start = state.assignment.goal, state.assignment.start
@@ -224,7 +224,7 @@ class PhoneEnvironment:
         return float(distance(goal, start, after) < self.distance())
 
     def distance(self) -> int:
-        """Actions the reference solver needs to the end, the last ``status`` included."""
+        """Number of actions the reference solver still needs, the final ``status`` included."""
         if self._distance is None:
             state = self._running()
             start = state.assignment.start

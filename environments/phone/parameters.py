@@ -41,7 +41,7 @@ class Sampler:
         self._buckets = _BUCKETS[split]
 
     def fresh(self, make: Callable[[], str]) -> str:
-        """A value of this split that was not drawn before; ``make`` must have many values."""
+        """A value of this split that was not drawn before; ``make`` must have enough values."""
         values, buckets = self.values, self._buckets
         while True:
             value = make()
@@ -72,11 +72,11 @@ class Sampler:
         return self.fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
 
     def phrase_after(self, start: str) -> str:
-        """A phrase that begins like another one."""
+        """A phrase with the same beginning as another one."""
         return self.fresh(lambda: f"{start} {self.pick(NOUNS)}")
 
     def title(self) -> str:
-        """One noun or two."""
+        """One or two nouns."""
         return self.noun() if self.rng.random() < 0.5 else self.phrase()
 
     def chore(self) -> str:
@@ -84,19 +84,19 @@ class Sampler:
         return self.fresh(lambda: f"{self.pick(VERBS)} {self.pick(NOUNS)}")
 
     def time(self) -> str:
-        """Such as ``07:45``."""
+        """A time such as ``07:45``."""
         return self.fresh(
             lambda: f"{int(self.rng.random() * 24):02d}:{int(self.rng.random() * 60):02d}"
         )
 
     def amount(self) -> str:
-        """Such as ``42.50``."""
+        """An amount such as ``42.50``."""
         return self.fresh(
             lambda: f"{1 + int(self.rng.random() * 98)}.{int(self.rng.random() * 100):02d}"
         )
 
     def phone(self) -> str:
-        """Such as ``555-0172``."""
+        """A telephone number such as ``555-0172``."""
         return self.fresh(lambda: f"555-{int(self.rng.random() * 10000):04d}")
 
     def email(self) -> str:
@@ -107,7 +107,7 @@ class Sampler:
         return self.fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
 
     def street(self) -> str:
-        """Such as ``17 walker street``."""
+        """A street address such as ``17 walker street``."""
         return self.fresh(lambda: f"{1 + int(self.rng.random() * 99)} {self.pick(LAST)} street")
 
     def number(self) -> str:

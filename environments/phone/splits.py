@@ -3,12 +3,12 @@
 There are two suites. ``"core"`` is the 66 templates of the published study, on a core device; it
 never changes. ``"extended"`` is harder: a full device with drawer, keyboard, notifications,
 permissions, interruptions and six more apps. Its templates are in the splits ``extended_train``,
-``extended_validation``, ``extended_templates`` and ``extended_apps``, which mean what ``train``,
-``validation``, ``new_templates`` and ``new_apps`` mean in the core.
+``extended_validation``, ``extended_templates`` and ``extended_apps``, which correspond to
+``train``, ``validation``, ``new_templates`` and ``new_apps`` of the core.
 
-Each task that cannot be done has a twin in which the thing exists
-(:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in splits of their own, ``twins``
-and ``extended_twins``, so the suites and their draws are what they were without them.
+Each task that cannot be done has a twin in which the object exists
+(:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in separate splits, ``twins``
+and ``extended_twins``, so adding them did not change the suites.
 
 Tests are held out in three ways:
 
@@ -17,7 +17,7 @@ Tests are held out in three ways:
   (:mod:`swarm_ui.environments.phone.parameters`).
 - **templates**: every template is in exactly one of ``train``, ``validation``, ``new_templates``
   and ``new_apps``.
-- **apps**: only templates of ``new_apps`` open ``TEST_APPS``; other episodes do not even have them
+- **apps**: only templates of ``new_apps`` use ``TEST_APPS``; in other episodes these apps are not
   installed. In the extended suite the same holds for ``EXTENDED_TEST_APPS`` and
   ``extended_apps``, whose tasks use known apps too.
 """
@@ -84,11 +84,11 @@ def jobs(
     seeds: range = TEST_SEEDS,
     suite: Literal["core", "extended"] = "core",
 ) -> list[tuple[str, int]]:
-    """``n`` episodes as (task, seed), evenly spread over the templates.
+    """Choose ``n`` episodes as (task, seed), evenly spread over the templates.
 
     Args:
-        split_by: what is new to a trained agent: only the ``"parameters"``, the ``"templates"``
-            of known apps, or the ``"apps"``.
+        split_by: the part of the episodes that is new to a trained agent: only the
+            ``"parameters"``, also the ``"templates"``, or also the ``"apps"``.
         n: number of episodes.
         seed: seed of the choice; equal arguments give equal lists.
         seeds: range of the episodes' seeds; in the default range all parameters are new.

@@ -22,7 +22,7 @@ def vocabulary() -> list[str]:
     """All fixed words of training screens and goals, lower-case, sorted, each once.
 
     Words of the test apps and of held-out templates are left out, except where training uses the
-    same word; parameters (names, nouns, numbers) are left out too: see :func:`parameter_words`.
+    same word. Parameters (names, nouns, numbers) are left out too: see :func:`parameter_words`.
     """
     words: set[str] = set()
     for text in _texts():
@@ -31,7 +31,7 @@ def vocabulary() -> list[str]:
 
 
 def parameter_words() -> list[str]:
-    """The words that random parameters are made of; numbers are made up as needed."""
+    """The words of which random parameters consist, without numbers."""
     return sorted({*FIRST, *LAST, *NOUNS, *VERBS})
 
 

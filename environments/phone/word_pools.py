@@ -1,4 +1,4 @@
-"""Pools of words that parameters are made of."""
+"""Pools of words for random parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens an address that holds a secret in the browser."""
+"""Opens the browser at an address that contains a secret."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, SwarmError
 
 LARGEST = 65_536
-"""Most bytes of a request."""
+"""Maximum size of a request in bytes."""
 _HOST = "127.0.0.1"
 
 

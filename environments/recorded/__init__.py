@@ -1,1 +1,1 @@
-"""What the benchmarks of recorded web tasks share."""
+"""Common parts of the benchmarks of recorded web tasks."""

@@ -17,9 +17,10 @@ read, all others are ignored (screenshots too):
   the ``is_…`` flags ``visible_to_user``, ``clickable``, ``checkable``, ``checked``, ``editable``,
   ``enabled``, ``focused``, ``scrollable``, ``selected``.
 
-The element of an action is the smallest one at its point; that of ``input_text`` is the focused
-field, else the only field. An action for which there is no such element is left out, together with
-its screen. With a last screen, the episode ends with ``status complete``.
+The element of an action is the smallest element at its coordinates. For ``input_text`` it is the
+focused field, or else the only field. An action without such an element is left out, together with
+its screen. If the screen after the last action is recorded, the episode ends with
+``status complete``.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class _Node(msgspec.Struct, frozen=True):
 
     @property
     def tells(self) -> bool:
-        """Whether an agent can read it or act on it."""
+        """Whether an agent can read the node or act on it."""
         said = self.text or self.content_description or self.hint_text
         acts = self.is_clickable or self.is_editable or self.is_checkable or self.is_scrollable
         return bool(said) or acts
@@ -122,7 +123,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class AndroidRecords(NamedTuple):
-    """What a file of records holds."""
+    """The contents of a file of records."""
 
     recordings: Recordings
     other_splits: int
@@ -218,7 +219,7 @@ def _action(act: _Act, screen: Observation, where: str) -> Action | None:
 
 
 def _at(screen: Observation, x: float, y: float) -> Element | None:
-    """The smallest element at a point, one that can be acted on if there is any."""
+    """The smallest element at a point, preferably one that can be acted on."""
 
     def size(element: Element) -> tuple[bool, int]:
         left, top, right, bottom = element.bounds or (0, 0, 0, 0)

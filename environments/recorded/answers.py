@@ -1,4 +1,4 @@
-"""Reads the answers to recorded steps off played episodes, for the scorers of the benchmarks."""
+"""Extracts the answers to recorded steps from played episodes, for the benchmarks' scorers."""
 
 from __future__ import annotations
 

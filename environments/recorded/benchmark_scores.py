@@ -29,7 +29,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int
 
     def percent(self) -> str:
-        """Such as ``"54.8 [50.4, 59.1]"``."""
+        """The value in percent with its interval, such as ``"54.8 [50.4, 59.1]"``."""
         return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 

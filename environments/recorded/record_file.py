@@ -28,7 +28,7 @@ class RecordFile:
         return self._records[index]
 
     def read(self, index: int, kind: type[_Kind]) -> _Kind:
-        """A record. Raises ``ConfigError``: it is not of this kind; names the record."""
+        """A record. Raises ``ConfigError``, which names it, if it is not of this kind."""
         try:
             return msgspec.json.decode(self.raw(index), type=kind)
         except msgspec.MsgspecError as error:

@@ -205,7 +205,7 @@ def points_nowhere(action: Action, observation: Observation) -> bool:
 
 
 def check_settings(benchmark: str, split: str, splits: Sequence[str], words: int) -> None:
-    """Raise ``ConfigError``: the split does not exist, or ``words`` is less than 1."""
+    """Raise ``ConfigError`` if the split does not exist, or ``words`` is less than 1."""
     if split not in splits:
         raise ConfigError(f"{benchmark} has the splits {', '.join(splits)}; got {split!r}")
     if words < 1:

@@ -65,7 +65,7 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
     Args:
         tab: the tab.
         action: the action; its indices are positions in ``seen.nodes``.
-        seen: the page as it was read.
+        seen: the page as last read.
     """
     kind = action.action_type
     node = None if action.index is None else seen.nodes[action.index]
@@ -139,7 +139,7 @@ async def _choose(tab: Tab, node: int, action: Action) -> str:
 async def _scroll(tab: Tab, action: Action, node: int | None) -> str:
     assert action.direction is not None  # Action validates it
     dx, dy = AHEAD[action.direction]
-    if action.action_type == "swipe":  # a finger moves the page the other way
+    if action.action_type == "swipe":  # a finger moves the page in the opposite direction
         dx, dy = -dx, -dy
     if node is None:
         root = await tab.call("DOM.getDocument", depth=0)

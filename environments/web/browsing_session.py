@@ -26,7 +26,7 @@ MOST_DOWNLOAD = 50_000_000
 
 
 class Session:
-    """Tabs that share cookies, storage and downloads, and nothing with other sessions."""
+    """Tabs that share cookies, storage and downloads. Sessions share nothing with each other."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class Session:
         await self.switch(self._front)
 
     async def settled(self) -> None:
-        """Wait until what an action started has been loaded.
+        """Wait until everything that an action started has been loaded.
 
-        That is: pages and frames, and requests that begin up to ``BEGIN`` after the action or a
-        page that it opened; pages that poll are not waited for.
+        This includes pages, frames, and requests that begin within ``BEGIN`` seconds after the
+        action or after a page that it opened. Later requests, such as polling, are ignored.
 
         Raises:
             EnvironmentFault: a page crashed.
@@ -132,7 +132,7 @@ class Session:
         return found
 
     def told(self) -> str:
-        """The notes since the last call, on one line."""
+        """The notes about the session since the last call, on one line."""
         for tab in self.tabs:
             if tab.refused:
                 which = ", ".join(dict.fromkeys(tab.refused[:3]))
@@ -176,7 +176,7 @@ class Session:
             self._arrived(params)
 
     def lose(self, reason: str) -> None:
-        """A tab could not be opened: the session cannot go on."""
+        """Record that a tab could not be opened, so the session cannot continue."""
         self._lost = self._lost or reason
 
     def _found(self, target: str) -> None:

@@ -37,7 +37,7 @@ _DOWN = frozenset({
 
 
 class WebView(msgspec.Struct, frozen=True, kw_only=True):
-    """The size of a page, and what observations tell of it."""
+    """The size of a page, and the contents of observations."""
 
     size: tuple[int, int] = (1280, 800)
     """Width and height of the page in pixels."""
@@ -46,7 +46,7 @@ class WebView(msgspec.Struct, frozen=True, kw_only=True):
     marks: bool = False
     """Draw numbered boxes on the ``png``, with the indices of the elements."""
     geometry: Geometry = ""
-    """What texts say of the elements' bounds (``Observation.geometry``)."""
+    """How texts show the bounds of elements (``Observation.geometry``)."""
 
 
 class WebEnvironment:
@@ -58,10 +58,10 @@ class WebEnvironment:
 
     The observation lists the browser's bar and then the page: tabs (click one to switch), "New
     tab", "Close tab", "Forward" where there is a next page, and the field "Address" (type a URL to
-    open it). Frames and shadow roots are part of the page. It lists what is in the window and half
-    a window around it, and says how much more there is; ``scroll`` brings it.
+    open it). Frames and shadow roots are part of the page. Elements in the window, and up to half a
+    window around it, are listed. The number of other elements is given; ``scroll`` lists them.
 
-    How the other actions are done:
+    The other actions:
 
     - ``click``, ``double_tap``, ``long_press`` (hover), ``swipe`` (drag) and ``input_text`` use the
       mouse and the keyboard; ``select`` chooses an option by its text;
@@ -70,9 +70,9 @@ class WebEnvironment:
     - ``keyboard_enter`` presses Enter, or the key that ``keycode`` names;
     - ``answer`` gives an answer, and the last one counts; ``status`` ends the episode.
 
-    The reward function judges once, when the agent declares ``complete``. An episode whose budget
-    is used up has reward 0. A site that is down, a page that crashes or hangs, or a reward function
-    that fails is a fault. A refused host is none: the agent is told that it was refused.
+    The reward function is called once, when the agent declares ``complete``. An episode whose
+    budget is used up has reward 0. A site that is down, a page that crashes or hangs, or a reward
+    function that fails is a fault. A refused host is not a fault: a note tells the agent about it.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class WebEnvironment:
         Args:
             url: the page that is open when an episode starts; its host is allowed.
             task: the goal; it is also the name of the task.
-            reward: judges an episode.
+            reward: returns whether an episode succeeded.
             tasks: many tasks by name, such as those of WebArena, instead of the three above.
             allowed: further hosts, see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
-            browser: shared with other environments; its allowed hosts hold. By default the
-                environment starts one of its own.
-            budget: actions that an episode may take.
-            view: the size of the page, and what observations tell of it.
+            browser: a browser that other environments may share; its own allowed hosts apply. By
+                default the environment starts a separate browser.
+            budget: maximum number of actions in an episode.
+            view: the size of the page, and the contents of observations.
 
         Raises:
             ConfigError: the arguments do not fit together, or a host is not allowed.
@@ -204,11 +204,11 @@ class WebEnvironment:
         return await judged(self._task, Visit(self._session, self._answer))
 
     def _unopened(self, session: Session) -> list[str]:
-        """What to tell of pages that could not be opened.
+        """The note about pages that could not be opened.
 
         Raises:
-            EnvironmentFault: the site of the task is down. Another address that does not answer is
-                a lost step: else an agent could end an episode without a verdict.
+            EnvironmentFault: the site of the task is down. For any other address that does not
+                answer, only the step is lost; otherwise an agent could mask an episode on purpose.
         """
         assert self._task is not None  # there is an episode
         home = urlsplit(web_url(self._task.url))

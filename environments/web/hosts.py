@@ -86,8 +86,8 @@ class AllowedHosts:
     def flags(self) -> tuple[str, ...]:
         """Flags with which a Chromium looks up the allowed hosts only.
 
-        Its network process looks up every host there, also addresses, for pages, frames, workers,
-        sockets and downloads.
+        The flags set rules for host names and addresses in the network process, which loads pages,
+        frames, workers, sockets and downloads.
         """
         if self._all:
             return ()

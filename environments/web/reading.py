@@ -1,4 +1,4 @@
-"""What a tab shows, as elements: the browser's accessibility tree and its layout.
+"""Reads the elements that a tab shows from the browser's accessibility tree and layout.
 
 Both come from the browser, not from a script in the page, so a page cannot hide or forge them.
 Frames and shadow roots, open or closed, are part of them.
@@ -196,11 +196,11 @@ def _elements(
         elif raw == "LabelText":
             label_end = end
         elif raw == "StaticText":
-            # The text of a label is told with its control.
+            # The text of a label is listed with its control.
             if name and not (place <= label_end and name in names):
                 yield _element("text", node, layout, text=name, clickable=False)
         elif raw in ("combobox", "listbox") and not _property(node, "editable"):
-            owners.append((name or owners[-1][0], end))  # its options are told, each with its name
+            owners.append((name or owners[-1][0], end))  # its options are listed by name
         elif role is not None:
             yield _control(role, node, owners[-1][0], layout)
             if role == "field" or (role in _WHOLE and not document.has_control(place - 1)):

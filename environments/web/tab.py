@@ -1,4 +1,4 @@
-"""One tab of a browser: its page, what it loads, and how it is told what to do."""
+"""One tab of a browser: its page, its requests, and its commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Failed(NamedTuple):
 class _Request(NamedTuple):
     url: str
     document: bool
-    """Whether it is the page itself."""
+    """Whether it is the main page, not a frame."""
     loader: str
     began: float
 

@@ -1,4 +1,4 @@
-"""Tasks on web sites, and how their success is judged."""
+"""Tasks on web sites, and their success checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swarm_ui.errors import EnvironmentFault
 
 
 class Visit:
-    """The end of an episode, for the function that judges it."""
+    """The state at the end of an episode, for the reward function."""
 
     def __init__(self, session: Session, answer: str | None) -> None:
         self._session = session
@@ -49,7 +49,7 @@ class Visit:
         return await self._session.front.evaluate(expression)
 
     async def open(self, url: str) -> None:
-        """Open a page in the active tab, to look at what the agent left there.
+        """Open a page in the active tab, to check the result of the agent's actions.
 
         Raises:
             EnvironmentFault: its host is not allowed, or it cannot be opened.
@@ -76,11 +76,11 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """The page that is open when the episode starts."""
     goal: str
-    """What the agent is asked for."""
+    """The goal as the agent reads it."""
     reward: Reward
     """Called once, when the agent declares that the task is complete."""
     infeasible: bool = False
-    """The task cannot be done: solved by declaring just that."""
+    """The task cannot be done; it is solved by declaring it infeasible."""
     cookies: tuple[Mapping[str, Any], ...] = ()
     """Cookies of a user who is logged in, in DevTools' form (name, value, domain, path …)."""
     prepare: Callable[[int], Awaitable[None] | None] | None = None
@@ -103,13 +103,13 @@ async def judged(task: WebTask, visit: Visit) -> float:
     """The reward of an episode, 0 or 1.
 
     Raises:
-        EnvironmentFault: the function fails or gives neither; this is no reward of 0.
+        EnvironmentFault: the function fails or returns another value; this is not a reward of 0.
     """
     try:
         given = task.reward(visit)
         value = float(await given if inspect.isawaitable(given) else given)
     except Exception as error:
-        raise EnvironmentFault(f"the reward of {task.goal!r} cannot be told: {error}") from error
+        raise EnvironmentFault(f"the reward function of {task.goal!r} failed: {error}") from error
     if not math.isfinite(value) or value not in (0.0, 1.0):
         raise EnvironmentFault(
             f"the reward of {task.goal!r} must be True, False, 0 or 1, got {value!r}"

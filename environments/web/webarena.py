@@ -51,7 +51,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Suite(NamedTuple):
-    """Tasks by name, and why the others cannot be judged here."""
+    """Tasks by name, and the reasons why other tasks are not supported."""
 
     tasks: Mapping[str, WebTask]
     unsupported: Mapping[str, str]
@@ -62,7 +62,7 @@ def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
 
     Args:
         path: a JSON list of tasks. A task's ``storage_state`` (cookies of a user who is logged in,
-            as Playwright saves them) is looked for beside it.
+            as Playwright saves them) is searched for in the same folder.
         sites: the URL of each site, for placeholders such as ``__SHOPPING__``; default: the
             environment variables of the same names, as upstream has it.
 
@@ -154,7 +154,7 @@ class _Judge:
             locator = page.locator.strip() or "document.documentElement.outerHTML"
             try:
                 shown = html.unescape(str(await visit.evaluate(f"(() => {locator})()") or ""))
-            except ScriptError:  # what the locator looks for is not there
+            except ScriptError:  # the locator finds no element
                 shown = ""
             for how, wanted in page.required_contents.items():
                 if not _contains(how, wanted, shown, tokens=False):

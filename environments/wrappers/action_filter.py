@@ -1,4 +1,4 @@
-"""A wrapper that refuses actions: other apps and sites than allowed, payments, deletions."""
+"""A wrapper that refuses actions, such as payments, deletions, and apps that are not allowed."""
 
 from __future__ import annotations
 

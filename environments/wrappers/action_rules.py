@@ -1,4 +1,4 @@
-"""Rules about actions: words, where they are searched, and what an action would press."""
+"""Rules about actions: their words, the texts that are searched, and the pressed elements."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Words that make an action match, in any spelling.
 
     A star matches any ending: ``"delet*"``. For the spellings that count as the same word see
-    :mod:`swarm_ui.environments.wrappers.text_folding`. In doubt a word matches.
+    :mod:`swarm_ui.environments.wrappers.text_folding`. In doubtful cases a word matches.
     """
 
     name: str
-    """Named in the note of a refusal."""
+    """Name of the rule, shown in the note of a refusal."""
     words: tuple[str, ...]
     on: tuple[Place, ...] = ("label",)
     """Where the words are searched. ``label``: the element that is pressed (click, taps, select,

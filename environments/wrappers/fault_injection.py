@@ -49,7 +49,9 @@ class FaultInjector(Wrapper):
                 raise ConfigError(f"FaultInjector: '{place}' must be from 0 to 1, got {chance}")
         strange = sorted(set(at or {}) - set(self._chances))
         if strange:
-            raise ConfigError(f"FaultInjector: 'at' has no place {strange[0]!r}")
+            raise ConfigError(
+                f"FaultInjector: 'at' names {strange[0]!r}, expected reset, step or close"
+            )
         self._at = {place: frozenset((at or {}).get(place, ())) for place in self._chances}
         self._rng = seed if isinstance(seed, random.Random) else random.Random(seed)
         self._how = how

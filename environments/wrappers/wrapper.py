@@ -1,4 +1,4 @@
-"""The base of all wrappers, and of those that refuse actions; a limit on the steps."""
+"""Base classes of wrappers: of all, and of those that refuse actions. Also a limit on the steps."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class _Snapshot(NamedTuple):
 
 
 class Wrapper:
-    """Passes everything on to ``env``.
+    """Passes all calls on to ``env``.
 
     A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
     :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
-    ``isinstance`` gives the same answer for both. A subclass with a state of its own returns it in
+    ``isinstance`` gives the same answer for both. A subclass with state returns it in
     :meth:`put_aside` and restores it in :meth:`take_up`.
     """
 

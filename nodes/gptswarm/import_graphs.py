@@ -123,7 +123,7 @@ class ImportedSwarm:
     graph: CollabGraph
     """All operations with their fixed edges; the final decision is the output."""
     potential: Mapping[Edge, float]
-    """Edges that can be sampled, with the probability of each, in the swarm's order."""
+    """Edges that can be sampled with their probabilities, in the order of the swarm."""
 
     def with_edges(self, edges: Iterable[Edge], *, only_useful: bool = False) -> CollabGraph:
         """The graph with its fixed edges, and some potential ones in the given order.
@@ -175,15 +175,16 @@ def import_swarm(
     Operations are named ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (number and kind of the
     agent, operation, and its number if there are several). ``"FinalDecision"`` is the output.
 
-    Unchanged are the prompts and inputs, and the order in which an operation reads its inputs. An
-    input node of an agent gets the task and no messages, so edges into a single-node agent such as
-    ``IO`` have no effect (``entry="joined"`` changes that).
+    The prompts and inputs are unchanged, and so is the order in which an operation reads its
+    inputs. An input node of an agent gets the task and no messages, so edges into a single-node
+    agent such as ``IO`` have no effect (``entry="joined"`` changes that).
 
-    Two things differ. An operation without inputs has an empty reply and does not stop the swarm.
-    And GPTSwarm's probability of an edge depends on its place in the list of connections, because
-    an edge that would close a cycle is skipped; ``EdgeDistribution.from_probabilities(potential)``
-    uses the same number as the probability *given that the sender comes first*, which depends on
-    names only. So the marginals differ from GPTSwarm's if both directions are possible.
+    Two things differ. First, an operation without inputs has an empty reply and does not stop the
+    swarm. Second, GPTSwarm's probability of an edge depends on its position in the list of
+    connections, because an edge that would close a cycle is skipped.
+    ``EdgeDistribution.from_probabilities(potential)`` uses the same number as the probability
+    *given that the sender comes first*, which depends on names only. So the marginals differ
+    from GPTSwarm's if both directions are possible.
 
     Args:
         swarm: a ``swarm.graph.swarm.Swarm``.

@@ -42,7 +42,7 @@ class CallUsage:
 class ModelProxy:
     """Replaces an operation's ``llm`` during one call, and records its usage.
 
-    Our ``model`` answers if there is one, else the operation's own. Both are awaited on the
+    Our ``model`` answers if it is given, else the operation's own. Both are awaited on the
     caller's event loop, so that only one thread writes to GPTSwarm's process-wide counters.
     """
 

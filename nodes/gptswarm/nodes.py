@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
-    """What both kinds of nodes have."""
+    """The settings of both kinds of nodes."""
 
     task: MakeTask = task_of
     model: ChatModel | None = None
@@ -41,7 +41,7 @@ class _Settings:
     timeout: float | None = None
 
     def _complete(self, id: str, operations: Iterable[Any]) -> None:
-        """Set the fields whose defaults depend on what is wrapped."""
+        """Set the fields whose defaults depend on the wrapped object."""
         object.__setattr__(self, "id", id)
         if self.blocking is None:
             object.__setattr__(self, "blocking", any(map(blocks, operations)))

@@ -82,7 +82,7 @@ class Failures:
 
 
 def private_copies(operations: Sequence[Any], failures: Failures) -> list[Any]:
-    """Copies of operations with one new memory; references among the operations are kept."""
+    """Copies of operations with one new memory. References among them lead to the copies."""
     from swarm.memory.memory import Memory
 
     memory = Memory()

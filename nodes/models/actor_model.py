@@ -7,8 +7,8 @@
     trainer = TeamTrainer(learner, team, …)
 
 The learner knows which version of an adapter is current and which ones are leased. A version is
-saved and loaded into the engine when it is first asked, and unloaded when it is neither current nor
-leased any more. So nothing needs to be told when a training step has ended.
+saved and loaded into the engine at the first request to it, and unloaded when it is not current and
+not leased. So no call is needed after a training step.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Engine(Protocol):
 
 
 class ActorModel:
-    """The adapters of a learner, answered by an engine. It is a
+    """The adapters of a learner, with replies from an engine. It is a
     :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`.
 
-    Prompts are made by the learner, so what it trains on is what the engine was asked. Traces name
-    versions as the learner does (``agent_2@7``); a server calls this version ``agent_2-v7``.
+    The learner makes the prompts, so it trains on exactly the prompts that the engine got. Traces
+    name versions as the learner does (``agent_2@7``); a server calls this version ``agent_2-v7``.
 
     Args:
-        engine: answers; usually an :class:`~swarm_ui.nodes.OpenAIModel` of a vLLM server with
+        engine: gives the replies; usually an :class:`~swarm_ui.nodes.OpenAIModel` of vLLM with
             ``--enable-lora``, which serves the base model of the learner.
         learner: holds the adapters. Its base model must have the weights of the engine's.
         folder: where versions are saved for the engine, which reads them from there. It needs a
@@ -114,7 +114,8 @@ class ActorModel:
 
         Raises:
             ModelUnavailable: the engine does not answer.
-            ConfigError: its tokens of a chat are others: another model, or another chat template.
+            ConfigError: it converts a chat to other tokens, because the model or the chat template
+                differs.
         """
         chat = (ChatMessage(role="user", content="Goal: open calendar 02:36\nScreen:\nok [0]"),)
         here = self.learner.prompt(Request(chat=chat))
@@ -168,8 +169,8 @@ class ActorModel:
         return await self.learner.score(requests, replies)
 
     def lease(self, adapter: str) -> str:
-        """The version that answers under a name now, kept until :meth:`release`, in the engine too.
-        Raises ``ModelError`` if there is no such adapter or version."""
+        """The current version of a name. It stays available, also in the engine, until
+        :meth:`release`. Raises ``ModelError`` if there is no such adapter or version."""
         return self.learner.lease(adapter)
 
     def release(self, version: str) -> None:
@@ -188,7 +189,7 @@ class ActorModel:
             await self._engine.close()
 
     def _pattern(self, prompt: ChatPrompt) -> str | None:
-        """The replies that are possible on the screen; ``None``: any text may be replied."""
+        """The replies that are possible on the screen; ``None``: replies are not restricted."""
         bound = self._constrained
         if bound is None:
             bound = prompt.prompt_format == "compact"
@@ -199,7 +200,7 @@ class ActorModel:
     # -- versions in the engine ---------------------------------------------------------------
 
     async def _load(self, versions: set[str]) -> None:
-        """Load what is missing of the given versions, and unload what nobody needs any more."""
+        """Load the given versions that are missing, and unload those that are no longer needed."""
         if versions <= self._loaded.keys() and not self._outdated():
             return
         async with self._lock():
@@ -218,7 +219,7 @@ class ActorModel:
         shutil.rmtree(self._loaded.pop(version), ignore_errors=True)
 
     def _saved(self, version: str) -> Path:
-        """The folder of a version, whose name tells its weights. A part is never left there."""
+        """The folder of a version, written atomically. Its name contains a hash of the weights."""
         self._folder.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=self._folder))
         try:

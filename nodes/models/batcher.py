@@ -1,9 +1,9 @@
-"""Collects requests that wait at the same moment into one batch.
+"""Collects concurrent requests into batches.
 
 When no coroutine of the event loop can continue without an answer, the queue is answered in
 batches. No clock is involved (unless ``linger`` is set), so with in-process environments the
 batches are the same in every run. A batch takes one item of each caller, then a second item of
-each, and so on: a caller with many items delays itself and not the others.
+each, and so on, so a caller with many items does not delay the others.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Batcher(Generic[Item, Answer]):
         """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
         ``ModelError`` if another event loop is waiting for answers of this batcher.
 
-        Callers (such as runs) are served in turn; ``None``: this call is a caller of its own.
+        Callers (such as runs) are served in turn; ``None``: this call is a separate caller.
         """
         if not items:
             return []

@@ -9,10 +9,10 @@ from swarm_ui.prompts import FreeText, Reply
 
 
 def reply_pattern(replies: Iterable[Reply]) -> str:
-    """An expression that matches these replies.
+    """A regular expression that matches these replies.
 
-    A part that the model writes freely begins with a visible character, after a space if a word or
-    a colon is before it; its length is left to the token limit of the request.
+    Free text begins with a visible character, after a space if a word or a colon is before it. Its
+    length is limited only by the token limit of the request.
     """
     return "|".join("".join(_parts(reply)) for reply in replies)
 
@@ -31,7 +31,7 @@ def _parts(reply: Reply) -> Iterator[str]:
 
 
 def _literal(letter: str) -> str:
-    """Only what has a meaning is escaped: not every engine knows an escape of a space."""
+    """Escape only characters with a special meaning: not every engine accepts an escaped space."""
     return "\\n" if letter == "\n" else f"\\{letter}" if letter in r"\.^$*+?{}[]()|/" else letter
 
 

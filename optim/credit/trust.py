@@ -47,7 +47,7 @@ class RoundTrust(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustConfig:
-    """How the weight of a critic is learned. The defaults are ours."""
+    """Settings for learning the weight of a critic. The defaults are ours."""
 
     memory: float = 0.9
     """Factor on the evidence of earlier episodes with each batch, in [0, 1]; 1 forgets nothing."""
@@ -74,7 +74,7 @@ class TrustConfig:
 
 
 class CriticTrust:
-    """The weight of a critic beside the outcome, by round. It starts at 0 and is learned."""
+    """The weight of a critic relative to the outcome, by round. It starts at 0 and is learned."""
 
     def __init__(self, config: TrustConfig | None = None) -> None:
         self.config = config or TrustConfig()

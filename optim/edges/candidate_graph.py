@@ -100,7 +100,7 @@ class CandidateGraph:
                 f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}"
             )
         if decision in dict(self.edges):
-            raise ConfigError(f"edge distribution: the decision {decision!r} only listens")
+            raise ConfigError(f"edge distribution: the decision {decision!r} cannot be a sender")
         self.decision = decision
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
@@ -198,7 +198,7 @@ class CandidateGraph:
         log_prob: float | None,
         enumeration: int | None = None,
     ) -> EdgeSample:
-        """The record of a DAG that is given by node indices and edge indices."""
+        """The record of a DAG, given by node indices and edge indices."""
         rank = {node: r for r, node in enumerate(order)}
         ends = [self.edges[k] for k in chosen]
         ranked = sorted((rank[self.node_index[b]], rank[self.node_index[a]], a, b) for a, b in ends)

@@ -246,8 +246,8 @@ class EdgeDistribution(nn.Module):
     def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
         """Log-probability (nats) of each sample, ``[B]``, with gradient.
 
-        Where the number of nodes allows it, that of the edges, summed over all orders, which
-        removes the noise of the order. Otherwise that of order and edges.
+        If the number of nodes allows it, this is the probability of the edges, summed over all
+        orders, which removes the noise of the order. Otherwise it is that of order and edges.
         """
         chosen = self.graph.mask([sample.edges for sample in samples])
         if all(len(block.nodes) <= MAX_EXACT for block in self.graph.blocks):

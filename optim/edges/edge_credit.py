@@ -1,4 +1,4 @@
-"""From the credit of messages to the credit of the edges that carried them."""
+"""Converts the credit of messages to credit of the edges that carried them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sums and maxima over all orders of n nodes, by dynamic programming over the 2^n sets of nodes.
 
-A set is an integer whose bit i says that node i has been placed. The state "these nodes were
-placed first" is enough: what comes next depends on the set, not on the order inside it.
+A set is an integer whose bit i says that node i has been placed. A set is a sufficient state:
+the next node depends on the set of placed nodes, not on their order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 MAX_EXACT = 12
-"""Most nodes for which sums over orders are done exactly (4096 sets)."""
+"""Maximum number of nodes for exact sums over orders (4096 sets)."""
 
 
 @lru_cache(maxsize=MAX_EXACT + 1)
@@ -39,7 +39,7 @@ def _choice(scores: Tensor) -> Tensor:
 
 
 def _arrivals(layer: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """For each set of a layer, its members and the sets before each came, ``[sets, size]``."""
+    """For each set of a layer, its members, and the sets without each member, ``[sets, size]``."""
     size = int(_members(n)[layer[0]].sum())
     last = _members(n)[layer].nonzero()[:, 1].view(-1, size)
     return last, layer[:, None] - (1 << last)
@@ -50,8 +50,8 @@ def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
 
     Args:
         scores: Plackett-Luce scores, ``[n]``.
-        terms: Bernoulli log-probability of what edge (i, j) does, given that i precedes j; 0 where
-            there is no candidate; ``[B, n, n]``.
+        terms: Bernoulli log-probability of edge (i, j) being present or absent, given that i
+            precedes j; 0 where there is no candidate; ``[B, n, n]``.
         present: whether edge (i, j) is in the set, ``[B, n, n]`` bool.
     """
     n, batch = len(scores), len(terms)
@@ -69,7 +69,7 @@ def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
 
 
 def best_order(scores: Tensor, terms: Tensor) -> list[int]:
-    """The order that maximises its log-probability plus ``terms`` of all its forward pairs."""
+    """The order with the largest sum of its log-probability and the ``terms`` of forward pairs."""
     n = len(scores)
     step = _choice(scores) + _members(n).to(scores.dtype) @ terms
     values = scores.new_full((2**n,), -torch.inf)

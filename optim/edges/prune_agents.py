@@ -18,7 +18,7 @@ G = TypeVar("G", bound=Dag)
 
 
 class AgentAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """How one agent compares with the others."""
+    """Comparison of one agent with the others."""
 
     agent: str
     gap: Interval | None
@@ -46,7 +46,7 @@ def find_broken(
 
     An agent is compared with the median of the other agents at the same steps. So a hard step
     counts against no agent, and several broken agents do not hide each other. The intervals are
-    over episodes, because the steps of one episode are alike.
+    over episodes, because the steps of one episode are not independent.
 
     Args:
         episodes: episodes with credit; masked ones (``success`` is ``None``) are left out.

@@ -1,7 +1,7 @@
-"""What both edge optimisers share: advantages of samples, and the score-function objective.
+"""The base of both edge optimisers: advantages of samples, and the score-function objective.
 
-The gradient is that of the log-probability of a sample: of its edge set, with the order summed
-out, where this can be done.
+The gradient is that of the log-probability of a sample. Where possible, this is the probability of
+its edge set, summed over all orders.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ D = TypeVar("D", bound=DifferentiableEdges, default=EdgeDistribution)
 
 
 class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """What one step did."""
+    """Figures of one step."""
 
     used: int
     """Number of samples with a utility; the others were masked."""
@@ -80,7 +80,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
     """
 
     steps_without_gradient = False
-    """Whether a step is made although all advantages are 0, because the optimiser has momentum."""
+    """Whether a step is made even if all advantages are 0, because the optimiser has momentum."""
 
     def __init__(
         self,

@@ -10,8 +10,8 @@ candidates are visited in sorted sequence. This is the distribution of GPTSwarm'
 which an edge late in the list is rarer than one early in it. With ``sequence="shuffled"``, the
 default, every sample has its own uniformly random sequence, so that no position in the list is
 favoured. The distribution of the edges is then the mean over all sequences, and the
-log-probability is that *given the sequence*. Its gradient is a score function of the former too,
-because the sequence does not depend on the parameters.
+log-probability is that *given the sequence*. Its gradient is also an unbiased score function of the
+distribution of the edges, because the sequence does not depend on the parameters.
 
 The nodes that each node reaches are kept as the bits of an integer, so one operation tells whether
 a candidate closes a cycle. Only an edge between two nodes that are not yet connected changes the

@@ -3,9 +3,9 @@
 The utility of a graph is modelled as linear in its edges (+1 present, -1 absent), with Gaussian
 noise and a Gaussian prior around 0. To sample a graph, the weights are sampled from the posterior,
 and the edges of positive weight are taken in descending sequence; an edge that closes a cycle is
-skipped. So exploration decreases as evidence grows, and each edge has an interval. The model sees
-only the mean effect of interactions between edges. The cost grows with the cube of the number of
-candidates, so use it for up to a few hundred.
+skipped. So exploration decreases as evidence grows, and each edge has an interval. The linear model
+captures only the mean effect of interactions between edges. The cost grows with the cube of the
+number of candidates, so use it for up to a few hundred.
 
 Samples of one group (same task and seed) are compared only with each other, so the difficulty of
 the task cancels.

@@ -31,7 +31,7 @@ class Adversary(Protocol):
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
         """An action that a careless agent might take instead of ``good``; ``None`` without one.
 
-        It differs from ``good`` and is possible on the screen, but may be right by accident.
+        It differs from ``good`` and is possible on the screen, but may also be right.
 
         Args:
             decision: the context; ``good`` and the result are in its own indices.
@@ -123,7 +123,8 @@ def fits(action: Action, observation: Observation) -> bool:
 
 
 def with_label(action: Action, observation: Observation) -> Action:
-    """The action with the label of its element as its target, lest another give it away."""
+    """The action with the label of its element as its target, so that a missing or different
+    label does not mark it as wrong."""
     element = observation.element(action.index)
     target = element.label or None if element is not None else None
     return msgspec.structs.replace(action, target=target)

@@ -1,4 +1,4 @@
-"""Decisions, lessons and preference pairs as chats, for other training libraries."""
+"""Decisions, training samples and preference pairs as chats, for other training libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def prompt(decision: Decision) -> list[dict[str, str]]:
-    """What a large model reads, as OpenAI's messages."""
+    """The prompt of a decision as OpenAI's messages."""
     return [{"role": turn.role, "content": turn.content} for turn in decision_chat(decision)]
 
 
@@ -56,7 +56,7 @@ def pair(found: PreferencePair, prompt_format: str | None = None) -> dict[str, A
 
     Args:
         found: the pair.
-        prompt_format: write the decision and both replies anew in this format, in the
+        prompt_format: rewrite the decision and both replies in this format, in the
             conversational form, to train another model; replies without a valid action stay as
             they are.
     """

@@ -61,17 +61,17 @@ def reason_given(message: Message) -> str:
 
 
 def unparsed(trace: Trace, call: Call) -> bool:
-    """Whether the agent said something that holds no valid action. Failures of the call, and
-    messages that say that there is nothing to propose, are not such replies."""
+    """Whether a message is a reply without a valid action. Failed calls and abstentions are not
+    such replies."""
     message = trace.message(call.message)
     invalid = message.action is None and message.error is not None and call.error is None
-    return invalid and bool(message.content or call.prompt)  # a model may say nothing at all
+    return invalid and bool(message.content or call.prompt)  # a reply may be empty
 
 
 async def score_of_action(
     critic: CreditAssigner, trace: Trace, action: Action, state: object | None
 ) -> float | None:
-    """What a critic gives for one action in the place of a decision; ``None``: unscored.
+    """The critic's score of one action in the context of a decision; ``None``: unscored.
 
     The critic sees a decision in which a single agent proposed the action. The agent has the name
     of an agent of the team, so that the name gives the critic no information.

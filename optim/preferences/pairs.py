@@ -4,13 +4,13 @@ A right action of an agent is preferred to a wrong action that another agent pro
 or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
 another agent.
 
-What is learned are whole replies. A reply of the agent itself is the exact text that it said, with
-its reason. Actions of other agents are mapped into the agent's own view, and written as this agent
-would have said them, in its own prompt format:
+Pairs contain whole replies. A reply of the agent itself is the exact text that it sent, with its
+reason. Actions of other agents are mapped into the agent's own view and written in its own prompt
+format:
 
 - a colleague's action with the reason that a colleague gave for it, if any did;
-- an adversary's action with the reason of the reply that it is rejected for, so that the two sides
-  differ in the action alone, and having a reason is not what is learned.
+- an adversary's action with the reason of the preferred reply, so that the two sides differ only in
+  the action, and the presence of a reason is not learned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     source: str = ""
-    """Where each side comes from, such as ``"own > adversary"``."""
+    """Source of each side, such as ``"own > adversary"``."""
     chosen_text: str = ""
     """The reply with the chosen action, as the agent says it. Default: the action as JSON, which is
     the whole reply of the embedded agent."""
@@ -76,7 +76,7 @@ Negatives = Callable[[Trace], Sequence[ScoredAction]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairConfig:
-    """How pairs are made. The paper does not say; the defaults are ours."""
+    """Settings for making pairs. The paper does not define them; the defaults are ours."""
 
     good_above: float = 0.5
     """A message with more credit is right."""
@@ -180,7 +180,7 @@ class _StepPairs:
     def _pick(
         self, pool: Sequence[tuple[ScoredAction, str]], view: View, avoid: Action | None
     ) -> tuple[ScoredAction | None, str]:
-        """One of the pool that exists in this agent's view and differs from ``avoid``."""
+        """A random action of the pool that this agent's view shows, other than ``avoid``."""
         able = [
             (g, kind)
             for g, kind in pool
@@ -236,6 +236,6 @@ def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
 
 
 def _says_more(pair: PreferencePair, before: PreferencePair) -> bool:
-    """Whether a pair has a rejected action, or else a rejected reply, and another has none."""
+    """Whether a pair has a rejected action or reply where another has none."""
     sides = [(p.rejected is not None, p.rejected_text is not None) for p in (before, pair)]
     return sides[0] < sides[1]

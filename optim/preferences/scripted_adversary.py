@@ -43,7 +43,7 @@ class ScriptedAdversary:
 def mistakes(observation: Observation, good: Action) -> Iterator[tuple[Action, float]]:
     """Wrong actions with weights. They may contain ``good`` and actions that do not fit the screen.
 
-    All similar elements and texts share one weight, however many they are.
+    The similar elements and texts share one weight, whatever their number.
     """
     close = [*_other_elements(observation, good), *_other_words(observation, good)]
     for action in close:

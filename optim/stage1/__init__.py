@@ -1,7 +1,7 @@
 """Stage 1: from samples of screens to a base agent, before any team is formed.
 
-A *source* of samples, then three *levels*, then *training*, after CollabUIAgents
-(arXiv 2502.14496). There are two sources, and each has its training:
+A *source* produces samples at three *levels*, on which the agent is *trained*, after CollabUIAgents
+(arXiv 2502.14496). There are two sources, each with its own way of training:
 
 ===============  ================================  ==========================================
 reading order    the small shipped base agent      any language model in any environment
@@ -19,7 +19,7 @@ held-out tasks   only training templates are       :class:`HeldOut`, checked by 
                  demonstrated
 ===============  ================================  ==========================================
 
-The path of a language model:
+Training of a language model:
 
     held_out = HeldOut.of(tasks=test_tasks, seeds=[TEST_SEEDS])
     models = Models(agent=model, adversary=model, critic=model)
@@ -27,7 +27,7 @@ The path of a language model:
     export(Path("corpus"), "trl", Path("exported"))
     finetune(Path("my-model"), Path("corpus"), Path("base-agent"))
 
-The path of the small base agent:
+Training of the small base agent:
 
     stream = Stream(seed, words, Mix(), demonstrations)
     train(learner, stream, Stage1Config())

@@ -58,7 +58,7 @@ class Stage1Config:
     learning_rate: float = 4e-3
     warmup_steps: int = 50
     final_share: float = 0.05
-    """Final learning rate as a share of the peak; it falls linearly."""
+    """Final learning rate as a share of the peak. The rate falls linearly."""
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     questions_first: float = 0.05

@@ -19,7 +19,7 @@ SHARED = "team"
 
 
 def check_groups(groups: AdapterGroups) -> str | None:
-    """What is wrong with the setting for every team; ``None`` if nothing is."""
+    """An error in the setting that does not depend on the team; ``None`` if there is none."""
     if isinstance(groups, str):
         known = ("per_node", "shared")
         return None if groups in known else f"one of {known} or groups of agents by adapter"
@@ -78,8 +78,8 @@ def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") ->
 def with_adapters(graph: CollabGraph, adapters: Mapping[str, str]) -> CollabGraph:
     """The team, in which each agent uses the adapter that is given for it.
 
-    Agents that are no dataclass with a field ``adapter`` stay as they are. They are not the
-    library's own and choose their adapter themselves.
+    Agents that are not dataclasses with a field ``adapter`` stay as they are: they are defined
+    outside of the library and choose their adapter themselves.
     """
     for agent, adapter in adapters.items():
         node = graph.nodes[agent]

@@ -58,17 +58,17 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     micro_batches: int = 0
     """Forwards and backwards of all steps; more than ``steps`` if batches were divided."""
     largest_forward: int = 0
-    """Most tokens of one forward with a backward, padding included."""
+    """Maximum number of tokens of one forward with a backward, padding included."""
     peak_memory_mb: float | None = None
-    """Most memory in use between a forward and its backward, in 2**20 bytes: allocated on a GPU,
-    resident of the process on a CPU. ``None``: unknown, or nothing was trained."""
+    """Peak memory between a forward and its backward, in 2**20 bytes: allocated on a GPU, resident
+    of the process on a CPU. ``None``: unknown, or nothing was trained."""
 
 
 class AdapterTrainer:
     """Updates adapters of one :class:`~swarm_ui.optim.protocols.Trainable`."""
 
     def __init__(self, model: Trainable, config: UpdateConfig | None = None) -> None:
-        """``config``: its rate, steps and micro-batches have the model's defaults if not set."""
+        """``config``: settings that are not set get the defaults of the model."""
         self.model = model
         defaults = defaults_of(model)
         self.config = (config or UpdateConfig()).filled(defaults)
@@ -185,9 +185,10 @@ class AdapterTrainer:
     def _references(
         self, adapter: str, task: Sequence[Example], batches: Sequence[Sequence[int]]
     ) -> Tensor | None:
-        """Log-probabilities to compare with, ``[2, examples]``; 0 where no batch uses one.
+        """Reference log-probabilities, ``[2, examples]``; 0 for examples that no batch uses.
 
-        Of a pair: both sides under the reference; of a reply: under the adapter and the reference.
+        For a pair: both sides under the reference. For a reply: under the adapter and under the
+        reference.
         """
         settings = self.config
         if settings.method == "rft":
@@ -250,7 +251,7 @@ class _Progress:
         self.peak_mb: float | None = None
 
     def note(self, tokens: int, memory_mb: float | None) -> None:
-        """One forward, and the memory in use after it."""
+        """Record one forward, and the memory in use after it."""
         self.parts += 1
         self.largest = max(self.largest, tokens)
         if memory_mb is not None:

@@ -82,7 +82,7 @@ def micro_batches(lengths: Sequence[int], sides: Sequence[int], limit: int) -> l
     Args:
         lengths: tokens of the longest row of each example.
         sides: rows of each example, 1 or 2, which stay together.
-        limit: tokens of one forward, padding included. A longer example is a part of its own.
+        limit: tokens of one forward, padding included. A longer example forms a separate part.
 
     Returns:
         Positions of the examples; one part in the given order if the whole batch fits.
@@ -135,7 +135,7 @@ def encode_pairs(
     """Pairs of positive weight: ``both`` sides where there are two, or the chosen replies only.
 
     With ``unique`` each prompt with its chosen reply is used once; with ``unparsed`` replies
-    without a valid action are rejected sides too. ``adapter``: the one that learns.
+    without a valid action are rejected sides too. ``adapter``: the adapter in training.
     """
     encode = _encoder(model, adapter)
     found: list[Example] = []

@@ -82,7 +82,7 @@ class Checkpoints:
         return final
 
     def latest(self, warn: Callable[[str], None]) -> Checkpoint | None:
-        """The newest checkpoint without damage, if any; ``warn`` hears of each damaged one."""
+        """The newest undamaged checkpoint, if any; ``warn`` is called for each damaged one."""
         for iteration, folder in sorted(self._found(), reverse=True):
             damage = _damage(folder)
             if damage is None:

@@ -1,4 +1,4 @@
-"""Losses of preference and policy-gradient learning, of sequence log-probabilities.
+"""Losses of preference and policy-gradient learning, as functions of sequence log-probabilities.
 
 ``[B]`` is one number for each example: the log-probability (nats) of a reply given its prompt,
 summed over the reply's tokens. Each function returns a scalar, the mean over the examples.
@@ -14,7 +14,8 @@ from torch.nn import functional as F
 def margin(
     policy_chosen: Tensor, policy_rejected: Tensor, ref_chosen: Tensor, ref_rejected: Tensor
 ) -> Tensor:
-    """How much more the policy prefers the chosen reply than the reference does, nats, ``[B]``."""
+    """Log-ratio of policy to reference of the chosen reply, minus that of the rejected one, in
+    nats, ``[B]``."""
     return (policy_chosen - ref_chosen) - (policy_rejected - ref_rejected)
 
 
@@ -33,7 +34,7 @@ def dpo_loss(
         policy_chosen, policy_rejected: log-probabilities under the policy, with gradient, ``[B]``.
         ref_chosen, ref_rejected: log-probabilities under the reference, ``[B]``.
         beta: strength of the regularisation towards the reference.
-        weight: the weight of each pair, ``[B]``; default 1. The other losses have it too.
+        weight: the weight of each pair, ``[B]``; default 1. The other losses also accept it.
     """
     h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
     return _mean(-F.logsigmoid(beta * h), weight)

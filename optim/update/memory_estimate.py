@@ -1,8 +1,8 @@
 """An estimate of the memory that a training run needs, from the shape of a model alone.
 
-Nothing is loaded, and torch is not imported. The activations are those of a Llama-like network with
-adapters on all linear layers, whose saved tensors were counted; other architectures and kernels
-differ, and so do the reserves of an allocator. It is an estimate to choose settings by.
+Nothing is loaded, and torch is not imported. The activations were counted on a Llama-like network
+with adapters on all linear layers. Other architectures and kernels differ, and the reserves of an
+allocator are not included, so use the estimate only to choose settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 Precision = Literal["float32", "bfloat16", "4bit"]
 
 _WEIGHT_BYTES = {"float32": 4.0, "bfloat16": 2.0, "4bit": 4.127 / 8}
-"""Of a weight in a linear layer; 4.127 bits with the doubly quantised scales of NF4."""
+"""Bytes of a weight in a linear layer; 4.127 bits with the doubly quantised scales of NF4."""
 _GIB = 2**30
 
 
@@ -32,7 +32,7 @@ class ModelShape:
     kv_heads: int
     head_width: int
     inner_width: int
-    """Of the feed-forward part."""
+    """Width of the feed-forward part."""
     words: int
     """Tokens of the vocabulary."""
     tied: bool = True
@@ -64,7 +64,7 @@ class ModelShape:
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
-                f"'{folder / 'config.json'}' does not tell the sizes of a transformer "
+                f"'{folder / 'config.json'}' does not give the sizes of a transformer "
                 f"({type(error).__name__}: {error}); the memory cannot be estimated"
             ) from error
 
@@ -101,19 +101,19 @@ class MemoryEstimate:
     """Bytes, by what they hold."""
 
     weights: int
-    """Of the base model."""
+    """Weights of the base model."""
     adapters: int
     """All adapters in float32, and a copy of the one in training, which answers meanwhile."""
     optimiser: int
     """Gradients and both moments of Adam, of the one adapter in training."""
     activations: int
-    """What a forward of one micro-batch keeps for its backward, with the logits of the replies."""
+    """Tensors kept from a forward of one micro-batch for its backward, with the replies' logits."""
     cache: int
     """Keys and values of the rows that are decoded at the same time in a rollout."""
 
     @property
     def total(self) -> int:
-        """The larger of update and rollout, which alternate."""
+        """The larger of the memory for updates and for rollouts, which alternate."""
         return self.weights + self.adapters + max(self.optimiser + self.activations, self.cache)
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained and decoded."""
+    """The sizes of training batches and rollouts."""
 
     adapters: int = 4
     rank: int = 16
@@ -140,7 +140,7 @@ class Workload:
     autocast: bool = True
     eager_attention: bool = False
     precision: Precision = "bfloat16"
-    """Of the base model's weights."""
+    """Precision of the base model's weights."""
     prompt_tokens: int = 160
     """A phone screen has about 160 in the compact format, and 1,000 in the JSON format."""
     reply_tokens: int = 48

@@ -24,8 +24,8 @@ Forward = Callable[[Sequence[Row]], tuple[Tensor, Tensor]]
 
 
 class Totals(NamedTuple):
-    """Sums over a batch. Each loss is a mean over the batch, so a part of the batch counts by its
-    share of the sum that the mean is divided by; a part that is all of it counts exactly 1."""
+    """The divisors of the means over a batch. A loss is a mean over the batch, so each part of the
+    batch is weighted by its share of the divisor. A part that is the whole batch has weight 1."""
 
     size: int
     paired: int
@@ -54,7 +54,7 @@ def part_loss(
     settings: UpdateConfig,
     references: Tensor | None,
 ) -> tuple[Tensor, list[float]]:
-    """What a part of a batch adds to the loss of the batch.
+    """The contribution of a part of a batch to the loss of the batch.
 
     Args:
         forward: computes the log-probabilities under the adapter in training.

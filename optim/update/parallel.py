@@ -1,6 +1,6 @@
 """Data-parallel training in several processes, which average their gradients after every step.
 
-On a CPU a second thread does not make the training of a tiny network faster, and a second process
+On a CPU, a second thread does not make the training of a tiny network faster, but a second process
 makes it almost twice as fast.
 """
 

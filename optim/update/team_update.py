@@ -39,7 +39,7 @@ def update_team(
         adapters: the adapter of each node; nodes may share one.
         config, iteration: decide whether one adapter is trained for all.
         rehearse: gives the share ``config.rehearsal`` of examples to repeat.
-        done: called with (updates done, number of updates).
+        done: called with (finished updates, all updates).
     """
     config = config.filled(defaults_of(model))
     trainer = AdapterTrainer(model, config.update_at(iteration))

@@ -1,6 +1,6 @@
-"""How a network computes while it is trained: precision, attention, activation checkpointing.
+"""Computation of a network in training: precision, attention, activation checkpointing.
 
-All of it applies inside :func:`training_mode` only, so that answers to requests stay as they are.
+The settings apply inside :func:`training_mode` only and do not affect answers to requests.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class UpdateConfig:
     gained 1 and 0.05 gained 10 points over the base agent. With ``pg``: weight of the divergence
     from the reference."""
     nll_weight: float = 1.0
-    """Weight of the supervised term beside DPO or IPO. It prevents a collapse of the likelihood."""
+    """Weight of the supervised term of DPO or IPO. It prevents a collapse of the likelihood."""
     clip: float = 0.2
     """``pg``: the importance ratio is clipped to 1 ± ``clip``."""
     reference: Reference = "start"
@@ -80,9 +80,10 @@ class UpdateConfig:
     max_grad_norm: float = 1.0
     betas: tuple[float, float] = (0.9, 0.98)
     micro_batch_tokens: int | None = None
-    """Most tokens of one forward and backward, padding included: this bounds the memory. A batch
-    with more is divided, and the gradients of its parts are added up; the sum is the gradient of
-    the whole batch. The two sides of a pair stay together, so the smallest part is one pair.
+    """Maximum number of tokens of one forward and backward, padding included, which bounds the
+    memory. A larger batch is divided, and the gradients of its parts are added up; the sum is the
+    gradient of the whole batch. The two sides of a pair stay together, so the smallest part is one
+    pair.
     ``None``: 65,536 for models below 5 M parameters, else 2,048."""
     checkpointing: bool = False
     """Activation checkpointing: layers keep only their inputs, and are computed a second time in
@@ -111,7 +112,7 @@ class UpdateConfig:
             raise ConfigError(f"micro_batch_tokens must be >= 1, got {self.micro_batch_tokens}")
 
     def filled(self, defaults: UpdateDefaults) -> UpdateConfig:
-        """These settings, in which rate and steps have the model's defaults if they are not set."""
+        """These settings, with the model's defaults for values that are not set."""
         return dataclasses.replace(
             self,
             lr=defaults.lr if self.lr is None else self.lr,
@@ -126,7 +127,7 @@ class UpdateConfig:
 
 
 def known(value: T | None, name: str) -> T:
-    """A setting that a trainer has filled in. Raises ``ConfigError`` if none has."""
+    """A setting that a trainer has filled in. Raises ``ConfigError`` if it is not set."""
     if value is None:
         raise ConfigError(
             f"{name} depends on the model and is not set yet; set it, or use the configuration of "

@@ -64,7 +64,7 @@ def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[s
 
 
 def _check(area: str, name: str, ok: object, found: str, do: str) -> Check:
-    """A check with the status ok or absent. ``do``: how to install an absent part."""
+    """A check with the status ``ok`` or ``absent``. ``do``: how to install an absent part."""
     state: Literal["ok", "absent"] = "ok" if ok else "absent"
     return Check(area=area, name=name, state=state, found=found, do="" if ok else do)
 
@@ -127,7 +127,7 @@ def _gpu() -> Iterator[Check]:
 
 
 def _models(named: str | None) -> Iterator[Check]:
-    """The models that have a name; the named one is needed."""
+    """The pretrained models; the one with the given name is required."""
     from swarm_ui.experiment.config import ModelSection
     from swarm_ui.experiment.models import describe_model
     from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, pulled_folder

@@ -1,4 +1,4 @@
-"""Options of commands, and the settings that they set."""
+"""Options of commands, and the corresponding settings."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Option:
     """Name of the parameter."""
     type: Any
     declaration: Any
-    """As Typer takes it."""
+    """The option's declaration for Typer."""
     setting: str = ""
     """The setting that the option sets, such as ``"team.agents"``; empty: none."""
     default: Any = None
@@ -120,7 +120,7 @@ class Arguments:
         return read_draft(self["config"] if file else None, given, self["settings"] or ())
 
     def given(self, *names: str) -> list[str]:
-        """The flags of those options that the user gave."""
+        """The flags of the options that the user gave."""
         options = {option.name: option for option in self.options}
         return [options[name].flag for name in names if self[name] not in (None, [])]
 
@@ -213,7 +213,7 @@ def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = 
 
 
 def also_named(known: Option, name: str) -> Option:
-    """The same option under one more name."""
+    """The same option with an additional name."""
     declaration = copy.copy(known.declaration)
     declaration.param_decls = (*known.declaration.param_decls, name)
     return replace(known, declaration=declaration)

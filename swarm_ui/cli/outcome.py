@@ -1,4 +1,4 @@
-"""What ``run`` and ``eval`` share: playing, final tables, exit codes and dry runs."""
+"""Common parts of ``run`` and ``eval``: playing, final tables, exit codes and dry runs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Output:
                 self.log.print(Padding(item, (0, 0, 0, 2), expand=False))
 
     def show(self, what: RenderableType) -> None:
-        """A part of the result, for people."""
+        """A part of the result in readable form."""
         if self.machine:
             return
         if not isinstance(what, Table):

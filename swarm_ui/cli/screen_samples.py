@@ -24,7 +24,7 @@ from swarm_ui.storage.run_directory import write_atomic
 def write(
     kind: str, out: Path, count: int, place: EnvironmentSection, output: Output, *, force: bool
 ) -> int:
-    """Write samples to a file, with a warning that this form will go.
+    """Write samples to a file, with a warning that this form of the command is deprecated.
 
     Args:
         kind: ``questions``, ``pages``, ``devices`` or ``steps``.

@@ -1,7 +1,7 @@
 """Quick attacks on this installation: ``swarm-ui doctor --self-test``.
 
-Each check does in a temporary folder what a hostile model, page, server or folder would do. The
-whole suite is in ``tests/adversarial`` of the repository.
+Each check simulates a hostile model, page, server or folder in a temporary folder. The complete
+suite is in ``tests/adversarial`` of the repository.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Attack:
 
     name: str
     problem: str
-    """What went wrong; empty: the attack did nothing."""
+    """What went wrong; empty: the attack had no effect."""
 
 
 def self_test() -> Iterator[Attack]:
@@ -98,7 +98,7 @@ def _configurations(folder: Path) -> str:
 
 
 def _replies(folder: Path) -> str:
-    """What a model says is parsed or refused, and counts as its own failure."""
+    """Replies of a model are parsed or refused, and count as its own failures."""
     for reply in HOSTILE_REPLIES:
         parse_action(reply)
     model = ScriptedModel(lambda request: "I cannot do that.")

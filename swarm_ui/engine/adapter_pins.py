@@ -1,8 +1,8 @@
-"""Adapter versions that an episode keeps while newer ones come into use.
+"""Adapter versions that stay the same during an episode, even if newer ones are loaded.
 
 A run of a graph leases the versions of its adapters (:mod:`swarm_ui.engine.run_context`). An
-episode has many runs, one for each decision. Inside :func:`same_versions` the first run decides:
-its versions stay leased, and later runs ask them again.
+episode has many runs, one for each decision. Inside :func:`same_versions`, the versions of the
+first run stay leased, and later runs use them too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PINS: ContextVar[_Pins | None] = ContextVar("adapter pins", default=None)
 
 @contextmanager
 def same_versions() -> Iterator[None]:
-    """In this context, and in the tasks that it starts, all runs use the adapter versions of the
-    first run that asks for them. A context inside another one changes nothing."""
+    """In this context, and in tasks started in it, all runs use the adapter versions of the first
+    run that requests them. A nested context has no effect."""
     if _PINS.get() is not None:
         yield
         return
@@ -48,7 +48,7 @@ def same_versions() -> Iterator[None]:
 
 
 def lease(model: VersionedModel, adapter: str) -> str:
-    """Lease the version that an adapter has in this context, or now if there is none. Raises
-    ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
+    """Lease the version of an adapter in this context, or without a context its current version.
+    Raises ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
     pins = _PINS.get()
     return model.lease(adapter if pins is None else pins.version(model, adapter))

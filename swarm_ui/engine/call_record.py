@@ -1,4 +1,4 @@
-"""What a node answered, given its identity: a message for the others, a call for the record."""
+"""Converts the answer of a node to a message and a call record with the node's identity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swarm_ui.trace.records import Call
 
 
 def spoken(reply: NodeReply | Message, context: NodeContext) -> Message:
-    """The message; whatever identity a reply claims, it has that of its call."""
+    """The message of a call. Its identity is that of the call, whatever the reply claims."""
     if isinstance(reply, Message):
         if reply.id == context.message_id and reply.sender == context.node:
             return reply
@@ -33,7 +33,7 @@ def spoken(reply: NodeReply | Message, context: NodeContext) -> Message:
 
 
 def sound(text: str) -> str:
-    """The text as it can be written: half a character (a lone surrogate) becomes ``?``."""
+    """The text in which each lone surrogate is replaced with ``?``, so that it can be encoded."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -45,7 +45,7 @@ def called(
     error: Failure | None,
     rescued: Failure | None,
 ) -> Call:
-    """The call that gave a message.
+    """The record of the call that produced a message.
 
     Args:
         heard: ids of the received messages.

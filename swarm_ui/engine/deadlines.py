@@ -1,7 +1,8 @@
-"""Time limits for many calls at once, with one timer of the event loop for all of them.
+"""Time limits for many concurrent calls, with one timer of the event loop for all of them.
 
-``asyncio.timeout`` sets and cancels a timer a call; with thousands of short calls that is most of
-their cost. Here calls with equal limits wait in one queue, the next to expire at its front.
+``asyncio.timeout`` sets and cancels a timer for each call, which is most of the cost of thousands
+of short calls. Here, calls with equal limits are in one queue, and the next to expire is at its
+front.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Deadlines:
         self._fired: set[int] = set()
 
     def open(self, task: asyncio.Task[None], now: float, seconds: float, bounded: bool) -> Ticket:
-        """Watch a call that ``task`` makes.
+        """Start to watch a call that ``task`` makes.
 
         Args:
             now: time of the loop's clock.
             seconds: its limit; infinite: only the common end counts.
-            bounded: whether the common end holds for it.
+            bounded: whether the common end applies to it.
         """
         due = now + seconds
         if bounded and self._end < due:
@@ -47,11 +48,11 @@ class Deadlines:
         return seconds, place
 
     def fired(self, ticket: Ticket) -> bool:
-        """Whether the call's time ran out (so that a cancellation of its task is ours)."""
+        """Whether the time of the call ran out, so that this class cancelled its task."""
         return ticket[1] in self._fired
 
     def close(self, ticket: Ticket) -> bool:
-        """Stop watching; whether the time had run out."""
+        """Stop watching a call; return whether its time had run out."""
         line, place = ticket
         if self._lines[line].pop(place, None) is None:
             self._fired.discard(place)
@@ -59,7 +60,7 @@ class Deadlines:
         return False
 
     def stop(self) -> None:
-        """Let go of the timer."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._due = None, inf

@@ -18,7 +18,7 @@ from swarm_ui.trace.records import Call, Trace
 
 
 class CallEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What every event of a call has; ``id`` is that of its message."""
+    """The base of all events of a call; ``id`` is that of its message."""
 
     run: str
     id: str
@@ -40,7 +40,7 @@ class Token(CallEvent, frozen=True, kw_only=True, tag="token"):
 
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
-    """A call has finished. Its message is sent to the successors, also if it is a tombstone."""
+    """A call has finished, and its message (which may be a tombstone) is sent to the successors."""
 
     run: str
     message: Message
@@ -78,7 +78,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
 
     run: str
     error: Failure
-    """What it raises; its kind is ``"cancelled"`` if the run was cancelled."""
+    """The error that it raises; its kind is ``"cancelled"`` if the run was cancelled."""
     at: float
 
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class RunOptions(TypedDict, total=False):
-    """Keyword arguments of :func:`execute` that every way to run a graph takes."""
+    """The keyword arguments of :func:`execute` that all methods that run a graph accept."""
 
     seed: int
     run_id: str

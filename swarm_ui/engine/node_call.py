@@ -83,7 +83,7 @@ async def ask(
 def _watch(
     session: RunContext, task: asyncio.Task[None], seconds: float | None, bounded: bool
 ) -> Ticket:
-    """Start the time of a call (``None``: only the run's own counts)."""
+    """Start the time limit of a call (``None``: only the limit of the run applies)."""
     now = session.clock()
     if bounded and now >= session.end:
         raise Expired(f"not asked: the run's {session.limits.run_timeout:g} s were over")

@@ -43,7 +43,7 @@ async def replay(
 ) -> Trace:
     """See :meth:`swarm_ui.graph.graph.CollabGraph.replay`.
 
-    ``samples`` says, by message id, which sample of a call to draw; 0 is the recorded one's seed.
+    ``samples``: number of the sample to draw, by message id. Sample 0 has the recorded seed.
     """
     again = frozenset(again)
     for name, node in (nodes or {}).items():

@@ -1,4 +1,4 @@
-"""What one run shares with the runs of the graphs nested in it."""
+"""The state that a run shares with the runs of its nested graphs."""
 
 from __future__ import annotations
 

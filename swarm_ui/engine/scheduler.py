@@ -1,9 +1,9 @@
 """Runs numbered jobs, each as soon as the jobs it depends on are done.
 
 There is no barrier: a job that is ready never waits for others. A job that never awaits needs no
-separate task: one worker runs jobs one after another until one has to wait, and only then do the
-other ready jobs get workers. A graph of plain functions therefore costs little more than calling
-the functions, and in a graph of models all ready calls run concurrently.
+separate task: one worker runs jobs one after another. When a job has to wait, the other ready jobs
+get workers. A graph of plain functions therefore costs little more than calling the functions, and
+in a graph of models all ready calls run concurrently.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class TeamSection(_Section, frozen=True, kw_only=True):
 
 
 class CriticSection(_Section, frozen=True, kw_only=True):
-    """Who assigns credit in ``swarm-ui train``, and who writes mistakes."""
+    """Critic and adversary of ``swarm-ui train``."""
 
     kind: Literal["", "scripted", "llm", "learned", "outcome"] = ""
     judge: Literal["", "scripted", "llm", "learned"] = ""
@@ -96,7 +96,7 @@ class CriticSection(_Section, frozen=True, kw_only=True):
 
 
 class RunSection(_Section, frozen=True, kw_only=True):
-    """How a run is played, and where it is written."""
+    """Settings of playing a run, and its folder."""
 
     out: str = ""
     concurrency: Count = 8
@@ -139,11 +139,11 @@ FindMistakes = Callable[[Config, Collection[str]], Iterable[Finding]]
 
 @dataclasses.dataclass(slots=True)
 class Draft:
-    """Settings as they were given, before they are checked."""
+    """Settings before they are checked."""
 
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
     places: dict[Name, str] = dataclasses.field(default_factory=dict)
-    """Where each setting was given, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
+    """Location of each setting, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
     mistakes: list[str] = dataclasses.field(default_factory=list)
 
     def put(self, name: Name, value: object, place: str) -> None:
@@ -158,7 +158,7 @@ class Draft:
         self.places[name] = place
 
     def found(self, name: Name, problem: str) -> None:
-        """Record a mistake, with the place of the setting."""
+        """Record a mistake, with the location of the setting."""
         place = self.places.get(name)
         self.mistakes.append(f"{place}: {problem}" if place else problem)
 
@@ -280,7 +280,7 @@ def _value(text: str) -> object:
 
 
 def _check_values(draft: Draft) -> None:
-    """Raise ``ConfigError`` for values that no setting has and no JSON file could hold."""
+    """Raise ``ConfigError`` for values that no setting accepts and JSON cannot represent."""
     waiting: list[tuple[Name, Any]] = [((), draft.values)]
     while waiting:
         name, value = waiting.pop()

@@ -77,8 +77,8 @@ def _expect_no_link(path: Path) -> None:
 def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -> str:
     """Episodes, pairs, edges or a drawing, as text that ends with a line break.
 
-    ``prompt_format``: write prompts and replies of pairs anew in this format; ``None``: as they
-    were. Raises ``ConfigError`` if there is no such format.
+    ``prompt_format``: rewrite prompts and replies of pairs in this format; ``None``: keep them.
+    Raises ``ConfigError`` if there is no such format.
     """
     if prompt_format is not None:
         format_named(prompt_format)

@@ -1,4 +1,4 @@
-"""What the settings of a folder would run or contact, which needs the user's consent."""
+"""The code, endpoints and variables in a folder's settings, which need the user's consent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY = ModelSection().key_env
 
 
 def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True) -> list[str]:
-    """What a configuration from a folder imports, connects to, or reads from the environment.
+    """The code that a folder's configuration imports, its endpoints, and its environment variables.
 
     Args:
         config: the configuration.

@@ -1,4 +1,4 @@
-"""Consoles for text of strangers, and progress of long tasks: bars on a terminal, else lines."""
+"""Consoles for untrusted text, and progress of long tasks: bars on a terminal, else lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WIDTH = 140
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line separators, and changes of direction
-    "\ud800-\udfff]"  # halves of characters, which no encoding writes
+    "\ud800-\udfff]"  # lone surrogates, which cannot be encoded
 )
 
 
@@ -50,7 +50,7 @@ def printable_json(text: str) -> str:
 
 
 class SafeConsole(Console):
-    """A console on which no text can control the terminal, whatever part of it a stranger wrote."""
+    """A console on which untrusted text cannot control the terminal."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -62,7 +62,7 @@ class SafeConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
-            controls = segment.control is not None  # what the console itself moves and clears
+            controls = segment.control is not None  # control codes of the console itself
             yield segment if controls else segment._replace(text=printable(segment.text))
 
 

@@ -27,7 +27,7 @@ from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """How the replay differs from the record."""
+    """Changes of the replay to the record."""
 
     say: dict[str, str]
     without: tuple[str, ...]
@@ -38,7 +38,7 @@ class Changes:
 
     @property
     def any(self) -> bool:
-        """Whether a call may have to be made again."""
+        """Whether a call may have to be repeated."""
         return bool(self.say or self.without or self.add or self.cut or self.again)
 
 
@@ -127,7 +127,7 @@ def prompts_cut(done: Replayed) -> list[dict[str, str]]:
 
 
 class _NoModel:
-    """Stands where no call is made."""
+    """A model for replays without new calls; it answers no request."""
 
     name = "no model"
 

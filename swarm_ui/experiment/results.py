@@ -65,7 +65,7 @@ class Cost(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
     lost: int = 0
-    """Decisions without a usable action because of what the models said; they count."""
+    """Decisions without a usable action because of unusable replies; they count."""
 
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
@@ -139,7 +139,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[float | None, ...] = ()
     """One for each episode, in the order of ``jobs``; ``None``: masked by a fault."""
     faults: tuple[str, ...] = ()
-    """Each once."""
+    """The different faults, each once."""
     edges: tuple[Edge, ...] = ()
     work: Cost = msgspec.field(default_factory=Cost)
     measures: tuple[Measure, ...] = ()
@@ -199,9 +199,9 @@ class Results(msgspec.Struct, kw_only=True):
 
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
-    """What is simulated or scripted."""
+    """The simulated or scripted parts."""
     splits: dict[str, str] = {}
-    """What each split holds out."""
+    """Held-out part of each split."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
     table: list[Row] = []

@@ -16,7 +16,7 @@ from swarm_ui.storage.run_directory import write_atomic
 
 
 def script(main: Callable[[], int]) -> Callable[[], int]:
-    """``main`` with errors reported in one line: exit code 2, and 130 after Ctrl-C."""
+    """``main`` with errors reported in one line; the exit code is 2, or 130 after Ctrl-C."""
 
     @functools.wraps(main)
     def run() -> int:

@@ -60,7 +60,7 @@ class Settings:
     """Peak learning rate of the adapters. ``None``, as for the steps: by the size of the model
     (:func:`~swarm_ui.optim.update.update_config.defaults_for`)."""
     rehearsal: float = 0.4
-    """Share of each update that is stage-1 lessons on invented screens."""
+    """Share of each update that consists of stage-1 samples on invented screens."""
     critic_noise: float = 0.03
     """Share of the scripted critic's verdicts that are inverted."""
     tasks: tuple[str, ...] = ()

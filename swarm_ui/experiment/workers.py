@@ -1,7 +1,7 @@
-"""Phone episodes in worker processes.
+"""Plays phone episodes in worker processes.
 
-A tiny network gains nothing from a second thread, so a second process uses the second core.
-Each worker has its own queue and continues while the main process is busy.
+A second thread does not make a tiny network faster, so each core gets a process. Each worker has
+its own queue and continues while the main process is busy.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from swarm_ui.node import Node, Until
 
 G = TypeVar("G", bound=Dag)
 Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
-"""What can be on either side of ``>>``, alone or in a list."""
+"""Operands of ``>>``, alone or in a list."""
 
 
 class OpenGraph(Generic[G]):
@@ -73,7 +73,7 @@ def start(like: G, other: Node | Sequence[Part]) -> tuple[G, tuple[str, ...]]:
 
 
 def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tuple[str, ...]]:
-    """One graph in which the first nodes of every part follow the ends; and its open ends."""
+    """One graph in which the first nodes of every part follow the ends, and the new open ends."""
     nodes, edges = dict(graph.nodes), list(graph.edges)
     when, fallbacks, delays = dict(graph.when), dict(graph.fallbacks), dict(graph.delays)
     tips: list[str] = []

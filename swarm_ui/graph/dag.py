@@ -93,7 +93,7 @@ class Dag(GraphNode):
                 listener in the same round.
             rounds: how often each agent is called, at least 1.
             name: the graph's own name, used when it is a node of another graph.
-            when: for some edges, which of the sender's messages travel over them. A node that
+            when: conditions of some edges: which of the sender's messages they carry. A node that
                 has incoming edges and receives no message is skipped, and so are its successors.
             fallbacks: for some nodes, a node that answers in their place when they fail.
             delays: for some edges between agents, how many rounds later a message is delivered;
@@ -283,7 +283,7 @@ class Dag(GraphNode):
         return self.without_edges([(sender, listener)])
 
     def without_edges(self, edges: Iterable[Edge]) -> Self:
-        """Without some edges, into votes too.
+        """The graph without some edges, which may lead into votes.
 
         Raises:
             GraphError: there is no such edge, or a vote would have no incoming edge left.
@@ -305,13 +305,13 @@ class Dag(GraphNode):
         hears: Iterable[str] = (),
         heard_by: Iterable[str] = (),
     ) -> Self:
-        """One more node (which may be a graph), or another one under a name already there."""
+        """The graph with one more node (which may be a graph), or with a node replaced."""
         label = node.id if name is None else name
         new = [(sender, label) for sender in hears] + [(label, other) for other in heard_by]
         return self._with(nodes={**self.nodes, label: node}, edges=[*self.edges, *new])
 
     def without_node(self, name: str) -> Self:
-        """Without one node, its edges and its vote."""
+        """The graph without one node, its edges and its vote."""
         if name not in self.nodes:
             raise GraphError(unknown("node", name, self.nodes))
         if name == self.output:

@@ -1,4 +1,4 @@
-"""Graphs as text that others draw: Mermaid and Graphviz."""
+"""Graphs as text for drawing programs: Mermaid and Graphviz."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def to_graphviz(graph: Dag) -> str:
 
 
 def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
-    """Statements; a node's id is its name with those around it, ``team/agent_0``."""
+    """DOT statements. The id of a node has the names of the graphs around it, ``team/agent_0``."""
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
         bold = {"penwidth": "3"} if name == graph.output else {}

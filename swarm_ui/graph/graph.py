@@ -62,7 +62,7 @@ class CollabGraph(Dag):
     # -- composing ----------------------------------------------------------------------------
 
     def compose(self, other: Dag | Node) -> Self:
-        """Both graphs as one: the other's first nodes receive this one's output (``>>``)."""
+        """Join two graphs: the first nodes of the other receive this one's output (``>>``)."""
         return then(self, (self.output,), other)
 
     @overload
@@ -122,8 +122,8 @@ class CollabGraph(Dag):
     ) -> Trace:
         """Replay a recorded run with changes; only the calls that they affect are made again.
 
-        With nothing different it makes no call and gives the same trace. Another graph may replay
-        the trace of this one: nodes that receive other messages over its edges are called again.
+        Without changes it makes no call and returns the same trace. A graph with other edges may
+        replay the trace: nodes that receive other messages over these edges are called again.
 
         Args:
             messages: replacements of recorded messages, by id; a string replaces only the content.
@@ -192,9 +192,9 @@ class CollabGraph(Dag):
     ) -> list[Trace]:
         """``k`` traces, in each of which one call was sampled again, with its consequences.
 
-        Each trace makes that call with a different seed, and repeats only the calls that receive a
-        difference. An agent at temperature 0 answers the same every time; give it another
-        temperature with ``nodes=`` of :meth:`replay` first.
+        Each trace makes that call with a different seed, and repeats only the calls whose messages
+        change. An agent at temperature 0 gives the same answer every time; first give it another
+        temperature with ``nodes=`` of :meth:`replay`.
 
         Args:
             message: id of the message to sample again.

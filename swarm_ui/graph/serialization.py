@@ -30,7 +30,7 @@ Functions = Mapping[str, Function] | Mapping[Edge, Function] | Mapping[str | Edg
 
 
 class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One node of a written structure, or the fallback of that name."""
+    """One node of a structure, or the fallback with that name."""
 
     id: str
     kind: str
@@ -42,7 +42,7 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An edge that not every message travels over."""
+    """The condition of an edge."""
 
     edge: Edge
     name: str
@@ -88,7 +88,7 @@ class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
-    """What a graph is made of, nested graphs inside."""
+    """The structure of a graph, nested graphs included."""
     names = names or ConditionNames()
 
     def entry(name: str, node: Node) -> NodeEntry:
@@ -182,7 +182,7 @@ def _missing(entries: Iterable[NodeEntry], given: Mapping[str, Node], path: str)
 
 
 def _nested(found: Structure, path: str = "") -> Iterator[tuple[str, Structure]]:
-    """A structure and all inside it, each with the names around it, ``"team/"``."""
+    """A structure and all nested ones, each with its prefix, such as ``"team/"``."""
     yield path, found
     for entry in found.nodes:
         if entry.inside is not None:
@@ -190,7 +190,7 @@ def _nested(found: Structure, path: str = "") -> Iterator[tuple[str, Structure]]
 
 
 class _Reader:
-    """Makes graphs of structures; ``path`` is the names around a nested one, ``"team/"``."""
+    """Makes graphs from structures. ``path``: the prefix of a nested graph, such as ``"team/"``."""
 
     def __init__(
         self,
@@ -208,16 +208,16 @@ class _Reader:
         }
 
     def check(self, found: Structure) -> None:
-        """Nothing is given for an edge or a node that has no condition or no fallback."""
+        """Raise if a condition or a fallback is given for an edge or a node without one."""
         parts = list(_nested(found))
         edges = {(path + e.edge[0], path + e.edge[1]) for path, s in parts for e in s.when}
         names = {path + entry.id for path, s in parts for entry in s.fallbacks}
         for edge in self._placed:
             if edge not in edges:
-                raise GraphError(f"no condition is written for an edge {' -> '.join(edge)}")
+                raise GraphError(f"the structure has no condition for an edge {' -> '.join(edge)}")
         for name in self._fallbacks:
             if name not in names:
-                raise GraphError(f"no fallback is written for '{name}'")
+                raise GraphError(f"the structure has no fallback for '{name}'")
 
     def graph(self, found: Structure, path: str = "") -> Any:
         nodes = {entry.id: self._node(entry, path + entry.id) for entry in found.nodes}
@@ -340,7 +340,7 @@ def from_networkx(
         if data.get("delay") is not None:
             delays[edge] = data["delay"]
     edges.sort(key=lambda edge: edge[0])
-    # With all three, to_networkx() wrote it; elsewhere they mean something else.
+    # Only to_networkx() writes all three; in other graphs they have other meanings.
     ours = {"name", "output", "rounds"} <= digraph.graph.keys()
     said: Mapping[str, Any] = digraph.graph if ours else {}
     return graph(

@@ -1,10 +1,10 @@
 """Ready-made shapes of graphs, as edges between names.
 
-Each takes names and gives edges, so ``CollabGraph.collaborative(edges=shapes.debate)`` wires a team
-with it, and ``partial(shapes.tree, branching=3)`` or a function of your own does as well. The same
-shapes over nodes are ``CollabGraph.chain``, ``.star`` and so on. Messages flow towards the one that
-answers: the last of a chain, a debate and the layers; the hub of a star; the root of a tree. A
-random graph is :func:`swarm_ui.random_dag`.
+Each function converts names to edges. Pass one to a team, such as
+``CollabGraph.collaborative(edges=shapes.debate)``, or pass ``partial(shapes.tree, branching=3)`` or
+a function of your own. The same shapes with nodes are ``CollabGraph.chain``, ``.star`` and so on.
+Messages flow towards the node that answers: the last one of a chain, a debate and the layers; the
+hub of a star; the root of a tree. For a random graph see :func:`swarm_ui.random_dag`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def converging(names: Sequence[str], density: float, rng: random.Random) -> tupl
 def shaped(
     nodes: Nodes, shape: Shape, vote: Node | None
 ) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
-    """Nodes, edges and output of a shape; a vote receives from all of it and answers."""
+    """Nodes, edges and output of a shape. A vote receives from all nodes and answers."""
     members = named(nodes)
     edges = tuple(shape(list(members)))
     if vote is None:

@@ -1,4 +1,4 @@
-"""What the paper's team is made of, as one record."""
+"""The settings of the paper's team as one record."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TeamSpec:
 
 
 class TeamOptions(TypedDict, total=False):
-    """The fields of :class:`TeamSpec` but for ``agents`` and ``rounds``, as keyword arguments."""
+    """The fields of :class:`TeamSpec`, except ``agents`` and ``rounds``, as keyword arguments."""
 
     edges: Iterable[Edge] | Shape | None
     density: float

@@ -51,7 +51,7 @@ def _id(node: Node) -> str:
 
 
 def check_speaks(what: str, node: Node) -> None:
-    """A node is something with a name that can be called."""
+    """Check that a node has a name and can be called."""
     if isinstance(node, type):
         raise GraphError(f"{what} is not a node but a class: write {node.__name__}(...)")
     if not callable(node):
@@ -62,7 +62,7 @@ def check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or name != name.strip():
         raise GraphError(f"a name must be a non-empty string without outer spaces, got {name!r}")
     if ":" in name or "/" in name:
-        raise GraphError(f"{name!r}: ':' and '/' are kept for message ids and nested names")
+        raise GraphError(f"{name!r}: ':' and '/' are reserved for message ids and nested names")
     if not name.isprintable() and any(unicodedata.category(c) in _UNFIT for c in name):
         raise GraphError(f"{name!r}: a name has no line breaks or other control characters")
 
@@ -82,7 +82,7 @@ def check_unique(names: Sequence[str]) -> None:
 
 
 def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[Edge, ...]:
-    """The edges as a tuple of pairs, once every name is known and no edge is there twice."""
+    """The edges as a tuple of pairs, after checking that names exist and no edge is repeated."""
     pairs: dict[Edge, None] = {}
     for edge in edges:
         if not isinstance(edge, tuple | list) or len(edge) != 2:
@@ -126,7 +126,7 @@ def _hint(name: str, members: Mapping[str, Node]) -> str:
 
 
 def _inside(members: Mapping[str, Node]) -> Iterator[str]:
-    """Names of all nodes in nested graphs, with those around them: ``team/agent_0``."""
+    """Full names of all nodes in nested graphs, such as ``team/agent_0``."""
     for name, node in members.items():
         if isinstance(node, GraphNode):
             yield from (f"{name}/{label}" for label in node.nodes)
@@ -163,7 +163,7 @@ def only_sink(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> str:
 def check_conditions(
     edges: Iterable[Edge], when: Mapping[Edge, Condition]
 ) -> Mapping[Edge, Condition]:
-    """The conditions, once each belongs to an edge and can be asked."""
+    """The conditions, after checking that each belongs to an edge and is callable."""
     there = frozenset(edges)
     for edge, condition in when.items():
         sender, listener = edge

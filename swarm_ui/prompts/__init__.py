@@ -1,7 +1,7 @@
 """Prompts: decisions as chat text in several formats, messages of agents, and transcripts.
 
 Content from outside (the screen, labels in the history, messages of other agents) may be hostile.
-It is placed where it cannot be mistaken for anything else.
+It is quoted so that it cannot imitate other parts of a prompt.
 """
 
 from __future__ import annotations

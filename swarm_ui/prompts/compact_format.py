@@ -14,8 +14,8 @@ r"""Short prompts and replies, for language models that were trained on them.
 
 A reply is one line such as ``click save [1]``, ``input_text item [0] : oil``, ``scroll down``,
 ``answer 15`` or ``status complete``, after an optional line with the reason. Labels come before
-indices, in screens and in replies: a pretrained model copies a label from the goal, and then reads
-off its index.
+indices, in screens and in replies, so that a pretrained model can copy a label from the goal and
+then the index that follows it on the screen.
 
 Every text from outside is put on one line, so that no text can imitate another line.
 """
@@ -41,9 +41,9 @@ from swarm_ui.prompts.spoken import PASS, reason_of, told
 HISTORY = 6
 """Number of past actions in a prompt."""
 TEXT_TOKENS = 24
-"""Most tokens of a text in an action, where decoding is constrained."""
+"""Maximum number of tokens of a text in an action, where decoding is constrained."""
 LONGEST_TEXT = 120
-"""Most characters of a label, a value or a past action; the rest is replaced with ``…``."""
+"""Maximum number of characters of a label, a value or a past action; the rest becomes ``…``."""
 LONGEST_MESSAGE = 400
 """The same for the reason in a message."""
 
@@ -62,11 +62,11 @@ class CompactFormat:
     name = "compact"
 
     def chat(self, decision: Decision) -> tuple[ChatMessage, ...]:
-        """A system turn, lest a chat template add a long one, and a turn of the user."""
+        """A system turn, because a chat template may add a long one otherwise, and a user turn."""
         return (ChatMessage("system", _SYSTEM), ChatMessage("user", "\n".join(_lines(decision))))
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
-        """One line; what has no short form (coordinates, key codes) is written as JSON."""
+        """One line. Actions without a short form (coordinates, key codes) are written as JSON."""
         said = PASS if isinstance(action, Abstain) else _written(action, observation)
         return f"{flat(reason)}\n{said}" if reason else said
 
@@ -98,7 +98,7 @@ class CompactFormat:
         return reason_of(reply, self.name)
 
     def replies(self, decision: Decision) -> list[Reply]:
-        """Each action that is possible, without a reason."""
+        """The possible replies: every possible action, without a reason."""
         return [_reply(choice) for choice in possible_actions(decision)]
 
 
@@ -143,7 +143,7 @@ def _done(past: Past) -> str:
 
 
 def _message(heard: Heard, screen: Observation) -> str:
-    """A message in one line: who said it, the reason, and the action in the reader's indices."""
+    """A message in one line: the sender, the reason, and the action in the receiver's indices."""
     who = "you" if heard.own else _short(heard.sender)
     said = "" if heard.action is None else _written(heard.action, screen)
     reason = flat(reason_of(heard.content, heard.prompt_format))
@@ -269,7 +269,7 @@ def _short(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text as it is, or as a JSON string if it could not be read back."""
+    """The text unchanged, or as a JSON string if it could not be parsed otherwise."""
     plain = text and text == text.strip() and text[0] != '"' and text.isprintable()
     return text if plain else json.dumps(text)
 

@@ -56,9 +56,9 @@ _GUIDANCE = """\
 - As soon as the goal is reached, declare it with "status" and "complete"."""
 
 REASON_TOKENS = 48
-"""Most tokens of a reason, where decoding is constrained."""
+"""Maximum number of tokens of a reason, where decoding is constrained."""
 TEXT_TOKENS = 24
-"""Most tokens of a text in an action, where decoding is constrained."""
+"""Maximum number of tokens of a text in an action, where decoding is constrained."""
 
 _PASS_FORM = '{"action_type": "pass"}'
 _PART = """
@@ -181,13 +181,13 @@ class JsonFormat:
         return reason_of(reply, self.name)
 
     def replies(self, decision: Decision) -> list[Reply]:
-        """A reason of one line, and each action that is possible."""
+        """The possible replies: a reason of one line, then any possible action."""
         before = ("Reason: ", FreeText(REASON_TOKENS), "\nAction: ")
         return [_joined((*before, *_object(choice))) for choice in possible_actions(decision)]
 
 
 def _object(choice: Choice) -> Reply:
-    """An action as JSON; ``FreeText`` in the place of its text."""
+    """An action as JSON, with ``FreeText`` in place of its text."""
     fields: dict[str, object] = {"action_type": choice.kind}
     if choice.index is not None:
         fields |= (
@@ -206,7 +206,7 @@ def _object(choice: Choice) -> Reply:
 
 
 def _joined(parts: Reply) -> Reply:
-    """Adjacent literal parts as one, because tokens may cross their border."""
+    """Merge adjacent literal parts, because a token may span both."""
     out: list[str | FreeText] = []
     for part in parts:
         if out and isinstance(part, str) and isinstance(out[-1], str):

@@ -35,8 +35,8 @@ class Choice:
 def possible_actions(decision: Decision) -> Iterator[Choice]:
     """Every action that the screen offers, each once; none on elements that the prompt leaves out.
 
-    Any enabled element can be clicked: what is not marked as clickable often is, on web pages.
-    An agent that sees a part of the screen may also abstain, and repeat the actions of others.
+    Any enabled element can be clicked, because on web pages many clickable elements are not marked
+    as such. An agent that sees a part of the screen may also abstain, or repeat actions of others.
     """
     screen = decision.observation
     offered = screen.actions or _DEFAULT

@@ -1,4 +1,4 @@
-"""How a decision is written for a language model, and how its reply is read.
+"""Formats of decisions in prompts, and of replies.
 
 - :class:`~swarm_ui.prompts.json_format.JsonFormat` (``"json"``): instructions and JSON actions, for
   large models that were not trained for this.

@@ -1,4 +1,4 @@
-"""Text from outside as it stands in a prompt: it cannot close a block or imitate a line."""
+"""Quoting of text from outside, so that it cannot close a block of a prompt or imitate a line."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Leaves parts of a decision out of its prompt, so that a model with a short context can read it.
 
-What goes first: past actions, oldest first; then the reasons in messages, last message first; then
-elements. Of the elements, those go last that a message refers to, that are focused or editable, or
-whose label shares a word with the goal; among equals, the ones at the end of the screen go first.
-Elements keep their indices, and the prompt says how many are left out. The goal stays.
+Past actions are left out first, the oldest before the others; then the reasons in messages, the
+last message first; then elements. Elements are kept longest if a message refers to them, if they
+are focused or editable, or if their label shares a word with the goal. Among equal ones, those at
+the end of the screen are left out first. Elements keep their indices, and the prompt gives the
+number of missing ones. The goal is always kept.
 
-The number of tokens of few prompts is counted: from their lengths in characters, the next one to
-try is estimated.
+Tokens are counted for a few prompts only: the next prompt to try is estimated from the lengths in
+characters.
 """
 
 from __future__ import annotations
@@ -46,23 +47,23 @@ def shortened(
     """A decision whose prompt has at most ``limit`` tokens, and the prompt.
 
     Args:
-        decision: what it already leaves out is left out too.
+        decision: the parts in its ``dropped`` are left out too.
         limit: number of tokens.
         chat: writes the prompt of a decision. What ``Decision.dropped`` lists is not written.
         read: the prompt as the model reads it.
         tokens: the number of tokens of such a prompt.
 
     Returns:
-        The decision as it is, if its prompt fits; else with ``dropped``.
+        The unchanged decision if its prompt fits; else the decision with ``dropped``.
 
     Raises:
-        ModelError: the goal and what the format always says are longer than that.
+        ModelError: the goal and the fixed text of the format exceed the limit.
     """
     return _Search(decision, limit, chat, read, tokens).result()
 
 
 class _Search(Generic[P]):
-    """Finds how many parts have to go."""
+    """Finds the number of parts to leave out."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class _Search(Generic[P]):
         return self._order.without(most), best
 
     def _estimate(self, few: int, most: int, tokens: dict[int, int]) -> int:
-        """The fewest parts whose prompt probably fits, between two numbers of parts."""
+        """The estimated minimal number of parts to leave out, between two bounds."""
         high, low = self._characters(few), self._characters(most)
         share = (self._limit - tokens[most]) / max(1, tokens[few] - tokens[most])
         wanted = low + share * (high - low)
@@ -130,7 +131,7 @@ class _Search(Generic[P]):
 
 
 class _Order:
-    """The parts of a decision that a prompt may leave out, in the order in which they go."""
+    """The parts of a decision that a prompt may leave out, in order."""
 
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
@@ -169,7 +170,7 @@ class _Order:
 
 
 class _Rank:
-    """How much an element matters."""
+    """The priority of an element."""
 
     def __init__(self, decision: Decision) -> None:
         self._goal = _words(decision.observation.goal)
@@ -177,7 +178,7 @@ class _Rank:
         self._told = {i for a in actions for i in (a.index, a.to_index) if i is not None}
 
     def __call__(self, element: Element) -> tuple[bool, int, int]:
-        """Greater for elements that go later."""
+        """A key that is greater for elements that are kept longer."""
         needed = int(element.index in self._told) + int(element.focused)
         shared = len(self._goal & _words(element.label))
         return bool(needed or shared or element.editable), needed, shared

@@ -1,4 +1,4 @@
-"""What a message says to the agent that receives it: its reason, and its action."""
+"""The reason and the action of a message, for the agent that receives it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def told(decision: Decision) -> tuple[Heard, ...]:
 
 
 def before_action(content: str, prompt_format: str) -> str | None:
-    """What a reply says before its action; ``None``: it has no action."""
+    """The text of a reply before its action; ``None``: it has no action."""
     if prompt_format == "compact":
         before, _, last = content.strip().rpartition("\n")
         acts = last.startswith("{") or last.partition(" ")[0] in _COMPACT

@@ -140,7 +140,7 @@ def picture_size(png: bytes) -> tuple[int, int]:
 
 
 def picture_name(png: bytes) -> str:
-    """What stands for a picture in a text. Raises ``ModelError`` if it is not a PNG file."""
+    """The placeholder of a picture in a text. Raises ``ModelError`` if it is not a PNG file."""
     width, height = picture_size(png)
     return f"picture {width}x{height} ({len(png)} bytes, {sha256(png).hexdigest()[:12]})"
 

@@ -1,6 +1,6 @@
 """A run as one self-contained HTML file, with a viewer for its episodes.
 
-write_report(run.path)  # all that the run's folder has to show
+write_report(run.path)  # with the contents of the run's folder
 write_report(run.path, ReportData(title=..., summary=..., tables=(...,), episodes=sample))
 """
 

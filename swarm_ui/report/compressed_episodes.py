@@ -16,9 +16,9 @@ from swarm_ui.report.viewer import compact, index_entry, viewer_episode
 from swarm_ui.trace.records import Episode
 
 PNG_BUDGET = 8_000_000
-"""The most bytes of screenshots in a report. Later screens show their elements instead."""
+"""Maximum size of screenshots in a report, in bytes. Later screens show their elements instead."""
 EPISODE_BUDGET = 60_000_000
-"""The most bytes of compressed episodes in a report. The page counts the others."""
+"""Maximum size of compressed episodes in a report, in bytes. The page counts the others."""
 _CHUNK = 400_000  # characters of JSON: unpacked in a few hundredths of a second
 
 Key = tuple[str, str, int, str, bool | None, int]
@@ -91,7 +91,7 @@ def elements(data: Packed) -> Iterator[Markup]:
 
 
 def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[EpisodeSet, ...]:
-    """The sets, in which episodes of the sample replace their equals.
+    """The sets, in which the episodes of the sample replace equal ones.
 
     A sample often has screenshots, which trace files lack. Its other episodes come first.
     """

@@ -87,7 +87,7 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EdgeFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who talked to whom at one moment."""
+    """The edges at one moment."""
 
     label: str
     edges: tuple[tuple[str, str, float], ...]
@@ -104,7 +104,7 @@ class EdgeHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who talks to whom, drawn as arcs from left to right."""
+    """The edges of a team, drawn as arcs from left to right."""
 
     title: str
     nodes: tuple[str, ...]
@@ -146,13 +146,13 @@ class EpisodeSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that a report shows."""
+    """The contents of a report."""
 
     title: str
     summary: str
-    """What was done and found, one paragraph."""
+    """Summary of method and results, one paragraph."""
     labels: tuple[str, ...] = ()
-    """What is simulated or scripted: ``"phone: simulated"``, ``"critic: scripted"``."""
+    """Simulated or scripted parts: ``"phone: simulated"``, ``"critic: scripted"``."""
     facts: tuple[tuple[str, str], ...] = ()
     """Names and values of settings: command, seed, versions, time."""
     tables: tuple[ReportTable, ...] = ()

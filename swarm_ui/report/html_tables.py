@@ -1,4 +1,4 @@
-"""Tables with intervals drawn beside the numbers."""
+"""Tables with intervals drawn next to the numbers."""
 
 from __future__ import annotations
 

@@ -31,9 +31,8 @@ def write_report(run: Path, data: ReportData | None = None) -> Path:
     """Write ``<run>/report.html`` and return its path.
 
     Args:
-        run: the run's folder. What it holds (measurements, episodes, edges) is shown beside
-            ``data``, or alone.
-        data: what else to show, such as tables of tests and episodes with their screenshots.
+        run: the run's folder. Its measurements, episodes and edges are shown.
+        data: additional contents, such as tables of tests and episodes with screenshots.
 
     Raises:
         ConfigError: there is no such folder, or a picture named in ``data`` cannot be read.

@@ -39,8 +39,8 @@ def gathered(run: Path) -> ReportData:
     """The report of a run's folder. No episode is played again.
 
     Args:
-        run: the folder. Of its parts (settings, measurements, episodes, edges) any may be missing
-            or damaged: the report then says so.
+        run: the folder. Any of its parts (settings, measurements, episodes, edges) may be missing
+            or damaged, which the report then mentions.
 
     Raises:
         ConfigError: there is no such folder.
@@ -79,9 +79,9 @@ def gathered(run: Path) -> ReportData:
 def filled(data: ReportData, run: Path) -> ReportData:
     """``data``, completed with the contents of the run's folder.
 
-    Words, tables, graphs and pictures of ``data`` stay; where it has tables, they tell the
-    success, and where one is of cost, the cost of tests. Curves and heat maps of the folder take
-    the place of those with the same title, for they have intervals.
+    Texts, tables, graphs and pictures of ``data`` are kept. Tables of success and cost from the
+    folder are added only if ``data`` has no such tables. Curves and heat maps of the folder replace
+    those of ``data`` with the same title, because they have intervals.
     """
     if not (run / "config.json").is_file():
         return data  # The folder holds no run.

@@ -1,11 +1,11 @@
 """Plays episodes: a policy acts in an environment until the end; many run concurrently.
 
 If the environment or the endpoint of the model fails, the episode has ``success=None`` and the
-reason; this is never a reward of 0. What a model causes by what it says (:class:`ReplyError`, an
-action outside all bounds) is a lost step or a failed episode; it never masks one. Errors of the
-user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`, with the episodes so
-far) are raised. The adapters of a team keep the versions of the first decision of an episode until
-it ends.
+reason; this is never a reward of 0. A failure that the content of a reply causes
+(:class:`ReplyError`, an action outside all bounds) costs a step or fails the episode, and never
+masks it. Errors of the user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`,
+with the episodes so far) are raised. An episode uses the adapter versions of its first decision
+until it ends.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def rollout(
             assign credit, or to replace the action (a guided rollout).
         on_step: called with each finished step.
         max_steps: truncates the episode, if the environment does not before.
-        lap: called with the seconds of each reset and step of the environment.
+        lap: called with the duration in seconds of each reset and step of the environment.
 
     Returns:
         the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.
@@ -202,8 +202,8 @@ def no_decision(trace: Trace) -> Failure | None:
     """The technical reason why there is no decision; ``None`` if there is one.
 
     If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
-    the vote failed, that is a fault: an unreachable endpoint does not make a policy bad. A failure
-    that a model caused by what it said is an answer like any other without a valid action.
+    the vote failed, this is a fault, because an unreachable endpoint says nothing about the policy.
+    A failure that the content of a reply caused counts as a reply without a valid action.
     """
     if trace.action is not None:
         return None

@@ -101,8 +101,8 @@ class LoopEscapePolicy:
 class SlidingWindowPolicy:
     """One agent that sees a window of the screen, and moves to the next one when it abstains.
 
-    It starts at the top, stays where it acted, and returns to the top after the last window; an
-    abstention costs a step, and nothing is remembered from one window to the next. It is the
+    It starts at the top, stays in a window in which it acted, and returns to the top after the
+    last window. An abstention costs a step, and no information is kept between windows. It is the
     control for a team of agents with one window each.
     """
 

@@ -36,10 +36,10 @@ Attempt = Callable[[Environment, str, int, Lap], Awaitable[Episode]]
 
 
 class Restarts(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens after a fault. The environment with the fault is always closed and replaced."""
+    """Behaviour after a fault. The environment with the fault is always closed and replaced."""
 
     retries: int = 1
-    """How often an episode that ended in a fault is played again, in the new environment."""
+    """Number of times that an episode is played again after a fault, in the new environment."""
     limit: int | None = None
     """Maximum number of consecutive replacements without a completed episode in between.
 
@@ -192,9 +192,9 @@ class EnvironmentPool:
         ready: asyncio.Queue[tuple[int, Episode] | BaseException | None],
         actor: str,
     ) -> None:
-        """Play jobs in one place until none remain or the place has reached its limit.
+        """Play jobs in one place until none remain or the place has reached its limit of faults.
 
-        If all places have reached it, they take the remaining jobs and give them the fault.
+        If all places have reached the limit, the remaining jobs end with the last fault.
         """
         try:
             while seat.fit or not any(other.fit for other in self._seats):

@@ -109,7 +109,7 @@ class DirectoryStore(LineStore):
 
 
 class _RunFile(LineFile):
-    """The file of one run. After a write that failed every later one fails too."""
+    """The file of one run. After a failed write, every later write fails too."""
 
     _broken: OSError | None = None
 
@@ -137,7 +137,7 @@ def _load(file: FileIO, head: Head, where: str) -> tuple[int, Past]:
         check_same(read_first(lines[0], where).head, head, where)
         past.read(lines[1:], where, 2)
     elif not may_begin(data):
-        raise TraceError(f"{where}: not a run of a store: move the file away")
+        raise TraceError(f"{where}: not the file of a run; move it to another folder")
     return size, past
 
 

@@ -1,9 +1,9 @@
 """Files that survive ``kill -9``: replaced whole, or appended to by whole lines.
 
-Every file of a run is written by one of two means. :func:`replacing` and :func:`write_atomic`
-leave the old contents or the new ones, never a part; :func:`replacing_folder` does so for a
-folder. :class:`LineFile` appends lines; what a kill cut off in the last line is cut away when the
-file is opened again.
+Every file of a run is written in one of two ways. :func:`replacing` and :func:`write_atomic` leave
+either the old or the new contents, never a part; :func:`replacing_folder` does the same for a
+folder. :class:`LineFile` appends lines; an incomplete last line, which a kill may leave, is removed
+when the file is opened again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLOCK = 65536
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a new version of a file; it takes the old one's place when the block ends.
+    """Write a new version of a file, which replaces the old one when the block ends.
 
     If the block raises, the old file stays. The folder must exist.
     """
@@ -34,7 +34,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:  # re-raised: what was written in part is taken away
+    except BaseException:  # re-raised after the partial file was removed
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise
@@ -52,7 +52,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Write a new version of a flat or nested folder; it gets its name when the block ends.
 
-    The block writes into an empty folder beside it, whose name begins with ``.<name>-``. If the
+    The block writes into an empty sibling folder, whose name begins with ``.<name>-``. If the
     block raises, an old folder stays. A kill leaves the old folder or none, never a part.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,13 +77,13 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 class LineFile:
-    """A file open for appending lines. An incomplete last line is cut away when it is opened."""
+    """A file open for appending lines. An incomplete last line is removed when it is opened."""
 
     def __init__(self, file: Path | FileIO, *, end: int | None = None, fsync: bool = True) -> None:
         """
         Args:
-            file: a path, made if it is not there; or a file open to read and append.
-            end: how many bytes to keep; the rest is cut away. ``None``: all whole lines.
+            file: a path, created if it does not exist; or a file open to read and append.
+            end: number of bytes to keep; the rest is removed. ``None``: all complete lines.
             fsync: whether :meth:`extend` waits until the lines are on disk.
         """
         self._file = file if isinstance(file, FileIO) else FileIO(file, "a+")
@@ -113,7 +113,7 @@ class LineFile:
             if self._fsync:
                 os.fsync(descriptor)
         except OSError:
-            with suppress(OSError):  # what stays is cut away when the file is opened again
+            with suppress(OSError):  # the rest is removed when the file is opened again
                 os.ftruncate(descriptor, self.size)
             raise
         self.size += len(data)
@@ -130,7 +130,7 @@ class LineFile:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append one line, on disk before this returns. A torn last line is cut off first."""
+    """Append one line and wait for the disk. An incomplete last line is removed first."""
     if b"\n" in line:
         raise ValueError(f"a line of {path.name} must not hold a line break")
     with LineFile(path) as file:
@@ -138,14 +138,14 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def whole_lines(path: Path) -> list[bytes]:
-    """The lines of a file without their ends; a torn last line is left out, as are empty ones."""
+    """The lines of a file without their ends. Empty and incomplete lines are left out."""
     if not path.exists():
         return []
     return [line for line in path.read_bytes().split(b"\n")[:-1] if line.strip()]
 
 
 def whole_size(file: FileIO) -> int:
-    """How many bytes of a file are whole lines."""
+    """Number of bytes of the complete lines of a file."""
     end = file.seek(0, os.SEEK_END)
     while end > 0:
         start = max(0, end - _BLOCK)

@@ -1,4 +1,4 @@
-"""What the stores share: a run is open once, its calls are lines, and reading needs no lock."""
+"""The base of the stores: a run is open only once, calls are lines, and reading needs no lock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Written = tuple["asyncio.Future[None]", threading.Event]
 
 
 class LineStore(ABC):
-    """A store whose runs are lines. A subclass says where the lines and the lock files are."""
+    """A store whose runs are lines. A subclass defines where the lines and the lock files are."""
 
     def __init__(self, path: str | os.PathLike[str], threads: int) -> None:
         self._path = Path(path)
@@ -149,7 +149,7 @@ class LineJournal:
         """
         Args:
             file: holds the lock.
-            put: writes a line; ``None``: the line is safe already.
+            put: writes a line; returns ``None`` if the line is already on disk.
         """
         self._store, self._run, self._file, self._put = store, run, file, put
         self._past, self._finished = past.spoken, past.finished

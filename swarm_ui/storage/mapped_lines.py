@@ -1,4 +1,4 @@
-"""Lines of a large file, mapped into memory and never read into it."""
+"""Lines of a large file that is mapped into memory, not read into it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 class MappedLines:
     """The lines of a file; their positions are determined when they are first needed.
 
-    What is appended to the file later is not seen. The file must not be cut meanwhile.
+    Lines that are appended later are not seen. The file must not be truncated meanwhile.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raise ``OSError``: the file cannot be opened."""
+        """Raise ``OSError`` if the file cannot be opened."""
         self.path = path
         self._ends = array("Q")  # of the lines found so far
         with path.open("rb") as file:
@@ -52,5 +52,5 @@ class MappedLines:
             self._ends.append(start)
 
     def close(self) -> None:
-        """Let go of the file. Lines already taken from it stay readable."""
+        """Close the file. Lines that were already read stay valid."""
         self._view = self._map = None

@@ -40,7 +40,7 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run finished; false if it was stopped or is still running."""
     begun: datetime.datetime
     written: datetime.datetime
-    """When something was last written."""
+    """Time of the last write."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,7 +72,7 @@ class RunDirectory:
         if os.path.exists(chosen) and (not chosen.is_dir() or any(chosen.iterdir())):
             raise ConfigError(
                 f"the run directory '{chosen}' exists and is not empty; "
-                f"choose another, or go on with that run: --resume {chosen}"
+                f"choose another, or continue that run: --resume {chosen}"
             )
         document = {
             "run_version": RUN_VERSION,
@@ -144,7 +144,7 @@ class RunDirectory:
         append_line(self.path / "metrics.jsonl", msgspec.json.encode(dict(measurement)))
 
     def metrics(self) -> list[dict[str, object]]:
-        """All measurements, oldest first; a torn last line is left out."""
+        """All measurements, oldest first; an incomplete last line is left out."""
         path = self.path / "metrics.jsonl"
         return [_record(path, line) for line in whole_lines(path)]
 
@@ -197,7 +197,7 @@ def _now() -> datetime.datetime:
 
 
 def _fresh(parent: Path, name: str) -> Path:
-    """``parent/<date>-<name>``, with a number if that exists."""
+    """``parent/<date>-<name>``, with a number added if that exists."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
     stem = f"{_now():%Y%m%d-%H%M%S}-{plain}"
     path = parent / stem

@@ -88,7 +88,7 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 
 
 class Past:
-    """The calls of a run, read from its lines; of two calls with one id, the later is used."""
+    """The calls of a run, read from its lines. Of two calls with the same id the later is used."""
 
     __slots__ = ("finished", "questions", "spoken")
 
@@ -122,8 +122,8 @@ class Past:
                 )
             except UNREADABLE as error:
                 raise TraceError(
-                    f"{where}, line {number}: not a call of a run: {brief(error)}. Take this line "
-                    "and those after it away, and their calls are made again; or delete the run"
+                    f"{where}, line {number}: not a call of a run: {brief(error)}. Remove it and "
+                    "all later lines, and their calls are made again; or delete the run"
                 ) from error
             self.finished = False
             # Remove and insert again, so that the order is that of the last write.
@@ -246,7 +246,7 @@ def _screens(old: Observation, new: Observation) -> str:
 
 
 def escape(text: str) -> str:
-    """Any string as one that every encoding can write; no two become the same."""
+    """An escaped string that every encoding can write. Different strings stay different."""
     return _SPECIAL.sub(_escaped_character, text)
 
 
@@ -263,12 +263,12 @@ def _read(line: bytes, type: type[T], where: str) -> T:
             return _decode(line, type)
     except UNREADABLE as error:
         raise TraceError(
-            f"{where}, line 1: not the head of a run: {brief(error)}. Nothing after it can be used "
-            "without it: put it back from a copy, or take the run away"
+            f"{where}, line 1: not the head of a run: {brief(error)}. The other lines are useless "
+            "without it: restore it from a copy, or delete the run"
         ) from error
     raise TraceError(
         f"{where}, line 1: a run of version {version}; this release reads {LINES_VERSION}. "
-        "Go on with the swarm-ui that began it"
+        "Use the version of swarm-ui that created it"
     )
 
 
@@ -286,7 +286,7 @@ def _checked(value: Any, type: type[T], what: str) -> bytes:
 
 
 def _summed(line: bytes) -> bytes:
-    """A line with its checksum as the last field; releases that know none ignore it."""
+    """A line with its checksum as the last field, which older releases ignore."""
     return b'%b,"crc":"%08x"}' % (line[:-1], crc32(line[:-1]))
 
 

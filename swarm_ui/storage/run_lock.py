@@ -1,4 +1,4 @@
-"""One run, one writer: a lock on a file that goes with the process that holds it."""
+"""Locks that ensure one writer for each run. A lock ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ except ImportError:  # not a POSIX system
 
 
 def claim(path: Path) -> FileIO | None:
-    """Open a file to read and append so that no other process can claim it.
+    """Open a file to read and append, and lock it for this process.
 
-    The file and its folder are made if they are missing.
+    The file and its folder are created if they do not exist.
 
-    Closing the file gives it free, and so does the end of the process, ``kill -9`` too; a process
-    forked from it holds it as well. Without ``fcntl`` (Windows) there is no lock.
+    The lock ends when the file is closed or the process ends, also by ``kill -9``. A forked process
+    holds it too. Without ``fcntl`` (Windows) there is no lock.
 
     Returns:
-        ``None`` if another process has claimed it.
+        ``None`` if another process holds the lock.
 
     Raises:
         OSError: it cannot be opened.
@@ -51,7 +51,7 @@ def claim(path: Path) -> FileIO | None:
 
 @contextmanager
 def only_writer(folder: Path, part: str) -> Iterator[None]:
-    """Keep others from writing a part of a run's folder while the block runs.
+    """Lock a part of a run's folder for writing while the block runs.
 
     Raises:
         ConfigError: another process (or task) is writing it; nothing was changed.
@@ -69,7 +69,7 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # deleted while it is ours: who waits for it takes a new one
+        with suppress(OSError):  # deleted while locked: a waiting process opens a new file
             path.unlink()
         file.close()
 
@@ -82,9 +82,9 @@ def _is_at(file: FileIO, path: Path) -> bool:
 
 
 def file_name(run: str) -> str:
-    """A name for a run's file, without ending: what can be read of the run's, and a hash of all.
+    """A file name for a run, without suffix: the printable part of the run's name, and a hash.
 
-    The same on every system; no two runs have the same, and none leads out of its folder.
+    It is the same on every system, different for each run, and never leads out of the folder.
     """
     readable = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in run])
     digest = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

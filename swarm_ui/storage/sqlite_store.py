@@ -148,13 +148,13 @@ class SQLiteStore(LineStore):
 
     def _give_free(self, run: str, file: FileIO | None) -> None:
         if file is not None and not file.closed:
-            with suppress(OSError):  # deleted while it is ours: who waits for it takes a new one
+            with suppress(OSError):  # deleted while locked: a waiting process opens a new file
                 os.unlink(self._lock_file(run))
         super()._give_free(run, file)
 
     def _lines(self, run: str) -> tuple[bytes, list[bytes]] | None:
         with self._readable(), closing(self._connect()) as db:
-            db.execute("BEGIN")  # head and lines of one moment
+            db.execute("BEGIN")  # head and lines from one snapshot
             found = _find(db, run)
             return None if found is None else (found[1], list(_lines_of(db, found[0])))
 
@@ -201,7 +201,7 @@ def _prepare(db: sqlite3.Connection, path: Path, fsync: bool, patience: float) -
         elif version != _VERSION:
             raise TraceError(
                 f"{path}: a store of version {version}; this release reads {_VERSION}. "
-                "Go on with the swarm-ui that made it"
+                "Use the version of swarm-ui that created it"
             )
     _log_ahead(db, path, patience)
     db.execute(f"PRAGMA synchronous = {'FULL' if fsync else 'NORMAL'}")
@@ -227,7 +227,7 @@ def _log_ahead(db: sqlite3.Connection, path: Path, patience: float) -> None:
 
 @contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing."""
+    """Run the block in one transaction."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -250,7 +250,7 @@ def _lines_of(db: sqlite3.Connection, number: int) -> Iterable[bytes]:
 
 
 def _line(value: object) -> bytes:
-    """A line of the table; a value that is none is a line that cannot be read."""
+    """A line of the table. A value of another type counts as an unreadable line."""
     return value if isinstance(value, bytes) else repr(value).encode()
 
 

@@ -1,4 +1,4 @@
-"""Writes in another thread; all items that wait share one commit."""
+"""Writes in another thread; all waiting items share one commit."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class _Batch(Generic[T]):
 
 
 class Batches(Generic[T]):
-    """Items in the order they come, committed in a thread of a pool, one batch at a time.
+    """Commits items in order in a thread of a pool, one batch at a time.
 
-    What comes while a batch is being committed makes the next one.
+    Items that arrive during a commit form the next batch.
     """
 
     def __init__(self, pool: Executor, commit: Callable[[list[T]], None]) -> None:
-        """``commit``: called with a batch in a thread; all that wait get its error."""
+        """``commit``: called with a batch in a thread; all waiting callers get its error."""
         self._pool, self._commit = pool, commit
         self._lock = threading.Lock()
         self._next: _Batch[T] | None = None
@@ -56,7 +56,7 @@ class Batches(Generic[T]):
         return future, batch.done
 
     def _work(self) -> None:
-        """Commit what waits; then give the thread to others before the next batch."""
+        """Commit the waiting items, then release the thread before the next batch."""
         while True:
             with self._lock:
                 batch, self._next = self._next, None

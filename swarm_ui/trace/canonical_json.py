@@ -1,7 +1,8 @@
-"""One way to write each value: equal records give equal bytes; what JSON cannot hold is refused.
+"""Canonical JSON: equal records give equal bytes. Values that JSON cannot represent are refused.
 
-A default may be left out or given, and a number may be an ``int``, a ``float`` or ``-0.0``: equal
-in Python, different in JSON. JSON has no infinity either, and msgspec would write ``null`` for it.
+Values that are equal in Python can differ in JSON: a default may be left out or given, and a number
+may be an ``int``, a ``float`` or ``-0.0``. JSON also has no infinity, and msgspec would write
+``null`` for it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Unwritable(ValueError):
         self.path, self.why = path, why
 
     def within(self, outer: str) -> Unwritable:
-        """The same, seen from the record around."""
+        """The same error with a path that starts at the enclosing record."""
         return Unwritable(outer + self.path, self.why)
 
     def __str__(self) -> str:
@@ -38,7 +39,7 @@ def encoded(record: msgspec.Struct) -> bytes:
     """A record as JSON; equal records give equal bytes, and reading them gives an equal record.
 
     Raises:
-        Unwritable: a number is infinite or not a number, or a text holds half a character.
+        Unwritable: a number is infinite or not a number, or a text has a lone surrogate.
     """
     rule = _rule(type(record))
     plain = record if rule is None else rule(record)
@@ -50,7 +51,7 @@ def encoded(record: msgspec.Struct) -> bytes:
 
 @cache
 def _rule(kind: Any) -> _Rule | None:
-    """How values of a type are made plain; ``None``: they are."""
+    """The conversion of values of a type to plain ones; ``None``: they are plain."""
     if kind is float:
         return _number
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):

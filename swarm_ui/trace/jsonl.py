@@ -54,7 +54,7 @@ def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 
     Raises:
         TraceError: the file's last line was cut off, as by a crash (see :func:`repair_jsonl`); or
-            a record holds what JSON cannot, and none was added.
+            a record has a value that JSON cannot represent. Then no record is added.
     """
     target = Path(path)
     lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
@@ -74,7 +74,7 @@ def iter_jsonl(path: Anywhere, kind: type[Record]) -> Iterator[Record]: ...
 def iter_jsonl(path: Anywhere, kind: type[Any] = Episode) -> Iterator[Any]:
     """Records of a file one by one, without loading it whole.
 
-    For any record, or any step of a long episode, without those before: see
+    To read a single record, or a single step of a long episode, use
     :func:`swarm_ui.trace.reader.open_jsonl`.
 
     Args:
@@ -183,7 +183,7 @@ def decoded(
     where: str,
     kind: type[Episode | Trace | StepRecord],
 ) -> T:
-    """What a decoder makes of a part of a line. Raises ``TraceError`` if it is no such thing."""
+    """Decode a part of a line. Raises ``TraceError`` if it has another type."""
     try:
         return decoder.decode(raw)
     except UNREADABLE as error:

@@ -1,9 +1,9 @@
-"""Reading long trace files without loading them: any episode, any step, only when asked for.
+"""Reads long trace files without loading them: episodes and steps are decoded on access.
 
     with open_jsonl("runs/phone/traces/train-000.jsonl") as episodes:
         episode = episodes[7]                  # no step is decoded
         episode.success, len(episode.steps)
-        episode.steps[9000].trace.action       # one step is
+        episode.steps[9000].trace.action       # one step is decoded
 
 The file is mapped into memory, not read into it: records that are not accessed are never kept.
 """
@@ -35,7 +35,7 @@ _TRACES = msgspec.json.Decoder(Trace)
 
 
 class Steps(Sequence[StepRecord]):
-    """The steps of an episode in a file; each is decoded when it is asked for, and not kept."""
+    """The steps of an episode in a file. Each is decoded at every access, and not cached."""
 
     __slots__ = ("_raw", "_where")
 
@@ -62,7 +62,7 @@ class Steps(Sequence[StepRecord]):
 
 
 class OpenEpisode(Episode, frozen=True, kw_only=True, eq=False):
-    """An :class:`~swarm_ui.trace.records.Episode` in a file, its steps still there."""
+    """An :class:`~swarm_ui.trace.records.Episode` in a file, whose steps are read on access."""
 
     steps: Steps  # type: ignore[assignment]
 
@@ -76,10 +76,10 @@ def _fields(episode: Episode) -> dict[str, Any]:
 
 
 class RecordFile(Sequence[T_co], Generic[T_co]):
-    """The records of a file, each decoded when it is asked for, and not kept.
+    """The records of a file. Each is decoded at every access, and not cached.
 
-    Lines are found when they are first needed. What was appended after the file was opened is not
-    seen; the file must not be truncated meanwhile. Make one with :func:`open_jsonl`.
+    Lines are located when they are first needed. Lines that are appended after the file was opened
+    are not seen; the file must not be truncated meanwhile. Use :func:`open_jsonl` to create one.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
             raise cannot_open(path, error) from error
 
     def __len__(self) -> int:
-        """How many lines there are; one that was cut off counts, and cannot be read."""
+        """Number of lines. A truncated line counts, but cannot be read."""
         return len(self._lines)
 
     @overload
@@ -120,7 +120,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
         return self._read(payload(line, self._kind, where), where)
 
     def close(self) -> None:
-        """Let go of the file. Episodes and steps already taken from it stay readable."""
+        """Close the file. Episodes and steps that were already read stay valid."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -147,7 +147,7 @@ def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
         kind: ``Episode`` or ``Trace``, as the file was written.
 
     Raises:
-        TraceError: it cannot be opened. Wrong lines raise when they are asked for.
+        TraceError: it cannot be opened. Invalid lines raise on access.
     """
     return RecordFile(Path(path), kind, _episode if kind is Episode else _trace)
 

@@ -1,4 +1,4 @@
-"""The record of one decision, and of the episode it belongs to: the product of a run, not a log.
+"""The records of a decision and of an episode. They are the main result of a run.
 
 Written as JSON lines (:func:`write_jsonl`), one episode per line, with a version. Messages are
 stored once and referred to by id; the screen is stored once per decision, and each call keeps
@@ -96,7 +96,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     messages: tuple[Message, ...] = ()
     calls: tuple[Call, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Ids of the messages that were never asked for: no edge to their node carried anything."""
+    """Ids of the messages of skipped calls: no edge delivered a message to their nodes."""
     ballot: dict[str, float] = {}
     """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
     output_id: str = ""
@@ -133,7 +133,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def passed(self) -> tuple[str, ...]:
-        """Ids of the agents' messages that say that there is nothing to propose."""
+        """Ids of the agents' messages that are abstentions."""
         agents = frozenset(self.agents)
         return tuple(m.id for m in self.messages if m.sender in agents and abstains(m))
 
@@ -201,7 +201,7 @@ def _counted(count: int, what: str) -> str:
 
 
 DRAW: dict[str, Callable[[Trace], str]] = {}
-"""What draws traces in notebooks. Drawing imports the records, so ``swarm_ui`` puts it here."""
+"""The function that draws traces in notebooks. It imports the records, so ``swarm_ui`` sets it."""
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -209,7 +209,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     trace: Trace
     executed: Action | None = None
-    """What was really executed: the decision, or another action in a guided rollout."""
+    """The executed action: the decision, or another action in a guided rollout."""
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
@@ -217,7 +217,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
     credit_source: str = ""
-    """Who gave it; empty: not known."""
+    """The source of the credit; empty: not known."""
     rationale: tuple[str, ...] = ()
     """The reasons that the source of the credit gave, a text for each round; may be empty."""
 
@@ -232,12 +232,12 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str
     seed: int
     policy: str = ""
-    """What acted, for tables: ``"base greedy"``, ``"trained team"``."""
+    """Name of the policy for tables, such as ``"base greedy"`` or ``"trained team"``."""
     steps: tuple[StepRecord, ...] = ()
     success: bool | None = None
     """``None`` if an infrastructure fault masked the episode."""
     fault: MaybeFailure = None
-    """What broke around the agents; ``None`` if nothing did."""
+    """The failure of the environment or the infrastructure; ``None`` if there was none."""
     seconds: float = 0.0
 
     def __post_init__(self) -> None:

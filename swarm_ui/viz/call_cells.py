@@ -1,4 +1,4 @@
-"""How pictures of a trace show one call: its colour, its short text and its tooltip."""
+"""Colour, short text and tooltip of a call in pictures of a trace."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def dots(
 ) -> Point:
     """Draw the graph; returns the width and height. The caption counts what was left out.
 
-    ``drawn``: edges with a line of their own. The other edges go from all agents to one node.
+    ``drawn``: edges with a separate line. The other edges go from all agents to one node.
     """
     columns, closing = _columns(graph, depth), frozenset(graph.closing)
     apart = len(drawn) < len(graph.edges)

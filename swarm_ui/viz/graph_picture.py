@@ -64,7 +64,7 @@ def _total(graph: Dag) -> int:
 
 
 class _Sketch(NamedTuple):
-    """A graph with its layout, which can be drawn at any place."""
+    """A graph with its layout, which can be drawn at any position."""
 
     graph: Dag
     weights: Mapping[Edge, float]

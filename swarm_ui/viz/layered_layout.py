@@ -1,6 +1,6 @@
 """Boxes in columns from left to right, and curves between them.
 
-Long lines have passages, so none crosses a box.
+Long lines are routed through dummy boxes, called passages, so that no line crosses a box.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SWEEPS = 6
 
 
 class Layout(NamedTuple):
-    """The places of all boxes and passages."""
+    """The positions of all boxes and passages."""
 
     boxes: Mapping[Slot, Box]
     """Boxes of height 0 are passages."""
@@ -192,7 +192,7 @@ def _settled(
 def _pulled(
     slot: Slot, near: Sequence[Slot], tall: Mapping[Slot, float], centre: Mapping[Slot, float]
 ) -> float:
-    """The centre a slot is drawn to. Passages weigh more, which keeps long lines straight."""
+    """The target centre of a slot. Passages have more weight, which keeps long lines straight."""
     weight = [1.0 if tall[slot] or tall[t] else 6.0 for t in near]
     if not near:
         return centre[slot]
@@ -226,7 +226,7 @@ class Line(NamedTuple):
 
 
 def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
-    """A curve for each link. Curves that end at one box end beside each other."""
+    """A curve for each link. Curves that end at the same box end next to each other."""
     pairs = list(links)
     ends: dict[str, list[Edge]] = {}
     for link in pairs:

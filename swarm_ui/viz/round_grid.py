@@ -65,7 +65,7 @@ def _rows(panel: Panel) -> dict[str, int]:
 
 
 def _reach(panel: Panel, rows: dict[str, int]) -> dict[Edge, float]:
-    """How far each line within a round bends to the left. Longer lines bend further."""
+    """Distance by which each line within a round bends to the left. Longer lines bend further."""
     inside: dict[Edge, int] = {}
     for a, b in panel.heard:
         sender, listener = panel.cells[a], panel.cells[b]
@@ -129,8 +129,8 @@ def _closing(
 def _ports(
     panel: Panel, heard: list[Edge], box: dict[str, Box], column: dict[str, int]
 ) -> dict[Edge, float]:
-    """How high each line ends at its listener's box: own memory in the middle, what was said in
-    the same round above it, the nearest first, so that those lines do not cross."""
+    """Height at which each line ends at its listener's box: the own last message in the middle,
+    messages of the same round above it, the nearest first, so that those lines do not cross."""
     ends: dict[str, list[Edge]] = {}
     for link in heard:
         ends.setdefault(link[1], []).append(link)

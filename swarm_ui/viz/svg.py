@@ -1,6 +1,6 @@
 """The SVG elements that all pictures share, as text.
 
-Every text is escaped. Colours fit light and dark pages: lines and words have the colour of the
+Every text is escaped. Colours suit light and dark pages: lines and text have the colour of the
 page's text, and fills are half transparent.
 """
 

@@ -178,7 +178,7 @@ async def test_a_fault_can_be_told_instead_of_raised() -> None:
     ("options", "complaint"),
     [
         ({"step": 1.5}, "'step' must be from 0 to 1, got 1.5"),
-        ({"at": {"sleep": [1]}}, "'at' has no place 'sleep'"),
+        ({"at": {"sleep": [1]}}, "'at' names 'sleep', expected reset, step or close"),
     ],
 )
 def test_wrong_faults_are_refused(options: dict[str, object], complaint: str) -> None:

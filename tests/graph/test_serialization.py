@@ -178,9 +178,9 @@ def test_what_is_not_given_is_missed(leave_out: str, words: str) -> None:
 
 def test_what_is_given_for_nothing_is_refused() -> None:
     graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
-    with pytest.raises(GraphError, match="no condition is written for an edge a -> b"):
+    with pytest.raises(GraphError, match="no condition for an edge a -> b"):
         CollabGraph.from_json(graph.to_json(), graph.nodes, when={("a", "b"): is_code})
-    with pytest.raises(GraphError, match="no fallback is written for 'a'"):
+    with pytest.raises(GraphError, match="the structure has no fallback for 'a'"):
         CollabGraph.from_json(graph.to_json(), graph.nodes, fallbacks={"a": Sleeper("x")})
 
 

@@ -201,7 +201,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with DirectoryStore(tmp_path) as store:
         GRAPH.run_sync(BLANK, run_id="r", store=store)
         only(tmp_path).write_bytes(b"my shopping list")
-        with pytest.raises(TraceError, match="not a run of a store: move the file away"):
+        with pytest.raises(TraceError, match="not the file of a run; move it to another folder"):
             GRAPH.run_sync(BLANK, run_id="r", store=store)
         assert only(tmp_path).read_bytes() == b"my shopping list"
     with pytest.raises(ConfigError, match="cannot create the store"):

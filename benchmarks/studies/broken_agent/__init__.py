@@ -1,1 +1,1 @@
-"""One broken agent in a team: found from credit, and cut out."""
+"""One broken agent in a team is identified by its credit and removed."""

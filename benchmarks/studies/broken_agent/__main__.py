@@ -1,13 +1,13 @@
-"""One broken agent of four: found from credit alone, and its edges and its vote cut.
+"""One broken agent of four is identified by credit alone; its edges and its vote are removed.
 
     python -m benchmarks.studies.broken_agent --out runs/broken  # whole screens
     python -m benchmarks.studies.broken_agent --out runs/broken --window-agent FOLDER
     python -m benchmarks.studies.broken_agent --out runs/broken --summarise
 
-Each seed breaks another agent and has test episodes of its own; all arms of a seed play the same
-ones. The broken agent is looked for on other, tuning episodes, in the credit of a scripted critic
-that errs. A seed that is done is not done again. A window agent is made by
-``benchmarks.studies.windows``, which leaves it in the folder ``agent``. The phone is simulated.
+In each seed another agent is broken. Each seed has its own test episodes, which all arms of the
+seed play. The broken agent is identified on separate tuning episodes, from the credit of a
+scripted critic with errors. Finished seeds are not repeated. ``benchmarks.studies.windows`` trains
+the window agent and saves it in its folder ``agent``. The phone is simulated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from swarm_ui.storage.run_directory import write_atomic
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the results depend on."""
+    """Options that affect the results."""
 
     episodes: int
     tuning: int
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def study(given: argparse.Namespace) -> None:
-    """Everything that is not there yet."""
+    """Run all parts that are not finished."""
     import torch
 
     from benchmarks.studies.broken_agent.arms import ARMS, KINDS, BrokenCase, ladder
@@ -68,7 +68,7 @@ def study(given: argparse.Namespace) -> None:
     unknown = set(given.kinds) - set(KINDS)
     if unknown:
         raise ConfigError(f"--kinds: expected {', '.join(KINDS)}, got {min(unknown)!r}")
-    torch.set_num_threads(1)  # a tiny network gains nothing from a second one
+    torch.set_num_threads(1)  # a second thread does not make a tiny network faster
     silence_transformers()
     options = Options(episodes=given.episodes, tuning=given.tuning, noise=given.noise)
     check_study(given.out / "options.json", options)

@@ -1,4 +1,4 @@
-"""A team with one broken agent: how it breaks, the ladder of arms, and how they are played."""
+"""A team with one broken agent: the kinds of failure, the arms to compare, and their episodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Cut = Literal["nothing", "edges", "vote", "both"]
 
 @dataclass(frozen=True, slots=True)
 class BrokenAgent:
-    """Stands in an agent's place, sees what it would see, and says something else."""
+    """Replaces an agent: it gets the same input and sends a wrong action."""
 
     agent: AgentNode
     kind: Kind
@@ -68,7 +68,7 @@ class BrokenAgent:
         return self.agent.id
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        """A random action on what the agent sees; or a mistake in place of what it proposes."""
+        """A random action on the agent's view, or a mistake in place of the agent's proposal."""
         view, rng = self.agent.look(context), context.rng()
         said = any_action(view.observation, rng)
         if self.kind == "wrong":
@@ -83,7 +83,7 @@ class BrokenAgent:
 
 
 def any_action(observation: Observation, rng: random.Random) -> Action:
-    """One of the actions that the screen allows, each as likely as any other."""
+    """One of the actions that the screen allows, uniformly drawn."""
     words = observation.goal.split() or ["?"]
     offers = [
         Action(action_type="navigate_back"),
@@ -101,7 +101,7 @@ def any_action(observation: Observation, rng: random.Random) -> Action:
 
 
 class BrokenArm(msgspec.Struct, frozen=True, kw_only=True):
-    """One team of the ladder."""
+    """One arm of the study."""
 
     name: str
     label: str
@@ -140,29 +140,29 @@ class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     seed: int
     broken: str
-    """Who is."""
+    """Name of the broken agent."""
     found: tuple[str, ...]
-    """Who was found to be."""
+    """Agents that were found broken."""
     audits: tuple[AgentAudit, ...]
     healthy_found: tuple[str, ...]
-    """Who was found broken in the healthy team: nobody should be."""
+    """Agents that were found broken in the healthy team; it should be empty."""
     healthy_audits: tuple[AgentAudit, ...]
     outcomes: dict[str, tuple[float | None, ...]]
-    """By arm, on the same test episodes."""
+    """Outcomes by arm, on the same test episodes."""
     seconds: float
     """CPU time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenCase:
-    """One team with one broken agent, and what it is played on."""
+    """One team with one broken agent, and the settings of its episodes."""
 
     model: ChatModel
     sight: Sight
     kind: Kind
     seed: int
     noise: float
-    """Share of the critic's verdicts that are turned round."""
+    """Share of the critic's verdicts that are inverted."""
 
     @property
     def broken(self) -> str:
@@ -191,7 +191,7 @@ class BrokenCase:
     def play(
         self, arm: BrokenArm, jobs: Sequence[Job], cut: Sequence[str], *, graded: bool = False
     ) -> list[Episode]:
-        """Episodes of one arm; ``graded``: with a critic's credit, which is only written down."""
+        """Episodes of one arm; ``graded``: a critic's credit is recorded, without any effect."""
         critic = ScriptedCritic(self._phone(), flips=self.noise, seed=derive(self.seed, "critic"))
         observe: Intervene | None = RolloutSupervisor(critic) if graded else None
         policy, size = self.policy(arm, cut), min(CONCURRENCY, len(jobs))
@@ -211,9 +211,9 @@ def ladder(
     """Find the broken agent on tuning episodes, then play all arms on test episodes.
 
     Args:
-        tuning: graded episodes that the search sees.
-        episodes: of each arm.
-        progress: told how many of ``len(ARMS) + 2`` pieces of work are done.
+        tuning: graded episodes on which the broken agent is searched.
+        episodes: test episodes of each arm.
+        progress: called with the number of finished parts, out of ``len(ARMS) + 2``.
     """
     began = time.process_time()
     seen = draw_jobs(tasks("train"), tuning, derive(case.seed, "broken"), seeds=VALIDATION_SEEDS)

@@ -1,4 +1,4 @@
-"""The broken agent's ladder as a table, and as JSON."""
+"""The results of all arms as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABEL = "The phone is simulated, the critic scripted: scores on it are not Andr
 
 
 def summary(folder: Path) -> str:
-    """All tables as Markdown; writes them, and ``summary.json``, into the folder."""
+    """All tables as Markdown. Writes them and ``summary.json`` into the folder."""
     cells = [_load(path) for path in sorted(folder.glob("*-*-*.json"))]
     parts, figures = [], {}
     for sight in SIGHTS:
@@ -84,13 +84,13 @@ def _against(cells: Sequence[BrokenCell], other: str) -> str:
 
 
 def recovered(cells: Sequence[BrokenCell]) -> float | None:
-    """Share of what the broken agent costs that finding and cutting it gives back."""
+    """Share of the loss caused by the broken agent that is recovered by removing it."""
     full, cut, healthy = (_mean(_pooled(cells, name)) for name in ("full", "cut", "healthy"))
     return (cut - full) / (healthy - full) if healthy > full else None
 
 
 def beyond_half(cells: Sequence[BrokenCell]) -> Interval | None:
-    """Success after the cut minus the middle between broken and healthy, paired."""
+    """Success after the removal minus the mean of broken and healthy, paired."""
     triples = zip(*(_pooled(cells, name) for name in ("cut", "full", "healthy")), strict=True)
     sides = [
         (None, None) if None in triple else (triple[0], (triple[1] + triple[2]) / 2)  # type: ignore[operator]

@@ -1,1 +1,1 @@
-"""A team goes on learning on another environment."""
+"""A trained team continues to learn in another environment."""

@@ -1,13 +1,14 @@
-"""What a team gains, and forgets, when it goes on learning on another environment.
+"""Gain and forgetting of a team that continues to learn in other environments.
 
     python -m benchmarks.studies.continuation --out runs/continuation --seeds 1 2 3
     python -m benchmarks.studies.continuation --out runs/continuation --summarise
     python -m benchmarks.studies.continuation --quick
 
-Phone, then real MiniWoB++ pages, then made-up recorded web tasks, by the same trainer; after each
-stage the same test episodes in all three worlds. Beside it the same CPU time of synthetic lessons
-alone, and the same stages with stage-1 lessons rehearsed in every update. Needs a Chromium. A cell
-that is done is not done again, so the same command goes on after an interruption.
+The same trainer trains on the phone, then on real MiniWoB++ pages, then on synthetic recorded web
+tasks. After each stage, the same test episodes are played in all three environments. Two controls:
+the same CPU time of training on synthetic samples of stage 1 only, and the same stages with such
+samples in every update (rehearsal). Needs a Chromium. Finished cells are not repeated, so the same
+command continues after an interruption.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was measured after one stage of the continuation, as it stands in the stage's folder."""
+"""The measurements after one stage of the continuation, stored in the folder of the stage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     split: str
     jobs: tuple[Job, ...]
     success: tuple[float | None, ...]
-    """One an episode; ``None``: masked by a fault."""
+    """One value for each episode; ``None``: masked by a fault."""
     step_success: tuple[float | None, ...] = ()
     """Recorded tasks only: the share of a task's steps that were right."""
     element: tuple[float | None, ...] = ()
@@ -30,13 +30,13 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """A cell's file."""
+    """The contents of a cell's file."""
 
     version: int = CELL_VERSION
     stage: str
     seed: int
     phone_seed: int | None = None
-    """Of the phone team that it goes on from; ``None``: its own seed."""
+    """Seed of the phone team that it starts from; ``None``: the seed of the cell."""
     training_cpu_s: float | None = None
     """CPU-seconds of this stage's training in this process; ``None``: not finished."""
     browser_cpu_s: float = 0.0
@@ -44,14 +44,14 @@ class Record(msgspec.Struct, kw_only=True):
 
 
 class Cell:
-    """A stage with one training seed."""
+    """One stage with one training seed."""
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.record = folder, record
 
     @classmethod
     def load(cls, folder: Path) -> Cell:
-        """What the folder has, or an empty cell named after it.
+        """The cell in a folder, or an empty cell with the name of the folder.
 
         Raises:
             ConfigError: its file cannot be read.
@@ -74,7 +74,7 @@ class Cell:
 
     @property
     def begun(self) -> int:
-        """Seed of the phone team that it goes on from."""
+        """Seed of the phone team that it starts from."""
         return self.seed if self.record.phone_seed is None else self.record.phone_seed
 
     @property
@@ -84,7 +84,7 @@ class Cell:
 
     @property
     def cpu(self) -> float:
-        """CPU-seconds of training, the browser's too."""
+        """CPU-seconds of training, including the browser's."""
         return (self.record.training_cpu_s or 0.0) + self.record.browser_cpu_s
 
     @property
@@ -92,7 +92,7 @@ class Cell:
         return self.folder / "adapters"
 
     def finish(self, cpu_seconds: float, browser_seconds: float) -> None:
-        """The training is over."""
+        """Record that the training has finished."""
         self.record.training_cpu_s, self.record.browser_cpu_s = cpu_seconds, browser_seconds
         self.save()
 

@@ -1,4 +1,4 @@
-"""What decides the continuation study."""
+"""Settings of the continuation study."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from swarm_ui.experiment.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """All that decides the study."""
+    """All settings that affect the results."""
 
     team: Settings = field(default_factory=lambda: Settings(rehearsal=0.0))
-    """The team and its stage on the phone; later stages change episodes, iterations, seed."""
+    """Team and training on the phone; later stages change episodes, iterations and seed."""
     teams: str | None = None
     """Folder of a study that has trained the phone's teams, ``rft-1`` and so on; ``None``: train
     them here."""
     phone_seed: int | None = None
-    """Training seed of the one phone team that all seeds go on from; ``None``: each from its own.
-    Cheaper, but silent about how runs on the phone differ."""
+    """Training seed of the one phone team that all seeds start from; ``None``: each from its own.
+    One team is cheaper, but does not show the variance between training runs on the phone."""
     look: int = 12
     """Sampled episodes of each candidate page, on training seeds."""
     pages: int = 16
@@ -28,15 +28,15 @@ class Course:
     traces_iterations: int = 2
     traces_episodes: int = 72
     steps: int = 40
-    """Updates in each iteration after the phone: an outcome leaves fewer pairs than a critic."""
+    """Updates in each iteration after the phone; credit by outcome gives fewer pairs."""
     rehearsal: float = 0.4
-    """Share of stage-1 lessons in the updates of the rehearsing arm after the phone."""
+    """Share of stage-1 samples in the updates of the arm with rehearsal, after the phone."""
     phone_test: int = 96
     apps_test: int = 48
     web_test: int = 5
     """Test episodes of each page."""
     most_pages: int = 100
-    """Of each split: for a trial."""
+    """Test episodes of each split, for a quick run."""
     traces_train: int = 240
     traces_test: int = 48
 

@@ -1,4 +1,4 @@
-"""The synthetic-only control: a trained team goes on with stage 1's own stream of lessons."""
+"""The synthetic-only control: a trained team is trained further on the sample stream of stage 1."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PROBE_STEPS = 12
 
 
 class Lessons:
-    """Invented screens, and the demonstrations that the base agent was shown; no others."""
+    """Samples from invented screens and from the demonstrations of the base agent only."""
 
     def __init__(self, settings: Settings, steps: int) -> None:
         """
         Args:
-            settings: of the team.
-            steps: updates in an iteration.
+            settings: settings of the team.
+            steps: number of updates in an iteration.
         """
         self._settings, self._steps = settings, steps
         self._names = [f"agent_{k}" for k in range(settings.agents)]
@@ -40,7 +40,7 @@ class Lessons:
         self._stream = Stream(seed, KNOWN_WORDS, mix, pool(BaseAgentConfig()))
 
     def pairs(self, count: int) -> list[PreferencePair]:
-        """So many lessons, dealt out to the agents in turn."""
+        """Draw ``count`` samples and assign them to the agents in turn."""
         found: list[PreferencePair] = []
         while len(found) < count:
             lesson = self._stream.draw()
@@ -54,10 +54,10 @@ class Lessons:
         return found
 
     def config_for(self, cpu_seconds: float, make: Callable[[], LocalModel]) -> TeamConfig:
-        """As many iterations as take so long, each of which trains one adapter for all agents.
+        """The number of iterations that takes this time; each trains one adapter for all agents.
 
         Args:
-            make: a model to try the speed on; it is thrown away.
+            make: creates a model on which the speed is measured.
         """
         probe = min(_PROBE_STEPS, self._steps)
         once = dataclasses.replace(

@@ -31,7 +31,7 @@ _TOGETHER = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playing:
-    """Whom to test, and on what."""
+    """The agents to test, and the environments."""
 
     course: Course
     agent: Path
@@ -49,7 +49,7 @@ class Playing:
 
     @property
     def arm(self) -> Arm:
-        """One agent, greedy, that sees the page in its own order."""
+        """One greedy agent that sees the elements in page order."""
         return Arm(name="greedy", label="greedy", trained=self.adapters is not None)
 
 
@@ -60,7 +60,7 @@ class _Scored(NamedTuple):
 
 
 async def play_all(cell: Cell, playing: Playing, display: ProgressDisplay) -> None:
-    """Play what the cell has not played yet; each split is saved when it is over."""
+    """Play the splits that the cell does not have yet. Each split is saved when it is finished."""
     pages = splits(playing.trained)
     every = (*PHONE_SPLITS, *pages, *TRACE_SPLITS)
     wanted = [split for split in every if not cell.has(split)]
@@ -81,7 +81,7 @@ async def play_all(cell: Cell, playing: Playing, display: ProgressDisplay) -> No
 
 
 def _jobs(playing: Playing, split: str, pages: dict[str, tuple[str, ...]]) -> list[Job]:
-    """Test episodes: the same for every cell, and in no training."""
+    """Test episodes: the same for every cell, and not used in training."""
     course = playing.course
     if split in pages:
         return drawn("test", pages[split][: course.most_pages], course.web_test, TEST_SEEDS)

@@ -1,9 +1,9 @@
-"""The continuation's figures: rows, paired differences, and what each stage forgot, by task.
+"""Figures of the continuation study: rows, paired differences, and the forgetting of each stage.
 
-Intervals are 95 %: a bootstrap over *tasks* (pages, phone templates, recorded tasks), each with all
-its episodes under all training seeds, because a claim about other tasks rests on how tasks differ.
-They say nothing about further training seeds; for those each seed's own value stands beside, and
-for differences Student's t over the seeds.
+Intervals are 95 %, from a bootstrap over *tasks* (pages, phone templates, recorded tasks). A task
+is drawn with all its episodes under all training seeds, so the intervals hold for other tasks. They
+do not contain the variance between training seeds. For this, the tables also have the value of each
+seed, and for differences Student's t over the seeds.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ ByTask = dict[str, list[float]]
 
 
 class Rated(NamedTuple):
-    """A policy on a split, under all training seeds that were tested there."""
+    """The results of a policy on a split, for all training seeds."""
 
     stage: str
     seeds: tuple[int, ...]
     begun: tuple[int, ...]
-    """Of each seed, that of the phone team it goes on from."""
+    """For each seed, the seed of the phone team that it starts from."""
     played: tuple[Played, ...]
-    """One a seed, all on the same episodes."""
+    """One for each seed, all on the same episodes."""
 
     def values(self) -> list[tuple[float | None, ...]]:
-        """Of each seed: success, or for recorded tasks the share of right steps."""
+        """Success of each seed, or for recorded tasks the share of right steps."""
         return [p.step_success or p.success for p in self.played]
 
 
 def rows() -> list[dict[str, Any]]:
-    """The rows of the recorded run, as ``benchmarks/learning.py`` prints its own.
+    """The rows of the recorded run, in the format of ``benchmarks/learning.py``.
 
     Raises:
         ConfigError: no run was recorded.
@@ -88,10 +88,10 @@ def rows() -> list[dict[str, Any]]:
 
 
 def figures(folder: Path) -> dict[str, Any]:
-    """All that a study's folder holds.
+    """The figures in the folder of a study.
 
     Raises:
-        ConfigError: nothing was measured there, or not on the same episodes.
+        ConfigError: nothing was measured there, or the episodes of two runs differ.
     """
     cells = [Cell.load(path.parent) for path in sorted(folder.glob("*/measured.json"))]
     if not cells:
@@ -127,7 +127,7 @@ def figures(folder: Path) -> dict[str, Any]:
 
 
 def bootstrap(values: ByTask) -> tuple[float, float]:
-    """95 % percentile interval of a mean over episodes; tasks are drawn, never episodes."""
+    """95 % percentile interval of a mean over episodes. The bootstrap draws tasks, not episodes."""
     sums = [(sum(v), len(v)) for v in values.values()]
     rng, found = random.Random(0), []
     for _ in range(RESAMPLES):
@@ -173,7 +173,7 @@ def _by_task(rated: Rated, less: Rated | None = None) -> ByTask:
 
 
 def _paired(rated: Rated, less: Rated | None) -> list[list[float | None]]:
-    """Of each seed of ours: one value an episode."""
+    """The differences, one list for each seed, with one value for each episode."""
     if less is None:
         return [list(values) for values in rated.values()]
     if less.played[0].jobs != rated.played[0].jobs:
@@ -237,7 +237,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def markdown(data: Mapping[str, Any]) -> str:
-    """What there is, as tables."""
+    """The figures as tables."""
     parts = [_rates(data), _gaps(data), _pages(data), _costs(data)]
     return "\n\n".join(part for part in parts if part)
 
@@ -306,7 +306,7 @@ def _percent(value: float, row: Mapping[str, Any], sign: str = "") -> str:
 
 
 def recorded(data: dict[str, Any], path: Path) -> None:
-    """Keep the figures, with where they come from."""
+    """Save the figures with their origin."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True,
         check=False,

@@ -1,7 +1,7 @@
-"""A team goes on learning elsewhere: phone, then real web pages, then recorded web tasks.
+"""A team learns on the phone, then on real web pages, then on recorded web tasks.
 
-One cell at a time, each in a folder of its own; what is in it already is not done again. After
-each stage the same test episodes are played in all three worlds.
+Cells run one at a time, each in a separate folder; finished parts are not repeated. After each
+stage, the same test episodes are played in all three environments.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Continuation:
             agent: folder of the base agent.
 
         Raises:
-            ConfigError: there is no browser, or the folder was begun with another course.
+            ConfigError: there is no browser, or the folder was created with other settings.
         """
         self.folder, self.course, self.display = folder, course, display
         self._agent, self._binary = agent, checked_browser()
@@ -73,11 +73,11 @@ class Continuation:
     # -- cells ----------------------------------------------------------------------------------
 
     def base(self) -> None:
-        """The base agent, before any stage 2."""
+        """The base agent before stage 2."""
         self._test(self._cell("base", 0), self._agent, None)
 
     def phone(self, seed: int) -> None:
-        """Stage 2 on the phone, as the demo does it, or a team that another study trained."""
+        """Stage 2 on the phone as in the demo, or a team that another study trained."""
         cell = self._cell("phone", seed)
         if not cell.done and self.course.teams is not None:
             trained = Path(self.course.teams) / f"rft-{seed}"
@@ -90,14 +90,14 @@ class Continuation:
         self._test(cell, self._agent, cell.adapters)
 
     def web(self, seed: int, *, rehearse: bool = False) -> None:
-        """Stage 2 on real pages, from the team of the phone; credit by outcome."""
+        """Stage 2 on real pages, starting from the phone's team; credit by outcome."""
         cell = self._cell("web_rehearsed" if rehearse else "web", seed)
         if not cell.done:
             asyncio.run(self._on_pages(cell, self._begun(seed), rehearse))
         self._test(cell, self._agent, cell.adapters)
 
     def traces(self, seed: int, *, rehearse: bool = False) -> None:
-        """Stage 2 on recorded tasks, from the team of the web; the recording is the critic."""
+        """Stage 2 on recorded tasks, starting from the web team; the recording is the critic."""
         cell = self._cell("traces_rehearsed" if rehearse else "traces", seed)
         before = self._cell("web_rehearsed" if rehearse else "web", seed)
         if not cell.done:
@@ -105,8 +105,8 @@ class Continuation:
         self._test(cell, self._agent, cell.adapters)
 
     def control(self, seed: int) -> None:
-        """The synthetic-only control: the team of the phone learns from stage 1's own stream, by
-        the same updates and for the CPU time of the web stage, and sees no real page."""
+        """The synthetic-only control: the phone's team learns from the sample stream of stage 1,
+        with the same updates and for the CPU time of the web stage, without real pages."""
         cell, before = self._cell("control", seed), self._begun(seed)
         if not cell.done:
             model = self._team(before)
@@ -136,7 +136,7 @@ class Continuation:
         return cell
 
     def _begun(self, seed: int) -> Cell:
-        """The team of the phone that a seed goes on from."""
+        """The phone's team that a seed starts from."""
         own = self.course.phone_seed
         return self._cell("phone", seed if own is None else own)
 
@@ -154,7 +154,7 @@ class Continuation:
         return Mind2Web(self._data, split, top_k=None)  # type: ignore[arg-type]
 
     def _looked(self) -> tuple[str, ...]:
-        """The pages to train on: a look at the candidates, once."""
+        """The pages to train on. The candidates are evaluated once to choose them."""
         path = self.folder / "look.json"
         if not path.exists():
             jobs = drawn("look", tuple(CANDIDATES), self.course.look, VALIDATION_SEEDS)
@@ -213,7 +213,7 @@ class Continuation:
         cell.finish(await self._go_on(cell, self._team(before), settings, environment), 0.0)
 
     def _later(self, seed: int, iterations: int, episodes: int, rehearse: bool) -> Settings:
-        """Of a stage after the phone's: one adapter for all agents, and no messages."""
+        """Settings of the stages after the phone: one adapter for all agents, and no messages."""
         return dataclasses.replace(
             self._settings(seed), edges="fixed", iterations=iterations, episodes=episodes,
             shared_iterations=iterations, shared_steps=self.course.steps,
@@ -223,13 +223,14 @@ class Continuation:
     async def _go_on(
         self, cell: Cell, model: LocalModel, settings: Settings, environment: TrainingEnvironment
     ) -> float:
-        """Train on one more environment; returns CPU-seconds."""
+        """Train in one more environment; returns CPU-seconds."""
         self._run(cell.folder, cell.folder.name)
-        # Page order has a meaning. And no messages: on the first training episodes of the pages a
-        # team that talked solved 30 %, one that only voted 36 %, for a third of the calls.
+        # Page order has a meaning, so views are not shuffled. There are no messages: on the first
+        # training episodes of the pages a team with messages solved 30 %, and a team that only
+        # voted solved 36 % with a third of the calls.
         arm = dataclasses.replace(rollout_arm(settings, ()), views="same", rounds=1)
-        # In an episode that is solved the outcome finds nobody wrong: what is thinned out as easy
-        # with a critic is then all that there is to learn from.
+        # With credit by outcome, no message of a solved episode is wrong. Steps without a wrong
+        # message are thinned out with a critic, but here they are the only examples.
         pairs = PairConfig(easy_share=1.0) if environment.critic is None else PairConfig()
         with self.display.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
             trainer = TeamTrainer(
@@ -258,7 +259,7 @@ class Continuation:
 
 
 def _spread(tasks: Sequence[str]) -> SampleJobs:
-    """Training episodes: every task as often as any other, give or take one, in a row."""
+    """Training episodes, evenly spread over the tasks. Episodes of one task are adjacent."""
 
     def sample(iteration: int, count: int, rng: random.Random) -> list[Job]:
         order = rng.sample(list(tasks), len(tasks))
@@ -277,6 +278,6 @@ def _moving(bar: Bar) -> Callable[[Progress], None]:
 
 
 def _children() -> float:
-    """CPU-seconds of this process's children that have ended: browsers."""
+    """CPU-seconds of the finished child processes (browsers)."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

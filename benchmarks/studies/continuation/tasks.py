@@ -1,10 +1,10 @@
-"""Which MiniWoB++ pages a team goes on with, and which are held out: fixed before any run.
+"""The MiniWoB++ pages for training and for tests, which were fixed before any run.
 
-From the proposal of the feasibility probe, with two changes. The base agent solves many of the
-pages proposed for training by now, so more candidates stand beside them; and held-out pages that
-nobody has looked at stand beside those that were looked at while the walker was built. A look at
-training seeds drops the candidates that teach nothing; held-out pages with a trained page in their
-family are *near*, the others *far*.
+The list comes from a feasibility test, with two changes. The base agent solves many of the pages
+that were proposed for training, so more candidates were added. Held-out pages that were not used
+in development were added to those that were. Candidates that are nearly always solved or failed
+on training seeds are dropped. Held-out pages with a trained page in their family are *near*, the
+others *far*.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def kept(look: Mapping[str, Sequence[float | None]], *, share: float = 0.05) -> 
 
     Args:
         look: outcomes of each candidate on training seeds; ``None``: masked.
-        share: nearer than this to 0 or 1 a page teaches nothing.
+        share: a page is dropped if its success rate is closer than this to 0 or 1.
     """
     rates = {
         task: sum(seen) / len(seen)
@@ -74,7 +74,7 @@ def splits(trained: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def drawn(what: str, tasks: Sequence[str], each: int, seeds: range) -> list[Job]:
-    """``each`` episodes of every page; always the same for the same ``what``."""
+    """``each`` episodes of every page; equal ``what`` gives equal episodes."""
     return [
         (task, random.Random(derive(6, "continuation", what, task, k)).choice(seeds))
         for task in tasks

@@ -1,8 +1,9 @@
-"""Recorded web tasks made on the spot: made-up shops and offices, in Mind2Web's raw format.
+"""Generated recordings of web tasks in invented shops and offices, in Mind2Web's raw format.
 
-**Synthetic and small**: a few kinds of steps on made-up pages. They have the shape of Mind2Web's
-data (pages as candidates, one recorded action a step, sites and tasks held out) and nothing of it,
-so a score on them says what a stage of training does to an agent, and nothing about Mind2Web.
+**Synthetic and small**: a few kinds of steps on invented pages. They have the structure of
+Mind2Web's data (pages as candidates, one recorded action for each step, held-out sites and tasks)
+but none of its contents. A score on them shows the effect of a training stage, and says nothing
+about Mind2Web.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Act:
-    """A step: what is done to which part, beside which others."""
+    """A step: an action on one part, and the other parts of the page."""
 
     op: str
     part: _Part
@@ -189,7 +190,7 @@ def _task(
             break
         goal, acts = recipe(rng)
     else:
-        raise ConfigError(f"made-up traces: {len(goals)} tasks are all that differ; ask for fewer")
+        raise ConfigError(f"traces: there are only {len(goals)} different tasks; request fewer")
     goals.add(goal)
     name = f"made-{split}-{number}"
     return {

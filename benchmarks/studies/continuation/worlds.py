@@ -1,4 +1,4 @@
-"""Real pages for training, which stay loaded from one episode of a task to the next."""
+"""Real pages for training. A page stays loaded between episodes of the same task."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from swarm_ui.observation import Observation
 
 
 class Pages:
-    """Pages of one browser, dealt out so that an episode mostly finds its task loaded."""
+    """Pages of one browser. An episode gets a page that shows its task already, if there is one."""
 
     def __init__(self, environments: Sequence[MiniWobEnvironment]) -> None:
-        """At most as many episodes may run at the same time as there are environments."""
+        """The number of concurrent episodes must not exceed the number of environments."""
         self._idle = list(environments)
 
     def environment(self) -> PinnedPage:
@@ -23,7 +23,7 @@ class Pages:
         return PinnedPage(self)
 
     def take(self, task: str) -> MiniWobEnvironment:
-        """An idle page, if it can be one that shows the task.
+        """An idle page, preferably one that shows the task.
 
         Raises:
             EnvironmentFault: none is idle.
@@ -35,12 +35,12 @@ class Pages:
         return chosen
 
     def put_back(self, environment: MiniWobEnvironment) -> None:
-        """It may show another episode."""
+        """Return a page, which may then be used for another episode."""
         self._idle.append(environment)
 
 
 class PinnedPage:
-    """Episodes on whichever page of :class:`Pages` suits."""
+    """An environment that takes a page of :class:`Pages` for each episode."""
 
     name = "miniwob++ (real pages)"
 

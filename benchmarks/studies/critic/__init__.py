@@ -1,1 +1,1 @@
-"""A critic that a language model learns, where nobody knows the solution."""
+"""A language model as a trained critic, for environments without a known solution."""

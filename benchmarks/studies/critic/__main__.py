@@ -1,4 +1,4 @@
-"""How well a critic adapter tells right from wrong where it has not seen the solution.
+"""Accuracy of a trained critic adapter that does not see the solution.
 
     python -m benchmarks.studies.critic --model MODEL --out runs/critic
     python -m benchmarks.studies.critic --out runs/critic --summarise
@@ -7,11 +7,11 @@
 ``MODEL``: a causal language model in this process, such as the folder of SmolLM2. The base agent's
 team plays training tasks (the phone's training templates, phones with invented apps, training seeds
 of MiniWoB++ pages), and an adapter learns which of its replies, the solver's and an adversary's are
-right. Then it judges replies to test tasks, against the majority of the agents, the probability of
-the reply, the model without training, and the outcome alone. No test template, app or seed is
-trained on. A file, critic or figure that is there is not made again, so the same command goes on
-after an interruption. The critics are in OUT/critics, as ``learned_critic`` reads them. MiniWoB++
-pages need a Chromium; ``--no-web`` leaves them out.
+right. Then it judges replies to test tasks, and is compared with the majority of the agents, the
+probability of the reply, the model without training, and the outcome alone. No test template, app
+or seed is trained on. Existing files, critics and figures are not made again, so the same command
+continues after an interruption. The critics are in OUT/critics, as ``learned_critic`` reads them.
+MiniWoB++ pages need a Chromium; ``--no-web`` leaves them out.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _sizes(given: argparse.Namespace, folder: Path) -> Sizes:
 
 
 def _study(given: argparse.Namespace, folder: Path, sizes: Sizes) -> None:
-    """Every file, critic and figure that is not there yet."""
+    """Make every file, critic and figure that does not exist yet."""
     check_learning(Settings(agent=sizes.agent))
     check_study(folder / "settings.json", sizes)
     from benchmarks.studies.critic.collecting import Collection

@@ -45,7 +45,7 @@ from swarm_ui.trace.records import Episode
 
 
 class Collection:
-    """Files of judged episodes in a folder; what is there already is not played again."""
+    """Files of judged episodes in a folder. Existing episodes are not played again."""
 
     def __init__(self, folder: Path, sizes: Sizes, display: ProgressDisplay) -> None:
         self._folder, self._sizes, self._display = folder, sizes, display
@@ -74,7 +74,7 @@ class Collection:
         self._graded("validation", "validation", drawn, PhoneEnvironment)
 
     def test(self, split: str) -> None:
-        """Test replies of a split, on screens that the unguided agents get to."""
+        """Test replies of a split, on screens that the agents reach without guidance."""
         if split in PHONE_TESTS:
             drawn = jobs(split, self._sizes.test, TEST_DRAW)  # type: ignore[arg-type]
             self._graded(split, "test", drawn, PhoneEnvironment)

@@ -60,7 +60,7 @@ class Critics:
         self._collection = collection
 
     def train(self, arm: str, seed: int) -> None:
-        """A critic, unless its folder is there."""
+        """Train a critic, unless its folder exists."""
         folder = self._critic(arm, seed)
         if folder.exists():
             return
@@ -81,7 +81,7 @@ class Critics:
         save_critic(model, ADAPTER, made.card, folder)
 
     def measure(self, arm: str, seed: int, splits: Sequence[str]) -> None:
-        """The figures of a critic on each split; those that are there are not made again."""
+        """The figures of a critic on each split. Existing figures are not computed again."""
         name = self._critic(arm, seed).name
         missing = [split for split in splits if not self._figures(name, split).exists()]
         if missing:
@@ -102,7 +102,7 @@ class Critics:
                     self._judge(name, split, score)
 
     def sources(self, arm: str) -> Sequence[str]:
-        """What a critic is trained on; a source without episodes is left out."""
+        """The sources that a critic is trained on, without those that have no episodes."""
         sizes = self._sizes
         counts = {"phone": sizes.phone, "invented": sizes.invented,
                   "web": sizes.web_each * sizes.pages}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The figures of the study, as tables and as JSON."""
+"""The figures of the study as tables and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides the study of learned critics."""
+"""Settings of the study of learned critics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TESTS = {**PHONE_TESTS, "web": "MiniWoB++ pages, test seeds"}
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """All that decides the study; kept in its folder."""
+    """All settings that affect the results; stored in the folder of the study."""
 
     model: str
     agent: str | None = None

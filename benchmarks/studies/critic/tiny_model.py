@@ -1,4 +1,4 @@
-"""A tiny random language model, to try a study without a pretrained one."""
+"""A tiny random language model, to test a study without a pretrained one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORDS = "Goal: App: Done: nothing Screen: button item field Reply: click status
 
 
 def write_tiny_model(folder: Path) -> Path:
-    """Write network and tokenizer as transformers does; returns the folder."""
+    """Write a network and a tokenizer in the format of transformers; returns the folder."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()

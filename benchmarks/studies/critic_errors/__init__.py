@@ -1,1 +1,1 @@
-"""Stage 2 under critics that err."""
+"""Stage 2 with critics that make errors."""

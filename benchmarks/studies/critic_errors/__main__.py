@@ -1,13 +1,13 @@
-"""What a critic's errors cost the team, and what the learned weight saves.
+"""The effect of a critic's errors on the team, with and without the learned weight.
 
     python -m benchmarks.studies.critic_errors --out runs/critics
     python -m benchmarks.studies.critic_errors --out runs/critics --summarise
 
-Stage 2 on the embedded phone, shorter than the demo's, from the base agent that ships: without a
-critic (the outcome is everybody's credit), and with critics of no, 10 % and 30 % errors and one
-that prefers what is wrong, each trusted blindly and with the learned weight. All arms of a seed
-draw the same training episodes, and all play the same test episodes. A cell that is done is not
-done again. The phone is simulated and the critic scripted.
+Stage 2 on the embedded phone, shorter than in the demo, from the shipped base agent. The arms are:
+without a critic (the outcome is the credit of all messages), with critics of 0, 10 and 30 % errors,
+and with a critic that prefers wrong actions; each critic with full and with the learned weight. All
+arms of a seed use the same training episodes, and all arms play the same test episodes. Finished
+cells are not repeated. The phone is simulated and the critic scripted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def study(given: argparse.Namespace, settings: Settings) -> None:
-    """Every cell that is not there yet."""
+    """Run every cell that is not finished."""
     from benchmarks.studies.critic_errors.cells import CriticCell, arm_names, base_outcomes, train
 
     unknown = set(given.arms or ()) - set(arm_names())

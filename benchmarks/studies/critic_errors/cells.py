@@ -1,4 +1,4 @@
-"""Stage 2 under critics that err, trusted blindly or as far as they have earned it."""
+"""Stage 2 with critics that make errors, with full or learned weight."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WITHOUT = "without"
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How a critic errs; once for each screen and proposal, not anew for each message."""
+    """The errors of a critic, drawn once for each screen and proposal."""
 
     label: str
     flip: float = 0.0
@@ -58,13 +58,13 @@ class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
     """``without``, or the critic and how it is trusted, such as ``30-learned``."""
     seed: int
     weights: tuple[tuple[float, ...], ...]
-    """What the critic's scores said of outcomes after each iteration, by round."""
+    """Correlation of the critic's scores with outcomes after each iteration, by round."""
     rollouts: tuple[float | None, ...]
     """Success of each iteration's rollouts."""
     outcomes: tuple[float | None, ...]
-    """Of the trained team's vote, on the same test episodes."""
+    """Outcomes of the trained team's vote on the test episodes."""
     digest: str = ""
-    """Of the trained weights."""
+    """Digest of the trained weights."""
     training_seconds: float
     """CPU time."""
     seconds: float
@@ -77,7 +77,7 @@ def arm_names() -> list[str]:
 
 
 def base_outcomes(settings: Settings) -> tuple[float | None, ...]:
-    """Of the untrained team."""
+    """Test outcomes of the untrained team."""
     arms = {arm.name: arm for arm in base_arms(settings)}
     return played(LocalModel.load(BASE_AGENT), arms["base-vote"], settings)
 
@@ -89,14 +89,14 @@ def train(
     progress: Callable[[float, str], None],
     known: Mapping[str, tuple[float | None, ...]] = MappingProxyType({}),
 ) -> CriticCell:
-    """One cell: train with the arm's critic, then test.
+    """Run one cell: train with the critic of the arm, then test.
 
     Args:
-        settings: of all cells, but for the seed.
-        name: of the arm.
-        progress: told the iterations done and what goes on.
-        known: outcomes of the test by digest of the weights: a run that ends where another did
-            is not tested again.
+        settings: the settings of all cells, except the seed.
+        name: name of the arm.
+        progress: called with the number of finished iterations and the current phase.
+        known: test outcomes by digest of the weights. A run that ends with the weights of another
+            run is not tested again.
     """
     began = time.process_time()
     settings = dataclasses.replace(settings, seed=seed)

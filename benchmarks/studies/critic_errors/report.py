@@ -1,4 +1,4 @@
-"""What critics' errors cost, as a table and as JSON."""
+"""The effect of critics' errors, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TITLES = {"full": "trusted blindly", "learned": "learned weight"}
 
 
 def summary(folder: Path) -> str:
-    """The table as Markdown; writes it, and ``summary.json``, into the folder."""
+    """The table as Markdown. Writes it and ``summary.json`` into the folder."""
     cells = [_load(path, CriticCell) for path in sorted((folder / "cells").glob("*.json"))]
     base = _load(folder / "base.json", list[float | None])
     without = {cell.seed: cell for cell in cells if cell.arm == WITHOUT}

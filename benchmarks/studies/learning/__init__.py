@@ -1,1 +1,1 @@
-"""What learning gains a team, beside ablations and controls."""
+"""Gain of a team from learning, with ablations and controls."""

@@ -1,7 +1,7 @@
-"""The control that learns what the critic itself would have done, and nothing from the team.
+"""The control that imitates the critic's own choices, and learns nothing from the team.
 
-The scripted critic knows the task. If a team gains no more than this, it gains by being shown the
-solution, not by having its messages judged.
+The scripted critic knows the task. If a team gains no more than this control, the gain comes from
+the solution, not from credit for messages.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from swarm_ui.trace.records import Trace
 
 
 class Shown:
-    """Notes down the solver's action in every agent's own context; also executes it now and then,
-    as guidance does in the full method."""
+    """Records the solver's action in every agent's own context. Sometimes also executes it, as
+    guidance does in the full method."""
 
     def __init__(self, guide: float, seed: int) -> None:
         self.pairs: list[PreferencePair] = []
@@ -60,7 +60,7 @@ async def imitate(
     environment: TrainingEnvironment,
     progress: Callable[[float, str], None],
 ) -> float:
-    """Train the adapters; as many iterations, episodes and updates as the full method.
+    """Train the adapters, with the iterations, episodes and updates of the full method.
 
     Returns:
         CPU-seconds.

@@ -1,6 +1,6 @@
-"""Stage 2 over several seeds, beside the same CPU time of more stage 1: one cell at a time.
+"""Stage 2 over several seeds, and stage 1 for the same CPU time as a control.
 
-A cell is a run directory; what is in it already is not done again.
+A cell is a run directory. Finished parts of it are not repeated.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Study:
     def __init__(
         self, folder: Path, agent: Path, settings: Settings, display: ProgressDisplay
     ) -> None:
-        """``settings``: of every cell, but for seed and method."""
+        """``settings``: the settings of every cell, except seed and method."""
         self.folder, self._agent, self._settings, self._display = folder, agent, settings, display
 
     def base(self) -> None:
@@ -57,7 +57,7 @@ class Study:
         self._evaluate(run, results, base_arms(self._settings), self._agent, None)
 
     def untrained(self) -> None:
-        """The architecture of the base agent with random weights: what success is by chance."""
+        """The architecture of the base agent with random weights: the success by chance."""
         run, results = self._cell(UNTRAINED_CELL, self._settings)
         agent = run.path / "agent"
         if not agent.exists():
@@ -73,7 +73,7 @@ class Study:
         self._evaluate(run, results, arms, agent, None)
 
     def trained(self, seed: int, variant: Variant) -> float:
-        """One run of stage 2; returns the CPU-seconds it took."""
+        """Train one run of stage 2; returns its CPU-seconds."""
         settings = variant.settings(self._settings, seed)
         run, results = self._cell(f"{variant.name}-{seed}", settings)
         environment = TrainingEnvironment(
@@ -107,7 +107,7 @@ class Study:
         environment: TrainingEnvironment,
         bar: Bar,
     ) -> TrainedTeam:
-        """The control that is shown the solver's actions; done again if it was interrupted."""
+        """The control that is shown the solver's actions. It is repeated if it was interrupted."""
         if not any(run.adapters.glob("agent_*")):
             seconds = asyncio.run(imitate(settings, model, environment, bar.update))
             model.save_adapters(run.adapters)
@@ -116,7 +116,7 @@ class Study:
         return TrainedTeam((), edges or fixed_graph(settings), "unseen DAG")
 
     def more_stage_one(self, seed: int, cpu_seconds: float) -> None:
-        """The control: as many CPU-seconds of stage 1 on top of the base agent."""
+        """The control: the base agent is trained further by stage 1, for the same CPU-seconds."""
         run, results = self._cell(f"stage1-{seed}", dataclasses.replace(self._settings, seed=seed))
         agent = run.path / "agent"
         if not agent.exists():
@@ -181,7 +181,7 @@ class Study:
 
 
 class _Spent:
-    """CPU time of stage 1, as it reports it."""
+    """The CPU time that stage 1 reports."""
 
     def __init__(self) -> None:
         self.last = 0.0
@@ -203,7 +203,7 @@ def _noted(run: RunDirectory, kind: str) -> float:
 
 
 def _renamed(arm: Arm) -> Arm:
-    """A base arm as the control's."""
+    """A base arm renamed for the control."""
     return dataclasses.replace(
         arm,
         name=arm.name.replace("base", "stage1"),

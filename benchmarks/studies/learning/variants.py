@@ -1,4 +1,4 @@
-"""What the learning benchmark trains: the whole method, its ablations, and other settings of it."""
+"""The variants of the learning benchmark: the full method, its ablations, and other settings."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _NO_EDGES = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to train a team; what it does not say is as in the full method."""
+    """One way to train a team. Fields that are not set are those of the full method."""
 
     name: str
     label: str
     changes: dict[str, Any] = field(default_factory=dict)
-    """Of the settings."""
+    """The changed settings."""
     critic: bool = True
-    """Without: the outcome of the episode is everybody's credit."""
+    """Whether there is a critic; if not, the outcome is the credit of all messages."""
     imitate: bool = False
-    """The agents are taught the solver's action on every screen they meet, and nothing else."""
+    """The agents learn the solver's action on every screen, and nothing else."""
     team: bool = True
     """Whether it is tested on a DAG too."""
     vote: bool = True
@@ -32,11 +32,11 @@ class Variant:
 
     @property
     def arm(self) -> str:
-        """What stands for the variant in a table."""
+        """Name of the arm that represents the variant in a table."""
         return "trained-team" if self.team else "trained-vote" if self.vote else TRAINED
 
     def settings(self, base: Settings, seed: int) -> Settings:
-        """Of one run."""
+        """The settings of one run."""
         return dataclasses.replace(base, **{**_DPO, **self.changes, "seed": seed})
 
 
@@ -50,7 +50,7 @@ episodes of each new template, and 304 are 8 of each known one."""
 FULL = Variant("full", "full: DPO, critic, redrawn edges")
 _DPO = {"method": "dpo", "lr": 2e-3}
 _RFT = {"method": "rft", "lr": 3e-3}
-"""Each with the rate that it did well with on validation seeds."""
+"""RFT with the learning rate that was best on validation seeds."""
 _CALLS = Settings().agents * Settings().rounds
 """Of a team in a decision: what one agent alone spends on that many decisions."""
 VARIANTS = (

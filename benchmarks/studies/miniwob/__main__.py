@@ -1,11 +1,12 @@
-"""The base agent, greedy, on real MiniWoB++ pages that it was never trained on.
+"""The greedy base agent on real MiniWoB++ pages that it was not trained on.
 
     python -m benchmarks.studies.miniwob --out runs/miniwob.json            # the 49 reference tasks
     python -m benchmarks.studies.miniwob --out runs/blind.json --blind      # all others: run once
     python -m benchmarks.studies.miniwob --out runs/random.json --random    # the control
 
-Writes the outcomes by task, after every task; the same command goes on after an interruption.
-Scores are not comparable with published ones: own observation, no clock, raw reward above 0.
+Writes the outcomes after every task, so the same command continues after an interruption. Scores
+are not comparable with published ones: the observation is ours, there is no clock, and success is a
+raw reward above 0.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ARM = Arm(name="base-greedy", label="base, greedy")
 
 
 class Outcomes(msgspec.Struct, kw_only=True):
-    """What was measured; ``None`` = masked by a fault."""
+    """The measured outcomes; ``None`` = masked by a fault."""
 
     policy: str = ARM.label
     environment: str = web.TITLE
@@ -113,7 +114,7 @@ def random_reply(request: Request) -> str:
 
 
 def _before(path: Path, agent: str) -> Outcomes:
-    """What the file has already."""
+    """The outcomes that the file already has."""
     if not path.exists():
         return Outcomes(agent=agent)
     try:
@@ -126,7 +127,7 @@ def _before(path: Path, agent: str) -> Outcomes:
 
 
 def markdown(measured: Outcomes) -> str:
-    """One line a task, and the mean over tasks."""
+    """One line for each task, and the mean over tasks."""
     lines = [
         f"### {measured.policy} on {measured.environment}",
         "",

@@ -1,1 +1,1 @@
-"""The same screens, decided with and without edges."""
+"""Decisions on the same screens with and without edges."""

@@ -1,12 +1,12 @@
-"""Does talk help a trained team? The same screens, decided with its edges and without them.
+"""Effect of messages in a trained team: decisions on the same screens with and without its edges.
 
     python -m benchmarks.studies.talk RUN [RUN ...]
 
 ``RUN``: a run directory of the demo, or a run of ``benchmarks/learning.py``. The team plays
-validation episodes of the simulated phone without edges; on every screen it meets, the same team
-also talks over the DAG that it was tested on. The scripted critic, without errors, then says which
-proposals of the last round were right. So both columns are of the same states, and show whether
-talk made agents better, made them more alike, or both.
+validation episodes of the simulated phone without edges. On every screen, the same team also
+decides with messages over the DAG that it was tested on. The scripted critic, without errors,
+grades the proposals of the last round. So both columns are of the same states. They show whether
+messages make the agents better, more similar, or both.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ROWS = {
 
 
 class Seen(msgspec.Struct, kw_only=True):
-    """The last round of one decision: which agents were right, and the vote."""
+    """The last round of one decision: whether each agent was right, and the vote."""
 
     right: list[float]
     alike: bool
@@ -63,7 +63,7 @@ Played = list[tuple[Seen, Seen]]
 
 
 class Watch:
-    """Has the talking team decide, too, whatever screen the silent one meets."""
+    """Lets the team with edges also decide on every screen of the team without edges."""
 
     def __init__(self, team: CollabGraph) -> None:
         self.found: dict[int, Played] = {}
@@ -124,7 +124,7 @@ def difference(episodes: Sequence[Played]) -> dict[str, tuple[float, float, floa
 
 
 def watched(path: Path, episodes: int) -> list[Played]:
-    """Play one run's team."""
+    """Play the team of one run."""
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     run = RunDirectory.open_existing(path)

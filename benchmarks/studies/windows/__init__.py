@@ -1,1 +1,1 @@
-"""Who talks to whom, when each agent sees a window of a long screen."""
+"""Learning edges for teams in which each agent sees a window of a long screen."""

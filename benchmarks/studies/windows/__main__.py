@@ -1,11 +1,11 @@
-"""Who should talk to whom, when each of four agents sees a window of a long screen.
+"""Comparison of edges for four agents that each see a window of a long screen.
 
     python -m benchmarks.studies.windows --out runs/windows                 # trains the agent too
     python -m benchmarks.studies.windows --out runs/windows --agent FOLDER  # a trained one
     python -m benchmarks.studies.windows --out runs/windows --summarise
 
-The phone is simulated, and its long screens are built so that no agent sees enough. What is done
-is not done again: the same command goes on after an interruption.
+The phone is simulated, and its long screens are built so that no single agent sees enough. Finished
+parts are not repeated, so the same command continues after an interruption.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the results depend on."""
+    """Options that affect the results."""
 
     episodes: int
-    """Of the test on forms, for each arm."""
+    """Test episodes on forms, for each arm."""
     episodes_random: int
-    """How many of these, the first ones, each random graph plays."""
+    """Number of these episodes, the first ones, that each random graph plays."""
     episodes_all: int
-    """Of the test on all templates, for each control."""
+    """Test episodes on all templates, for each control."""
     tuning: int
     """Tuning episodes of each random graph."""
     budget: int
     """Episodes of each run of edge learning."""
     seeds: tuple[int, ...]
     steps: int
-    """Of training the agent, if it is trained here."""
+    """Steps of training the agent, if it is trained here."""
     agent: str
     """Folder of the agent; empty: trained here."""
 
@@ -92,20 +92,20 @@ def main() -> int:
 
 
 class Study:
-    """A folder of results, one file each, and what is still to do."""
+    """A folder with one file for each result; runs the missing parts."""
 
     def __init__(self, folder: Path, options: Options) -> None:
         self._folder, self._options = folder, options
 
     def run(self) -> None:
-        """Everything that is not there yet."""
+        """Run all parts that are not finished."""
         import torch
 
         from benchmarks.studies.windows.arms import control_arms, test_jobs
         from benchmarks.studies.windows.edges import METHODS
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
-        torch.set_num_threads(1)  # a tiny network gains nothing from a second one
+        torch.set_num_threads(1)  # a second thread does not make a tiny network faster
         silence_transformers()
         check_study(self._folder / "options.json", self._options)
         display = ProgressDisplay()
@@ -137,7 +137,7 @@ class Study:
         self._measure(display, model, control_arms(), every, "all")
 
     def summary(self) -> str:
-        """The tables."""
+        """All tables as Markdown."""
         from benchmarks.studies.windows.arms import Played, test_jobs
         from benchmarks.studies.windows.edges import LearnedEdges
         from benchmarks.studies.windows.report import summary

@@ -1,4 +1,4 @@
-"""The window agent: the base agent, trained further to see a part of a long screen and to pass."""
+"""The window agent: the base agent, trained further to see part of a long screen and to abstain."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ MEMORY = 1
 
 
 def long_phone() -> PhoneEnvironment:
-    """The phone that all of the study is played on."""
+    """The phone of the whole study."""
     return PhoneEnvironment(long=True, memory=MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAgentConfig:
-    """All that decides the window agent."""
+    """All settings of the window agent."""
 
     episodes: int = 40
-    """Simulated episodes of each training template that lessons are drawn from."""
+    """Simulated episodes of each training template from which samples are drawn."""
     stage1: Stage1Config = field(
         default_factory=lambda: Stage1Config(steps=6_000, learning_rate=3e-3, questions_first=0.0)
     )
@@ -48,7 +48,7 @@ class WindowAgentConfig:
 
     @classmethod
     def of(cls, steps: int) -> WindowAgentConfig:
-        """The defaults with so many steps of training."""
+        """The defaults with this number of training steps."""
         default = cls()
         return replace(default, stage1=replace(default.stage1, steps=steps))
 

@@ -1,4 +1,4 @@
-"""Teams whose agents see a window each of a long screen: the arms, and how they are played."""
+"""Arms of teams in which each agent sees a window of a long screen, and their episodes."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class WindowArm:
     ties: Ties = "seed"
     patience: int = 1
     part: int = 0
-    """Which window, for one agent."""
+    """Number of the window, for one agent."""
 
     def policy(self, model: ChatModel) -> Policy:
-        """The arm in the flesh."""
+        """The policy of the arm."""
         if self.kind == "scroll":
             return SlidingWindowPolicy(
                 model, parts=AGENTS, max_tokens=_REPLY_TOKENS, name=self.label
@@ -96,7 +96,7 @@ class WindowArm:
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an arm's episodes."""
+    """The results of an arm's episodes."""
 
     name: str
     label: str
@@ -104,14 +104,14 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[float | None, ...]
     decisions: int
     lost: int
-    """Decisions in which all passed."""
+    """Decisions in which all agents abstained."""
     calls: int
     seconds: float
     """CPU time."""
 
 
 def control_arms() -> list[WindowArm]:
-    """Everything that is compared, but for random and learned graphs."""
+    """All compared arms, except random and learned graphs."""
     half = {"copies": 2}
     return [
         WindowArm(name="no-edges", label="vote without edges"),
@@ -141,20 +141,20 @@ def random_arms() -> list[WindowArm]:
 
 
 def forms() -> tuple[str, ...]:
-    """The training templates that fill in a form: there a button has to wait for what stands above
-    it, which whoever sees the button does not see."""
+    """The training templates that fill in a form. The agent that sees the button must wait until
+    the fields above it are filled, which it does not see."""
     tags = {task: TEMPLATES[task].tags for task in tasks("train")}
     return tuple(task for task, own in tags.items() if "form" in own and "across" not in own)
 
 
 def test_jobs(split: Split, count: int) -> list[Job]:
-    """Known templates under parameters that occur in no training or tuning episode."""
+    """Known templates with parameters that occur in no training or tuning episode."""
     names = forms() if split == "forms" else tasks("train")
     return draw_jobs(names, count, 1, seeds=TEST_SEEDS)
 
 
 def tuning_jobs(count: int, seed: int) -> list[Job]:
-    """Forms that graphs are chosen on."""
+    """Episodes on forms, on which graphs are chosen."""
     return draw_jobs(forms(), count, derive(seed, "tuning"), seeds=VALIDATION_SEEDS)
 
 
@@ -178,7 +178,7 @@ def measure(
     jobs: Sequence[Job],
     progress: Callable[[int, int, Episode], None] | None = None,
 ) -> Played:
-    """One arm on these episodes."""
+    """Measure one arm on these episodes."""
     began = time.process_time()
     episodes = play(model, arm.policy(model), jobs, patience=arm.patience, progress=progress)
     traces = [record.trace for episode in episodes for record in episode.steps]

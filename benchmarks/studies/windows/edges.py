@@ -1,4 +1,4 @@
-"""Learning who talks to whom, when each agent sees a window, from nothing but episode success."""
+"""Learning the edges of a team with windows from episode success alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METHODS: dict[Method, str] = {"thompson": "Thompson", "score": "score function"}
 
 
 class LearnedEdges(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of edge learning found."""
+    """The result of a run of edge learning."""
 
     method: Method
     seed: int
@@ -45,7 +45,7 @@ class LearnedEdges(msgspec.Struct, frozen=True, kw_only=True):
     success: tuple[float, ...]
     """Mean success of each batch, while learning."""
     chances: dict[str, float]
-    """Probability of each edge in the end."""
+    """Probability of each edge at the end."""
     seconds: float
     """CPU time."""
 
@@ -67,7 +67,7 @@ class _Learner(Protocol):
 
 
 class _Score:
-    """The score-function learner in the form of the other one."""
+    """The score-function learner with the interface of the Thompson sampler."""
 
     def __init__(self) -> None:
         self._edges = EdgeDistribution(NAMES)
@@ -98,7 +98,7 @@ def learn(
 
     Args:
         budget: episodes, a multiple of ``BATCH``.
-        progress: told how many have been played.
+        progress: called with the number of played episodes.
     """
     began = time.process_time()
     learner: _Learner = ThompsonEdges(NAMES, noise=_NOISE) if method == "thompson" else _Score()
@@ -131,7 +131,7 @@ def learn(
 async def _try(
     model: ChatModel, team: CollabGraph, jobs: Sequence[Job], sets: Sequence[Sequence[EdgeSample]]
 ) -> list[float | None]:
-    """Success of each graph on its episode, all at the same time."""
+    """Success of each graph on its episode; the episodes are played concurrently."""
     make = partial(PhoneEnvironment, long=True, memory=MEMORY)
 
     async def play(samples: Sequence[EdgeSample]) -> list[float | None]:

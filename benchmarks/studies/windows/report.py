@@ -17,14 +17,14 @@ _FAMILIES = ("form", "toggle", "delete", "answer", "other")
 
 
 def arrows(edges: Sequence[Edge]) -> str:
-    """Edges in short: ``0→1 0→2``."""
+    """Edges in short form: ``0→1 0→2``."""
     place = {name: k for k, name in enumerate(NAMES)}
     return " ".join(f"{place[a]}→{place[b]}" for a, b in sorted(edges)) or "none"
 
 
 def best_crossed(random: Sequence[Played]) -> list[float | None]:
-    """The best random graph, cross-fitted: each half of the episodes is played by the graph that
-    was best on the other half, so the choice is not rewarded for luck."""
+    """The best random graph, cross-fitted: each half of the episodes uses the graph that was best
+    on the other half, so that the choice is unbiased."""
     count = len(random[0].outcomes)
     halves = (range(0, count, 2), range(1, count, 2))
     out: list[float | None] = [None] * count
@@ -40,7 +40,7 @@ def summary(
     learned: Sequence[LearnedEdges],
     jobs: Sequence[Job],
 ) -> str:
-    """All tables, as Markdown; what has not been played is left out.
+    """All tables as Markdown, without results that are missing.
 
     Args:
         played: by kind of episodes (``"forms"``, ``"random"``, ``"tuning"``, ``"all"``), by name.
@@ -143,7 +143,8 @@ def _learned(done: Sequence[LearnedEdges], arms: Mapping[str, Played], best: Out
 
 
 def _means(label: str, own: Sequence[Outcomes], best: Outcomes) -> list[str]:
-    """The mean over seeds, with the variance between them and with that between episodes."""
+    """Mean over seeds, with one interval for the variance between seeds and one for that between
+    episodes."""
     found = [paired_difference(values[: len(best)], best) for values in own]
     rates = over_seeds([_rate(values) for values in own])
     gaps = over_seeds([gap.mean for gap in found if gap is not None])

@@ -54,7 +54,7 @@ class App(msgspec.Struct, frozen=True, kw_only=True):
     """Draws a random record; ``None``: a random value for each field."""
     settings: Mapping[str, Setting] = {}
     needs: Mapping[str, str] = {}
-    """Kind of screen -> permission it asks for, or ``"wifi"`` if it works online only."""
+    """Kind of screen -> permission it requests, or ``"wifi"`` if it works online only."""
     last: Callable[[Device, Screen], int] | None = None
     """Last page of scrollable screens that do not list a table."""
 
@@ -103,7 +103,7 @@ def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
 
 
 def listing(device: Device, table: Table) -> list[Widget]:
-    """The rows of a table, and the button that adds one."""
+    """The rows of a table, and the button that adds a record."""
     add = Widget("button", table.add, effect=Go(table.screen("new")))
     if not table.checklist:
         return [*record_list(device, table, "detail"), add]

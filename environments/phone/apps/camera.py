@@ -1,4 +1,4 @@
-"""Camera: takes photos and videos, which gallery and files show. Settings hold while it is open."""
+"""Camera: takes photos and videos, which gallery and files show. Closing it resets its settings."""
 
 from __future__ import annotations
 

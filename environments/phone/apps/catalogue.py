@@ -14,10 +14,10 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """Apps by name, with all their tables and settings."""
 
     screens: Mapping[str, App]
-    """All that builds screens: the apps, and the system UI where there is one."""
+    """The apps, and the system UI if the device has one."""
     tables: Mapping[str, Table]
     places: Mapping[str, Setting]
-    """Every switch and choice, and where it is."""
+    """Every switch and choice, with its screen."""
 
     @staticmethod
     def of(
@@ -30,7 +30,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             apps: names of apps, tables and settings must be unique.
-            system: what builds screens without being an app.
+            system: the builder of the system UI's screens.
             settings: switches and choices that belong to no app.
         """
         return Catalogue(

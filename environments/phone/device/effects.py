@@ -1,6 +1,6 @@
 """Effects of taps, as values that the solver can compare.
 
-Those from ``TypeCharacter`` on need a full device.
+``TypeCharacter`` and the effects after it need a full device.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Choose(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetSetting(msgspec.Struct, frozen=True, gc=False):
-    """Give a switch or choice of the device a value."""
+    """Set the value of a switch or choice of the device."""
 
     key: str
     value: str

@@ -17,7 +17,7 @@ class Effect(Protocol):
     """A change of the device, such as that of a tap."""
 
     def apply(self, device: Device) -> str | None:
-        """Change the device. Returns a note if it did not work."""
+        """Change the device. Returns a note if the change is not possible."""
         ...
 
 

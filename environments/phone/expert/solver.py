@@ -84,7 +84,7 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
 
 
 def distance(goal: Goal, start: Device, now: Device) -> int:
-    """Actions the solver needs to the end of the episode, the last one included."""
+    """Number of actions that the solver still needs, the final one included."""
     device = now.clone()
     for done in range(1, UNREACHABLE):
         intent = solve(goal, start, device)

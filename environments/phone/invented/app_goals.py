@@ -28,7 +28,7 @@ from swarm_ui.environments.phone.tasks.goal import (
 
 
 def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """One or two switches of the app are turned to the other side."""
+    """One or two switches of the app are toggled."""
     chosen = sampler.rng.sample(owner.app.switches, count)
     states = ["off" if device.settings[key] == "on" else "on" for key in chosen]
     app, part = owner.app, owner.part or count > 1
@@ -57,7 +57,7 @@ def _place(app: InventedApp, key: str) -> str:
 
 
 def choice(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Another option of a choice of the app."""
+    """A choice of the app is set to another option."""
     key = sampler.pick(owner.app.choices)
     options = owner.app.app.settings[key].choices
     option = sampler.pick([other for other in options if other != device.settings[key]])
@@ -66,7 +66,7 @@ def choice(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def no_switch(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A switch that does not exist; the text tells the screen on which it should be."""
+    """A switch that does not exist; the text names the screen on which it should be."""
     known = sampler.pick(owner.app.switches)
     path = owner.app.app.settings[known].path
     absent = [key for key in SETTING_SWITCHES if key not in device.settings]
@@ -78,13 +78,13 @@ def no_switch(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def open_app(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """The app is in front."""
+    """The app is in the foreground."""
     text = owner.text("open", sampler.rng)
     return goal(text, wants=(AppInFront(app=owner.app.name),))
 
 
 def copy(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A value of a record, written into a new record of another app."""
+    """A value of a record is copied into a new record of another app."""
     table, other, rng = origin.records, into.records, sampler.rng
     key, row = random_row(sampler, device, table)
     field = sampler.pick([f.name for f in table.form[1:] if f.kind == "text"])
@@ -101,7 +101,7 @@ def copy(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def carry(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A value of a record, written into a record of another app."""
+    """A value of a record is copied into an existing record of another app."""
     table, other, rng = origin.records, into.records, sampler.rng
     key, row = random_row(sampler, device, table)
     key2, row2 = random_row(sampler, device, other)
@@ -118,7 +118,7 @@ def carry(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def _across(origin: Owner, into: Owner) -> dict[str, str]:
-    """The words of two apps; the text names those whose names do not follow from the records."""
+    """The words of two apps. The text names an app if its records do not identify it."""
     words = origin.slots()
     words |= {f"{name}2": text for name, text in into.slots().items()}
     words["edit"], words["add_verb"] = words["edit2"], words["add_verb2"]

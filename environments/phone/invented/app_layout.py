@@ -13,7 +13,7 @@ from swarm_ui.environments.phone.device.widget import Widget
 
 
 class Layout(msgspec.Struct, kw_only=True):
-    """What the screens of an app show besides forms and records."""
+    """The contents of an app's screens, except forms and records."""
 
     lists: dict[Screen, Table] = {}
     searches: dict[Screen, Search] = {}

@@ -1,4 +1,4 @@
-"""The clauses of goals: what is to be done, without the app and without a frame.
+"""The clauses of goals, without the name of the app and without a polite frame.
 
 The notation is that of :mod:`swarm_ui.environments.phone.invented.grammar`.
 """

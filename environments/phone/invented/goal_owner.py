@@ -1,4 +1,4 @@
-"""What an invented task is about: an app, a table of it, and how its goal is worded."""
+"""The app and table of an invented task, and the wording of its goal."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FORMS = {"time": "at {}", "date": "on {}", "amount": "for {}", "mass": "weighin
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """An app, a table of it if the task is about one, and how goals are worded."""
+    """An app, one of its tables if the task is about records, and the wording of goals."""
 
     app: InventedApp
     table: Table | None
     wordings: Wordings
     part: bool = False
-    """Whether its goals are parts of a longer one."""
+    """Whether its goals are parts of a compound goal."""
 
     @property
     def records(self) -> Table:
@@ -36,7 +36,7 @@ class Owner(msgspec.Struct, frozen=True):
 
     @property
     def mention(self) -> bool:
-        """Whether a goal must name the app, because nothing else tells where to look."""
+        """Whether a goal must name the app, because nothing else in the goal identifies it."""
         table = self.table
         return not (self.app.named and table is not None and table is self.app.app.tables[0])
 
@@ -59,7 +59,7 @@ class Owner(msgspec.Struct, frozen=True):
         )
 
     def half(self) -> Owner:
-        """The same for goals that are parts of a longer one."""
+        """The same for goals that are parts of a compound goal."""
         return msgspec.structs.replace(self, part=True)
 
 
@@ -84,12 +84,12 @@ def goal(text: str, **end: object) -> Goal:
 
 
 def free_fields(table: Table) -> tuple[str, ...]:
-    """The fields of its form that take any text."""
+    """The fields of its form that accept any text."""
     return tuple(field.name for field in table.form if field.kind == "text")
 
 
 def self_telling(table: Table) -> dict[str, str]:
-    """Fields whose values tell which field is meant, and how they are given without its name."""
+    """Fields that are recognised by their values, each with a phrase that omits its name."""
     forms = {f.name: _FORMS[VALUE_OF[f.name]] for f in table.form if VALUE_OF.get(f.name) in _FORMS}
     return forms | {f.name: "{}" for f in table.form if f.kind == "choice"}
 

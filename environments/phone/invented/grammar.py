@@ -21,12 +21,12 @@ Sequence = tuple["str | tuple[Sequence, ...]", ...]
 
 
 def draw(wording: str, rng: random.Random) -> str:
-    """One of the texts; every choice is uniform over its alternatives."""
+    """A random text; every choice is uniform over its alternatives."""
     return "".join(_drawn(_parse(wording), rng))
 
 
 def expansions(wording: str) -> Iterator[str]:
-    """All texts; equal ones may occur twice."""
+    """All texts of the notation; equal texts may occur more than once."""
     return _expanded(_parse(wording))
 
 

@@ -1,4 +1,4 @@
-"""Invented devices: all apps of one from its number."""
+"""Invented devices: the number of a device determines all of its apps."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LINKS: tuple[Role, ...] = ("tab", "item", "button")
 
 
 class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
-    """An app, and what its tasks need to know."""
+    """An app, and the facts that its tasks need."""
 
     app: App
     named: bool
-    """Whether its name tells what it stores, so that a goal need not mention it."""
+    """Whether its name says what it stores, so that a goal need not mention the app."""
     searched: bool = False
     """Whether its records are found by a search."""
     switches: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def _app_name(pool: _Pool, record: str) -> tuple[str, bool]:
 
 
 def _brand(pool: _Pool) -> str:
-    """A name that does not tell what an app is for."""
+    """A name that does not say what an app is for."""
     chosen = pool.word(words.BRANDS) if pool.rng.random() < 0.5 else pool.made_up()
     pool.taken.add(chosen)
     return chosen

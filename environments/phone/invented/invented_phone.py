@@ -28,9 +28,9 @@ _SHOWN = (5, 6, 7, 8)
 class InventedPhone(PhoneEnvironment):
     """Phones whose apps, words, screens and tasks are made up; for training.
 
-    The number of a device decides everything about its apps, so any number of them can be had. No
-    name, field or button of a test app of the phone occurs. Observations, actions, success check,
-    reference solver and the splits of parameters by seed are those of
+    The number of a device determines all of its apps, so there is no limit to the number of
+    devices. No name, field or button of a test app of the phone occurs. Observations, actions,
+    success check, reference solver and the splits of parameters by seed are those of
     :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
     """
 
@@ -47,16 +47,15 @@ class InventedPhone(PhoneEnvironment):
     ) -> None:
         """
         Args:
-            devices: number of devices in ``tasks``; with ``apps`` it decides how many apps there
-                are.
-            first: number of the first device. Those from :data:`UNSEEN` on are for tests.
-            apps: apps of each device, at least two.
-            wordings: ``"few"``: two plain wordings a kind of task; ``"many"``: thousands.
+            devices: number of devices in ``tasks``.
+            first: number of the first device. Devices from number :data:`UNSEEN` on are for tests.
+            apps: number of apps on each device, at least two.
+            wordings: ``"few"``: two plain wordings for each kind of task; ``"many"``: thousands.
             screenshots, memory, patience: see
                 :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
 
         Raises:
-            ConfigError: a number is out of range, or no such set of wordings.
+            ConfigError: a number is out of range, or there is no such set of wordings.
         """
         super().__init__(screenshots=screenshots, memory=memory, patience=patience)
         if devices < 1 or first < 0 or apps < 2:
@@ -78,12 +77,12 @@ class InventedPhone(PhoneEnvironment):
         return task_names(*self._world)
 
     def has(self, task: str) -> bool:
-        """Whether there is such a task, on these devices or on another one."""
+        """Whether a task exists, on one of these devices or on another device."""
         number = _device_of(task)
         return number >= 0 and task in templates(number, *self._world[2:])
 
     def assign(self, task: str, seed: int) -> Assignment:
-        """Draw the parameters of a task, which may be one of any device.
+        """Draw the parameters of a task, which may belong to any device.
 
         Equal arguments give equal assignments.
 
@@ -118,7 +117,7 @@ class InventedPhone(PhoneEnvironment):
 
 @lru_cache(maxsize=64)
 def task_names(first: int, devices: int, apps: int, wordings: Wordings) -> tuple[str, ...]:
-    """The tasks of all these devices."""
+    """The names of all tasks of these devices."""
     return tuple(
         name
         for number in range(first, first + devices)

@@ -45,7 +45,7 @@ def templates(number: int, apps: int, wordings: Wordings) -> Mapping[str, Templa
     for one, two in _pairings(halves, rng):
         first, second = halves[one], halves[two]
         if first[1].table is not None and first[1].table is second[1].table:
-            continue  # the two goals could be about one record
+            continue  # the two goals could be about the same record
         name = f"invented-{number}-both-{one}-{two}"
         build = partial(app_goals.pair, first[:2], second[:2])
         owners = (first[1].app, second[1].app)
@@ -148,7 +148,7 @@ def _crossings(
 
 
 def _pairings(halves: Mapping[str, object], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Two tasks for each compound task, about one for every four tasks."""
+    """Pairs of tasks for compound tasks: about one pair for every four tasks."""
     names = list(halves)
     for name in names:
         if rng.random() < 0.6:

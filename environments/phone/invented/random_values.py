@@ -1,6 +1,6 @@
-"""Random values of invented records; each belongs to the split of its seed, as on the phone.
+"""Random values of invented records. As on the phone, the split of the seed decides the values.
 
-Every kind has thousands of values, so that a long list never uses them up.
+Every kind has thousands of values, enough for a long list.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def create(full: bool, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Another value in one field of a record."""
+    """One field of a record gets another value."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     field, value = _changed(sampler, table, row)
@@ -62,7 +62,7 @@ def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def edit_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Other values in two fields of a record."""
+    """Two fields of a record get other values."""
     table, rng = owner.records, sampler.rng
     key, row = random_row(sampler, device, table)
     fields: dict[str, str] = {}
@@ -115,7 +115,7 @@ def create_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def toggle(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A switch of a record is turned."""
+    """A switch of a record is toggled."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     field, state = sampler.pick(table.switches).name, sampler.pick(("on", "on", "off"))
@@ -161,7 +161,7 @@ def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def show(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """The screen of a record is in front."""
+    """The screen of a record is open."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     text = owner.text("show", sampler.rng, title=row[table.title])

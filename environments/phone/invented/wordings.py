@@ -1,4 +1,4 @@
-"""The wordings of goals on invented devices: two plain ones a kind, or a grammar of thousands.
+"""The wordings of goals on invented devices: two plain ones for each kind, or a large grammar.
 
 A text is a clause, a mention of the app before or after it, and a polite frame. The notation is
 that of :mod:`swarm_ui.environments.phone.invented.grammar`.
@@ -69,7 +69,7 @@ def phrase(
         kind: key of :data:`MANY`.
         slots: words by placeholder; ``fields`` and ``titles`` come from :func:`listed`.
         rng: draws the wording.
-        wordings: from which set.
+        wordings: the set of wordings.
         mention: whether the text must name ``slots["app"]``; otherwise it may.
         part: the text is part of a longer one, so it gets no frame.
         free: placeholders that may be put in quotes.
@@ -143,15 +143,15 @@ def listed(
     free: Sequence[str] = (),
     alone: Mapping[str, str] | None = None,
 ) -> str:
-    """Fields and their values as words, in any order.
+    """Fields and their values in words, in random order.
 
     Args:
         pairs: value by name of the field.
         rng: draws the form and the order.
         wordings: with ``"few"`` the order is that of ``pairs``.
         free: fields whose values may be put in quotes.
-        alone: fields whose values tell what they are, and a form such as ``"at {}"`` without the
-            name of the field, which is used sometimes.
+        alone: for fields that are recognised by their values, a phrase without the name of the
+            field, such as ``"at {}"``. It is sometimes used instead of the name.
     """
     if wordings == "few":
         return " and ".join(f"{name} {value}" for name, value in pairs.items())
@@ -166,7 +166,7 @@ def listed(
 
 
 def rest(fields: str, rng: random.Random, *, wordings: Wordings) -> str:
-    """What follows the title of a new record: its other fields, if there are any."""
+    """The text after the title of a new record: its other fields, if there are any."""
     if not fields:
         return ""
     forms = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")
@@ -174,7 +174,7 @@ def rest(fields: str, rng: random.Random, *, wordings: Wordings) -> str:
 
 
 def several(titles: Sequence[str], rng: random.Random, *, wordings: Wordings) -> str:
-    """Titles as words."""
+    """Several titles in words."""
     if wordings == "few":
         return " and ".join(titles)
     quote = rng.choice(_QUOTES)
@@ -184,7 +184,7 @@ def several(titles: Sequence[str], rng: random.Random, *, wordings: Wordings) ->
 
 
 def both(first: str, second: str, rng: random.Random, *, wordings: Wordings) -> str:
-    """Two goals in one text."""
+    """The text of two goals."""
     if wordings == "few":
         return f"{first} and {second}"
     joint = rng.choice(

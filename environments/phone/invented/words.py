@@ -1,4 +1,4 @@
-"""The words that invented apps are made of.
+"""The words for the names and texts of invented apps.
 
 None of them is a name, a field or a button of a test app; a test compares the two.
 """
@@ -48,10 +48,10 @@ sable onyx prism vertex pivot lumen haven anvil sprout thistle acorn otter heron
 marlin pelican cricket firefly tundra savanna lagoon reef fjord mesa prairie bramble clover
 fern hazel ivy saffron indigo crimson amber jade pearl opal topaz garnet flint ash slate
 """)
-"""Names of apps that do not tell what they are for."""
+"""Names of apps that do not describe the app."""
 
 PURPOSES = _words("log book desk keeper hub planner manager board diary register office corner kit")
-"""``voucher log``: names of apps that do tell."""
+"""Second words of names that describe the app, such as ``voucher log``."""
 
 SYLLABLES = _words("""
 ba be bo da de do fa fi ga go ka ki ko la li lo ma mi mo na ne no pa pe po ra ri ro sa si so ta ti
@@ -124,7 +124,7 @@ urgent paid archived locked hidden verified insured rented sold reserved packed 
 signed renewed watered tracked certified confidential overdue
 """)
 DONE_SWITCHES = _words("finished checked ready settled cleared handled")
-"""What the check boxes of a checklist set."""
+"""Names of the switches that the check boxes of a checklist set."""
 
 SETTING_SWITCHES = _phrases("""
 autosave, reminders, haptics, cloud backup, animations, large buttons, high contrast,

@@ -94,7 +94,7 @@ def glyph(pen: Pen, name: str, left: int, top: int, color: str = _WHITE) -> bool
 
 
 def landscape(pen: Pen, box: Box, name: str) -> None:
-    """The picture of a photo, which depends on its name."""
+    """The picture that stands for a photo; it depends on the photo's name."""
     left, top, right, bottom = box
     number = crc32(name.encode())
     pen.rectangle(box, fill=_SKIES[number % len(_SKIES)])

@@ -73,7 +73,7 @@ add_page = partial(add_record, PAGE)
 
 
 def download(key: int, row: Row, **fields: str) -> Create:
-    """The file of a page in the downloads."""
+    """A file of a web page is in the downloads."""
     wanted = {"name": row["file"], "kind": "document", "folder": "downloads", **fields}
     return Create(table="file", fields=wanted, path=PAGE.path("detail", key), tap=Download(key))
 
@@ -101,7 +101,7 @@ def _download_offline(sampler: Sampler, device: Device) -> Goal:
 
 
 def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
-    """A fact of a page in a new record."""
+    """A fact from a web page is in a new record."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_page(sampler, device)

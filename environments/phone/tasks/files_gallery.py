@@ -75,7 +75,7 @@ def _restore(sampler: Sampler, device: Device) -> Goal:
 
 
 def _similar(sampler: Sampler, device: Device) -> Goal:
-    """Two more files have almost the same name, one of them the very same in another folder."""
+    """Add two more files: one with a similar name, one with the same name in another folder."""
     name = sampler.noun()
     key, _ = add_file(sampler, device, "downloads", name=name)
     add_file(sampler, device, "downloads", name=sampler.phrase_after(name))
@@ -111,7 +111,7 @@ def _larger(sampler: Sampler, device: Device) -> Goal:
 
 
 def _far(sampler: Sampler, device: Device) -> Goal:
-    """A folder that must be scrolled."""
+    """A file in a folder that must be scrolled."""
     keys = [add_file(sampler, device, "downloads")[0] for _ in range(sampler.pick((10, 13)))]
     key = sampler.pick(keys[6:])
     want = Change(table="file", row=key, fields={"starred": "on"})

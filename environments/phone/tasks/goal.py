@@ -1,20 +1,21 @@
 """The goal of a task, as conditions on the device for success check and solver.
 
-The success check has one rule for all tasks: **the conditions of the goal hold, and everything
-that the goal does not want changed is as it was at the start.**
+The success check has one rule for all tasks: **the conditions of the goal are fulfilled, and
+everything else is unchanged since the start.**
 
 - An existing record has the values it had, except those that the goal changes or deletes. Case and
   repeated spaces do not count. A file in the trash counts as deleted.
 - There are as many new records as the goal asks for. A new record has the values that the goal
-  gives, and its switches are as the app sets them unless the goal says otherwise. Other fields of
-  its form are free.
-- Every setting has its value of the start, except those that the goal sets.
-- Every notification of the start is still there, except those that the goal dismisses. One that was
-  opened counts as read, not as dismissed, unless the goal is about dismissing notifications.
-- The last answer counts. An answer to a task that is no question changes nothing.
-- What an app may do (permissions), what was copied, new notifications, and the current screen may
-  change, unless the goal has a condition on them.
-- A task that cannot be done is solved by declaring it infeasible with all of this as it was.
+  gives, and its switches have the defaults of the app unless the goal says otherwise. Other fields
+  of its form may have any value.
+- Every setting has its initial value, except those that the goal sets.
+- Every initial notification still exists, except those that the goal dismisses. A notification that
+  was opened counts as read, not as dismissed, unless the goal is about dismissing notifications.
+- If there are several answers, the last one counts. In a task that asks no question, an answer has
+  no effect.
+- Permissions, copied values, new notifications and the current screen may change, unless the goal
+  has a condition on them.
+- A task that cannot be done is solved by declaring it infeasible while all of this is unchanged.
 """
 
 from __future__ import annotations
@@ -118,10 +119,10 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """Values for the placeholders of the goal text."""
     wants: tuple[Want, ...] = ()
     answer: str | None = None
-    """The right answer; ``None`` if the task is no question."""
+    """The right answer; ``None`` if the task asks no question."""
     look: Path = ()
     """Screens to the evidence: the answer, or the list that lacks the record of the goal."""
     sources: tuple[Source, ...] = ()
     """Values to look up before the answer."""
     infeasible: bool = False
-    """The goal cannot be reached; the right end is ``infeasible``."""
+    """The goal cannot be reached; the right final action is ``infeasible``."""

@@ -1,6 +1,6 @@
 """Tasks with the records of the apps of the core device, of one app or of several.
 
-Nothing of the tasks with recipes and music, at the end, is in training.
+The tasks with recipes and music, at the end, are not used in training.
 """
 
 from __future__ import annotations

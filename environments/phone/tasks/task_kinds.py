@@ -1,7 +1,7 @@
 """Templates of the kinds that occur in many apps: create, edit, delete, toggle or read a record.
 
-Each function returns a whole template: the app, the number of steps, the tags and, where apps word
-them alike, the goal texts follow from the table. Other texts are given with
+Each function returns a complete template. The table determines the app, the number of steps, the
+tags, and the goal texts if they are the same in all apps. Other texts are given with
 :meth:`~swarm_ui.environments.phone.tasks.template.Template.phrased`.
 """
 
@@ -89,7 +89,7 @@ def fact(add: Callable[[Sampler, Device], tuple[int, Row]], table: Table, *facts
 
 
 def not_found(table: Table, draw: Callable[[Sampler], str]) -> Make:
-    """Search a record that does not exist: the task is infeasible."""
+    """Search for a record that does not exist: the task is infeasible."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         words = {table.title: draw(sampler)}

@@ -41,12 +41,12 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     """Apps that must be installed; empty: any."""
     make: Make
     steps: int
-    """Most actions the reference solver needs, without the one that ends the episode."""
+    """Maximum number of actions of the reference solver, without the one that ends the episode."""
     tags: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
     """Goal texts, the plainest first; names in braces are filled from ``Goal.words``."""
     rows: tuple[int, int] = (3, 5)
-    """Least and most records in the tables of ``apps``."""
+    """Minimum and maximum number of records in the tables of ``apps``."""
 
     @property
     def full_device(self) -> bool:
@@ -55,7 +55,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def budget(self) -> int:
-        """Actions an agent may take: twice the most that the solver needs, and three more."""
+        """Maximum number of actions of an agent: twice the solver's maximum, plus three."""
         return 2 * self.steps + 3
 
     def phrased(self, *goals: str) -> Template:

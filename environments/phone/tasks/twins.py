@@ -1,7 +1,7 @@
-"""Twins of the tasks that cannot be done: the same goal texts, where the thing exists.
+"""Twins of the tasks that cannot be done: the same goal texts on a device where the object exists.
 
-A policy that always declares such a task infeasible is right there and fails every twin, so the
-two together tell whether an agent looks. The twin of ``x-missing`` is ``x-present``.
+A policy that always declares such a task infeasible solves it but fails its twin. So the scores of
+both together show whether an agent searches. The twin of ``x-missing`` is ``x-present``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ NOTHING = "nothing happened"
 
 
 def act(device: Device, view: View, action: Action) -> str:
-    """Apply an action to ``device``, shown as ``view``. An invalid action gets a note, no error."""
+    """Apply an action to ``device``, shown as ``view``. Returns a note if the action is invalid."""
     kind = action.action_type
     note: str | None = None
     device.toast = ""
@@ -121,7 +121,7 @@ def _scroll(device: Device, view: View, action: Action) -> str:
     if device.system is not None and _gesture(device, view, action):
         return ""
     forward = action.direction in ("down", "right")
-    if action.action_type == "swipe":  # the finger goes the other way than the content
+    if action.action_type == "swipe":  # the finger moves opposite to the view
         forward = not forward
     page = device.page + (1 if forward else -1)
     if not 0 <= page <= last_page(device):

@@ -1,4 +1,4 @@
-"""From widgets to indexed elements: decoys, toast, order and bounds."""
+"""Converts widgets to indexed elements: decoys, toast, order and bounds."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def view(device: Device, salt: int) -> View:
 def long_view(device: Device, salt: int) -> View:
     """The same screen in page order, made long with elements that have no effect.
 
-    Number, choice and place of these elements depend on the episode, the screen and the number of
-    its widgets, so elements do not move while a form is filled in.
+    The number, choice and position of these elements depend only on the episode, the screen and
+    the number of its widgets, so elements do not move while a form is filled in.
     """
     shown = widgets(device)
     if device.toast:

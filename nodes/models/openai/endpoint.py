@@ -50,13 +50,13 @@ class ChatCall:
     body: Mapping[str, object]
     """Keyword arguments of openai's ``chat.completions.create``."""
     most: Usage
-    """The most it may use, reserved in the budget while it is in flight."""
+    """Maximum number of tokens that it may use, reserved in the budget while it is in flight."""
     prompt: str
     model: str
     """The served name that is requested."""
     price: Price | None = None
     dropped: Dropped | None = None
-    """What the prompt leaves out of its decision."""
+    """The parts of the decision that the prompt leaves out."""
 
 
 class ServedModel(NamedTuple):
@@ -64,9 +64,9 @@ class ServedModel(NamedTuple):
 
     name: str
     root: str | None = None
-    """The folder of its weights, if the server tells."""
+    """The folder of its weights, if the server reports it."""
     parent: str | None = None
-    """Of an adapter: the model that it belongs to."""
+    """For an adapter: the model that it belongs to."""
 
 
 def _served_model(card: object) -> ServedModel:
@@ -79,8 +79,8 @@ def _served_model(card: object) -> ServedModel:
 
 @dataclass(slots=True)
 class _Admission:
-    """A request that may be sent now, and what it used; ``None`` if unknown, as after a reply that
-    was cut off: then it may have used everything that was reserved."""
+    """A request that may be sent now, and its usage. ``None``: unknown, as after a reply that was
+    cut off; then the whole reservation counts as used."""
 
     client: openai.AsyncOpenAI
     used: Usage | None = None
@@ -123,7 +123,7 @@ class _Connection:
 
 
 class Endpoint:
-    """Sends chat requests and keeps the counters. Each event loop has connections of its own."""
+    """Sends chat requests and keeps the counters. Each event loop has separate connections."""
 
     def __init__(
         self,

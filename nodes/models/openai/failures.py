@@ -47,7 +47,7 @@ class RequestRejected(ModelError):
 
 def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:
     """Describe an exception of one attempt; ``None`` if it does not come from the endpoint.
-    ``key_name`` tells where the key comes from, for the advice."""
+    ``key_name``: the source of the key, for the error text."""
     if isinstance(error, openai.APIConnectionError) and isinstance(error.__cause__, MalformedReply):
         error = error.__cause__
     if isinstance(error, MalformedReply):

@@ -40,8 +40,8 @@ class HotAdapters:
     def extra_fields(self, name: str) -> Mapping[str, object]:
         """Fields of the body of a request to a served name.
 
-        Prefix caches that are keyed by the name alone must not mix two versions of one name, which
-        an earlier training run may have loaded: the salt keeps them apart.
+        An earlier training run may have loaded other weights under the same name. The salt keeps
+        prefix caches that are keyed by the name alone from mixing the two.
         """
         salt = self._salts.get(name)
         return {} if salt is None else {"cache_salt": salt}
@@ -89,7 +89,7 @@ class HotAdapters:
             await self._post("load_lora_adapter", body, f"to load '{name}'")
         except RequestRejected as rejection:
             if rejection.status == 404:
-                # Also the answer to a folder that it cannot read, which its words tell.
+                # Also the answer for a folder that it cannot read; the text says so.
                 raise ModelError(f"{rejection}; {_NO_ROUTE}") from rejection
             held = {model.name: model.root for model in await self._listed()}
             if name not in held:
@@ -97,14 +97,15 @@ class HotAdapters:
             await self._replace(name, held[name], folder)
 
     async def _replace(self, name: str, held: str | None, folder: Path) -> None:
-        """Settle that the server has this name already: from the same folder, or from a folder
-        beside it, which an earlier process of the same run left behind."""
+        """Handle a name that the server already has. Nothing is done if it was loaded from this
+        folder. Weights from a sibling folder are replaced: an earlier process of this run left
+        them."""
         if held == str(folder):
             return
         if held is None or Path(held).parent != folder.parent:
             raise ModelError(
-                f"{self._endpoint.where}: '{name}' is there already, from {held or 'elsewhere'}; "
-                f"expected that nobody else uses this name, to load {folder}. To do: wait for the "
+                f"{self._endpoint.where}: '{name}' exists already, from {held or 'elsewhere'}; "
+                f"expected a name that no other run uses, to load {folder}. Wait for the "
                 "other run to end, or restart the server"
             )
         body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}
@@ -125,8 +126,7 @@ class HotAdapters:
 
 
 def _digest(folder: Path) -> str:
-    """Tells the weights of a folder from others; those of a folder of another machine by its
-    name."""
+    """A hash of the weights in a folder; for a folder on another machine, a hash of its path."""
     file = folder / "adapter_model.safetensors"
     content = file.read_bytes() if file.is_file() else str(folder).encode()
     return sha256(content).hexdigest()[:32]

@@ -47,7 +47,7 @@ _UNSUPPORTED = frozenset({400, 404, 422, 501})
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model has used so far."""
+    """Total usage of a model."""
 
     calls: int = 0
     """Requests sent, retries included."""
@@ -148,7 +148,7 @@ class OpenAIModel:
 
     @property
     def spent(self) -> UsageTotals:
-        """What this model has used so far."""
+        """Total usage of this model."""
         return UsageTotals(
             calls=self._endpoint.calls,
             retries=self._endpoint.retries,

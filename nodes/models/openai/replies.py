@@ -95,7 +95,7 @@ async def read_response(
 async def read_stream(
     chunks: AsyncIterator[ChatCompletionChunk], timeout: float, most: int
 ) -> AsyncGenerator[str | ChatReply]:
-    """Pieces of text as they arrive, then the whole reply; ``most``: tokens that were allowed.
+    """Pieces of text as they arrive, then the whole reply. ``most``: token limit of the request.
 
     Raises:
         MalformedReply: a chunk cannot be read, the reply is too long, or it is not complete.
@@ -146,7 +146,7 @@ def written(answer: Answer) -> int:
 
 
 def check_length(characters: int, most: int) -> None:
-    """Raise :class:`MalformedReply` for a text that ``most`` tokens cannot hold."""
+    """Raise :class:`MalformedReply` for a text that is too long for ``most`` tokens."""
     longest = most * _LONGEST_TOKEN + _SPARE
     if characters > longest:
         raise MalformedReply(f"more than {longest} characters, for at most {most} tokens")

@@ -121,7 +121,7 @@ def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
 
 
 def usage_of(reply: ChatReply, most: Usage) -> Usage:
-    """What a reply used; an estimate if the server does not count."""
+    """The usage of a reply; an estimate if the server does not report it."""
     if reply.usage is not None:
         return reply.usage
     written = sum(_tokens(answer) for answer in reply.answers)
@@ -132,8 +132,8 @@ def usage_of(reply: ChatReply, most: Usage) -> Usage:
 
 
 def with_plausible_usage(reply: ChatReply, most: Usage) -> ChatReply:
-    """The reply with our own estimate in place of a count that cannot be right, because a server
-    could switch a budget off by a negative or tiny count, or use it up by a huge one."""
+    """The reply, with an implausible count of tokens replaced by our own estimate. Otherwise a
+    server could disable a budget with a negative or tiny count, or exhaust it with a huge one."""
     given = reply.usage
     if given is None:
         return reply

@@ -32,9 +32,11 @@ def adapter_version(served: str) -> str:
 
 
 class ServedAdapters:
-    """Adapters on a server: ``base`` is the served name of the base model, ``names`` that of each
-    adapter, or its version (``None``: its own name). They are read at every call, so that new
-    versions take effect."""
+    """Adapters on a server.
+
+    ``base`` is the served name of the base model. ``names`` gives the served name or the version
+    of each adapter; ``None``: adapters are served under their own names. It is read at every
+    call, so that new versions take effect."""
 
     def __init__(self, base: str, names: Mapping[str, str] | None, where: str) -> None:
         self.names = names
@@ -62,7 +64,7 @@ class ServedAdapters:
         )
 
     def lease(self, adapter: str) -> str:
-        """The served name of an adapter now, kept until :meth:`release`."""
+        """The current served name of an adapter. It stays loaded until :meth:`release`."""
         served = self.find(adapter)
         if served != adapter and self.names is not None and served in self.names:
             raise ModelError(

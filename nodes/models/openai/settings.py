@@ -17,14 +17,14 @@ from swarm_ui.prompts import format_named
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How many requests and tokens may be sent. All agents that share a model share its limits.
+    """Limits of requests and tokens. All agents that share a model share its limits.
 
     Raises:
         ConfigError: a value is out of range.
     """
 
     requests: int | None = None
-    """Requests that may be sent in ``period`` seconds; ``None``: no limit."""
+    """Number of requests in ``period`` seconds; ``None``: no limit."""
     period: float = 1.0
     tokens_per_minute: int | None = None
     """Tokens that requests may use in any minute; ``None``: no limit. A sixth of them may be used
@@ -39,7 +39,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long one attempt may take, and when a failed one is repeated.
+    """Time limit of one attempt, and rules for repeating failed attempts.
 
     Repeated are HTTP 408, 409, 425, 429 and 5xx, timeouts, broken connections and malformed
     replies.
@@ -66,7 +66,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What is written into each request.
+    """Fields of each request.
 
     Raises:
         ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or
@@ -82,7 +82,7 @@ class ChatOptions:
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The endpoint's name for the limit of tokens of a reply."""
     prompt_format: str = "json"
-    """How decisions are written and replies are read; see :data:`swarm_ui.prompts.FORMATS`."""
+    """Format of prompts and replies; see :data:`swarm_ui.prompts.FORMATS`."""
     prompt_tokens: int | None = None
     """The most tokens of the prompt of a decision, by an estimate on the high side
     (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see

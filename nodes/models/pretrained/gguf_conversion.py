@@ -35,7 +35,7 @@ def convert(gguf_file: Path, folder: Path) -> None:
 
 
 def _without_quantisation(loaded: Any) -> Any:
-    """The same weights in a new network, since one that was read from GGUF refuses to be saved."""
+    """The same weights in a new network: transformers refuses to save one read from GGUF."""
     config = copy.deepcopy(loaded.config)
     if hasattr(config, "quantization_config"):
         del config.quantization_config

@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub by their names, with a quick answer where there is no network."""
+"""Models of the Hugging Face Hub by name, with a quick error where there is no network."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _SECONDS = 10.0
 
 
 def hub_folder(name: str) -> Path:
-    """Download a model, or what is missing of it; return its folder in the hub's own cache.
+    """Download a model, or its missing files; return its folder in the hub's own cache.
 
-    One request is made first, so that a machine without a network gets its answer after seconds:
-    transformers would try again for minutes. A model in the hub's cache needs no network.
+    One request is made first, so that a missing network is reported after seconds: transformers
+    would retry for minutes. A model in the hub's cache needs no network.
 
     Args:
         name: ``org/name``.
 
     Raises:
         MissingExtra: ``huggingface_hub`` is not installed.
-        ConfigError: the hub has no such model, does not give it out, or does not answer.
+        ConfigError: the hub has no such model, refuses access to it, or does not answer.
     """
     try:
         import huggingface_hub as hub
@@ -62,6 +62,6 @@ def _cached(hub: Any, name: str) -> Path | None:
     try:
         folder = Path(hub.snapshot_download(name, allow_patterns=list(_FILES),
                                             local_files_only=True))  # fmt: skip
-    except Exception:  # it is not there, for whatever reason
+    except Exception:  # it is not in the cache, for any reason
         return None
     return folder if (folder / "config.json").is_file() else None

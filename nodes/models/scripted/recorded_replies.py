@@ -21,7 +21,7 @@ _Key = tuple[object, str | None, int, float]
 
 
 class _Known(NamedTuple):
-    """A recorded call, to compare with a request that does not match."""
+    """A recorded call, kept to explain why a request does not match."""
 
     run: str
     call: Call

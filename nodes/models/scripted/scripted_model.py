@@ -76,7 +76,7 @@ class ScriptedModel:
         yield completion
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Does nothing: there are no resources."""
 
     async def _one(self, request: Request) -> Completion:
         self.requests.append(request)

@@ -1,4 +1,5 @@
-"""The embedded agent's transformer: Llama with three changes that let a tiny model learn to point.
+"""The embedded agent's transformer: Llama with three changes, so that a tiny model can learn to
+refer to elements by index.
 
 1. *Smear*: every token's embedding gets a learned projection of the previous token's embedding,
    so that one attention layer can match "the token after this word". This is a convolution of

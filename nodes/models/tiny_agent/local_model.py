@@ -102,8 +102,8 @@ class LocalModel(InProcessModel[Encoded]):
         """A copy without adapters and with a larger vocabulary, for further training.
 
         The embeddings of the new words are drawn with the standard deviation of the known ones; all
-        other weights are those of this agent. Until it is trained, it answers prompts without a new
-        word like this agent, if both are restricted to the actions of the screen.
+        other weights are those of this agent. Before training, it gives the same answers as this
+        agent to prompts without new words, if both are restricted to the actions of the screen.
         """
         tokenizer = ScreenTokenizer([*self.tokenizer.extra_words, *more])
         config = copy.deepcopy(self.network.config)
@@ -181,7 +181,8 @@ class LocalModel(InProcessModel[Encoded]):
     def lesson(
         self, decision: Decision, action: Action | Abstain, rng: random.Random
     ) -> tuple[list[int], list[int]]:
-        """A sample of stage 1: ids, and 1 on the reply. The slots of unknown words are random."""
+        """A sample of stage 1 as token ids, and a mask that is 1 on the reply. The slots of unknown
+        words are random."""
         prompt = self.tokenizer.encode(decision, rng)
         reply = self.tokenizer.reply(prompt, action)
         return prompt.ids + reply, [0] * len(prompt.ids) + [1] * len(reply)
@@ -189,7 +190,7 @@ class LocalModel(InProcessModel[Encoded]):
     def quiz(
         self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
     ) -> tuple[list[int], list[int]]:
-        """Questions about a screen and their answers: ids, and 1 on the answers."""
+        """Questions about a screen and their answers as ids, and a mask that is 1 on answers."""
         return self.tokenizer.quiz(self.tokenizer.encode(decision, rng), questions)
 
 

@@ -4,8 +4,8 @@ The interface uses JSON and natural text, which are too long for a transformer w
 thousand parameters. This tokenizer converts them:
 
 - Words are tokens. A word outside the fixed list becomes one of ``SLOTS`` symbols: the same symbol
-  at all its places in one prompt, and a random one in every training prompt. So the model can match
-  and copy any word without knowing it.
+  at all its positions in a prompt, and a random symbol in each training prompt. So the model can
+  match and copy words that are not in its vocabulary.
 - An element's label comes before its index, and an action names its target before its index. So
   pointing is induction: copy the label, then the index that followed it.
 - A reply becomes raw text again by looking up its words in the goal and on the screen, which
@@ -106,7 +106,7 @@ class Encoded:
     slots: dict[str, int] = field(repr=False)
     """Token id of each word outside the fixed list."""
     shown: int
-    """How many elements fit into the prompt."""
+    """Number of elements that fit into the prompt."""
 
 
 class ScreenTokenizer:

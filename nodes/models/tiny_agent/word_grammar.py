@@ -26,7 +26,7 @@ class WordGrammar:
 
 
 class WordCursor:
-    """A position in a reply."""
+    """The position of one reply in a grammar."""
 
     __slots__ = ("_grammar", "_position", "_words")
 

@@ -55,8 +55,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
     has one, and ``Assistant:`` at the end. ``Request.json_schema`` is not enforced.
 
-    Control tokens in the content of a turn lose their meaning: they are changed into plain text
-    (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
+    Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
+    ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
 
     encodes_text = True
@@ -89,8 +89,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 longest reply, at least half of it.
             constrained: whether replies to decisions are restricted to the actions that are
                 possible on the screen; ``None``: those in the compact format are.
-            prefix_bytes: how much memory the keys and values of recent prompts may take, from which
-                prompts that begin alike are continued (same adapter version); 0: none.
+            prefix_bytes: memory limit for the keys and values of recent prompts. Prompts with the
+                same prefix and adapter version reuse them. 0: nothing is kept.
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format; or
@@ -138,7 +138,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
 
         Args:
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
-                downloaded unless transformers is set to be offline.
+                downloaded unless transformers is in offline mode.
             device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
                 ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
                 over all devices.
@@ -295,7 +295,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         )
 
     def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
-        """The replies that are possible on the screen; ``None``: any text may be replied."""
+        """The replies that are possible on the screen; ``None``: replies are not restricted."""
         bound = self._constrained
         if bound is None:
             bound = prompt.prompt_format == "compact"
@@ -368,8 +368,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
 
 
 def _words(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Number of tokens that the network knows. Raises ``ConfigError`` if it is of another kind, or
-    the tokenizer has more."""
+    """Number of tokens of the network. Raises ``ConfigError`` if it is not a causal transformer, or
+    if the tokenizer has more tokens."""
     if "past_key_values" not in accepts(network):
         raise ConfigError(
             f"{type(network).__name__} has no key-value cache; a model here must be a causal "
@@ -399,7 +399,7 @@ def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:
 
 
 def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]]:
-    """The token that a trained reply ends with, and all that end one."""
+    """The token at the end of trained replies, and all tokens that can end a reply."""
     generation = getattr(network, "generation_config", None)
     named = getattr(generation, "eos_token_id", None)
     stops = [] if named is None else [named] if isinstance(named, int) else list(named)

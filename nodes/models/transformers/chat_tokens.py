@@ -1,4 +1,4 @@
-"""Chats as tokens: the chat template of a tokenizer, and control tokens that lose their meaning."""
+"""Converts chats to tokens with a tokenizer's chat template, and neutralises control tokens."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ChatPrompt:
     ids: list[int]
     text: str
     turns: tuple[ChatMessage, ...] = ()
-    """The turns as the chat template gets them: nothing in them is a control token."""
+    """The turns as passed to the chat template, without control tokens."""
     prompt_format: str = "json"
     decision: Decision | None = None
-    """What the chat is about; ``None``: the request was a chat."""
+    """The decision of the request; ``None``: the request was a chat."""
 
 
 class ChatTokens:
@@ -49,7 +49,7 @@ class ChatTokens:
         return ChatPrompt(self.tokens(text), text, turns=tuple(shown))
 
     def unmarked(self, text: str) -> str:
-        """The content of a turn without what ends a turn or begins another."""
+        """The content of a turn, without the marks that would end the turn or begin another."""
         return self.marks.sub(_broken, text)
 
     def written(self, turns: Sequence[tuple[str, Any]]) -> str:
@@ -67,7 +67,7 @@ class ChatTokens:
             ) from error
 
     def tokens(self, text: str, *, literal: bool = False) -> list[int]:
-        """The tokens of a text; if ``literal``, none of them is a special one."""
+        """The tokens of a text. With ``literal``, special tokens are read as plain text."""
         options = {"split_special_tokens": True} if literal else {}
         return list(self._tokenizer(text, add_special_tokens=False, **options)["input_ids"])
 
@@ -83,8 +83,8 @@ def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
 
 
 def _control_marks(tokenizer: Any, content: Any) -> re.Pattern[str]:
-    """Finds the control tokens of a tokenizer, and what its chat template puts around turns with
-    this content."""
+    """Finds the control tokens of a tokenizer, and the text that its chat template puts around
+    turns with this content."""
     added = tokenizer.added_tokens_decoder.values()
     marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
     if tokenizer.chat_template is not None:

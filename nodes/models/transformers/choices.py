@@ -1,9 +1,9 @@
-"""Probabilities of a few one-word replies, for many prompts that begin alike.
+"""Probabilities of a few one-word replies, for many prompts with a common prefix.
 
-The questions of a critic about one screen differ only at their ends. They are packed into one row
-of tokens: the common beginning once, then the end of each prompt. A token attends to the beginning
-and to its own prompt only, and its position is that in its own prompt, so the results are those of
-single prompts, up to floating point.
+The questions of a critic about one screen differ only at their ends. They are packed into one
+sequence of tokens: the common prefix once, then the rest of each prompt. A token attends to the
+prefix and to its own prompt only, and has the position that it would have in that prompt alone. So
+the results are those of single prompts, up to floating-point error.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ MOST_PROMPTS = 16
 _SHARED = 0.5
 """Prompts are packed if they share at least this part of the shorter one."""
 _PROBE = (5, 3)
-"""Tokens of the common beginning and of an end, in the test whether a network can be packed."""
+"""Tokens of the prefix and of the rest, in the test of whether a network supports packing."""
 _TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class PackedPrompts:
-    """Prompts with a common beginning, in one row of tokens."""
+    """Prompts with a common prefix, in one row of tokens."""
 
     ids: list[int]
     positions: list[int]
     """Position of each token in its own prompt."""
     parts: list[int]
-    """0 for the common beginning, ``k + 1`` for the rest of prompt ``k``."""
+    """0 for the common prefix, ``k + 1`` for the rest of prompt ``k``."""
     ends: list[int]
-    """Place in ``ids`` of the last token of each prompt."""
+    """Position in ``ids`` of the last token of each prompt."""
 
 
 def pack(prompts: Sequence[list[int]]) -> PackedPrompts:
-    """All prompts in one row. Each is of at least one token."""
+    """Pack prompts, of at least one token each, into one row."""
     first = min(prompts, key=len)
     common = len(first) - 1  # every prompt keeps a token of its own, where its reply begins
     for prompt in prompts:
@@ -60,7 +60,7 @@ def pack(prompts: Sequence[list[int]]) -> PackedPrompts:
 
 
 def grouped(prompts: Sequence[list[int]], packing: bool) -> Iterator[list[int]]:
-    """Numbers of the prompts that go into one row together; neighbours that begin alike."""
+    """Groups of adjacent prompts with a common prefix, by number. Each group becomes one row."""
     group: list[int] = []
     for k, prompt in enumerate(prompts):
         if group:
@@ -76,7 +76,7 @@ def grouped(prompts: Sequence[list[int]], packing: bool) -> Iterator[list[int]]:
 
 
 def option_ids(options: Sequence[str], first_tokens: Sequence[int]) -> list[int]:
-    """The tokens by which options are known. Raises ``ConfigError`` if they are not distinct."""
+    """The first token of each option. Raises ``ConfigError`` if they are not distinct."""
     if len(options) < 2 or len(set(first_tokens)) < len(options):
         raise ConfigError(
             f"probabilities: expected two or more options with different first tokens, got "
@@ -114,10 +114,10 @@ def option_logits(
 
 
 def can_pack(network: PreTrainedModel) -> bool:
-    """Whether a network gives the same results for packed prompts; found by a small trial.
+    """Whether a network gives the same results for packed prompts. This is tested on a small input.
 
-    It does not if it has no position input, forgets early tokens, or makes its own use of the
-    attention mask.
+    Networks without a position input, with sliding-window attention, or with their own handling of
+    the attention mask do not.
     """
     inner: Any = network.base_model
     known = signature(type(inner).forward).parameters
@@ -155,7 +155,7 @@ def _packing(
 
 
 def _mask(parts: Tensor, network: PreTrainedModel) -> Tensor:
-    """What is added to attention scores, ``[rows, 1, tokens, tokens]``: 0, or very low.
+    """The additive attention mask, ``[rows, 1, tokens, tokens]``: 0, or a large negative value.
 
     Padding (part -1) attends to padding only.
     """

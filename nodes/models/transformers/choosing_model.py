@@ -1,7 +1,7 @@
-"""An in-process model that weighs a few short replies, and learns to.
+"""An in-process model that gives probabilities of a few short replies, and can be trained to do so.
 
-It is what a critic asks (:class:`swarm_ui.model.ChoosingModel`) and trains: all questions about one
-screen are one row of a batch (:mod:`swarm_ui.nodes.models.transformers.choices`).
+Critics use it (:class:`swarm_ui.model.ChoosingModel`). All questions about one screen are packed
+into one row of a batch (:mod:`swarm_ui.nodes.models.transformers.choices`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Question(NamedTuple):
 
 
 class ChoosingInProcessModel(InProcessModel[P]):
-    """Adds :class:`swarm_ui.model.ChoosingModel`."""
+    """An in-process model that is also a :class:`swarm_ui.model.ChoosingModel`."""
 
     def __init__(self, network: PreTrainedModel, **options: Any) -> None:
         """See :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel` for all
@@ -111,8 +111,8 @@ class ChoosingInProcessModel(InProcessModel[P]):
     # -- training -----------------------------------------------------------------------------
 
     def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> list[PackedPrompts]:
-        """Chats that begin alike as rows of tokens: one row, or one for each chat if the network
-        cannot read packed prompts. Raises ``ModelError`` if a chat is too long."""
+        """Chats with a common prefix as rows of tokens: one row, or one for each chat if the
+        network cannot read packed prompts. Raises ``ModelError`` if a chat is too long."""
         prompts = [self._read(Request(chat=tuple(chat))).ids for chat in chats]
         parts = grouped(prompts, self._can_pack())
         return [pack([prompts[k] for k in part]) for part in parts]

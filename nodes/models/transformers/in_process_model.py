@@ -57,7 +57,7 @@ class _Job(NamedTuple, Generic[P]):
 
 @dataclass(slots=True)
 class Counters:
-    """What the model has done since it was created."""
+    """Counts and times since the model was created."""
 
     calls: int = 0
     scored: int = 0
@@ -72,7 +72,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     """A causal language model with named, versioned adapters and batched calls."""
 
     _context: int | None = None
-    """The most tokens of prompt and reply together; ``None``: not limited, or not known."""
+    """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
 
     def __init__(
         self,
@@ -91,9 +91,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             pad_id: the token that fills a batch.
             stops: tokens that end a reply.
             targets: the layers that get an adapter, as peft's ``target_modules``.
-            prefix_bytes: how much memory the keys and values of recent prompts may take. With it,
-                requests with the same adapter version read only once what their prompts have in
-                common. 0: every prompt is read whole.
+            prefix_bytes: memory limit for the keys and values of recent prompts. Requests with the
+                same adapter version reuse them for a common prefix. 0: every prompt is read whole.
         """
         self._prefixes = PrefixStore(prefix_bytes)
         self._weights_seen = -1
@@ -115,7 +114,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @abstractmethod
     def _row(self, request: Request, prompt: P) -> Row:
-        """How to continue a prompt."""
+        """The prompt as a row of the decoder, with its sampling settings and grammar."""
 
     @abstractmethod
     def _text(self, prompt: P, ids: list[int]) -> str:
@@ -134,12 +133,12 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return self._reply(prompt, action)
 
     def _spoken(self, prompt: P, reply: str) -> list[int] | None:
-        """Tokens of a reply as it is, with the end token, if this model can write it: it need not
-        hold an action. ``None``: it cannot."""
+        """Tokens of a reply as it is, with the end token. The reply need not contain an action.
+        ``None``: this model cannot write it."""
         return self._reply(prompt, reply)
 
     def _sampled(self, prompt: P, new: Continuation, text: str) -> tuple[int, ...]:
-        """The new tokens, if the text that they encode would be divided into others."""
+        """The new tokens, if their text would be tokenised differently."""
         return ()
 
     def _format(self, prompt: P) -> str:
@@ -147,7 +146,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return "json"
 
     def _dropped(self, prompt: P) -> Dropped | None:
-        """What the prompt leaves out of its decision."""
+        """The parts of the decision that the prompt leaves out."""
         return None
 
     # -- requests -----------------------------------------------------------------------------
@@ -172,7 +171,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return [-math.inf if ids is None else next(scores) for _, ids in read]
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there are no resources."""
 
     def forget_prompts(self) -> None:
         """Free the memory that holds the beginnings of recent prompts."""
@@ -213,7 +212,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return [done[i] for i in range(len(jobs))]
 
     def _forget_prefixes_of_other_weights(self) -> None:
-        """Any change of a weight in place counts, those of the base model too."""
+        """Clear the prefix store after any in-place change of weights, also of the base model."""
         if self._prefixes.max_bytes:
             seen = sum(weight._version for weight in self.network.parameters())
             if seen != self._weights_seen:
@@ -279,11 +278,11 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
         Args:
             decision: the context.
-            reply: exactly as the model would say it.
+            reply: exactly as the model would write it.
             adapter: the adapter that would answer, which may have a prompt format of its own.
 
         Raises:
-            ModelError: the model cannot say this, or the prompt is too long.
+            ModelError: the model cannot write this reply, or the prompt is too long.
         """
         # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
         prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=1))

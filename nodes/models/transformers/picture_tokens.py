@@ -1,7 +1,7 @@
 """Pictures as tokens of a prompt.
 
 The vision part of a network turns a picture into vectors that stand in the prompt where embeddings
-of words stand. Here each of these vectors has a token id of its own, after those of the vocabulary,
+of words stand. Here each of these vectors has a separate token id, after those of the vocabulary,
 so that a prompt with pictures is a list of ids like any other: it can be batched, scored, trained
 on and compared with others (two prompts share a prefix if the pictures in it are the same). When
 the network reads such ids, they are replaced with the vectors.
@@ -46,14 +46,14 @@ class _Picture:
     first: int
     """Id of its first vector."""
     expansion: list[int]
-    """What stands for it in a prompt: its vectors, and words of the vocabulary between them."""
+    """Its ids in a prompt: those of its vectors, with tokens of the vocabulary between them."""
     vectors: int
     """Number of its vectors."""
     inputs: Mapping[str, Tensor] | None
-    """What the vision part reads; ``None``: to be made again."""
+    """The input of the vision part; ``None``: it must be computed again."""
     offsets: Tensor | None = field(default=None)
-    """How far the positions of its vectors are from a count of tokens, ``[3, vectors]``; ``None``:
-    the network counts tokens."""
+    """Positions of its vectors minus a count of tokens, ``[3, vectors]``; ``None``: the network
+    counts tokens."""
     shift: int = 0
     """The same for the tokens after it."""
 
@@ -66,7 +66,7 @@ class PictureTokens:
         Args:
             network: replaces ids of pictures with vectors in each forward from now on.
             processor: of transformers.
-            image_id: the token that stands for a picture in a chat.
+            image_id: the token for a picture in a chat.
         """
         embeddings: Any = network.get_input_embeddings()
         self.vocabulary = int(embeddings.weight.shape[0])
@@ -114,7 +114,7 @@ class PictureTokens:
         return picture
 
     def _processed(self, png: bytes) -> tuple[list[int], dict[str, Tensor]]:
-        """What stands for a picture, without ids of vectors, and what the vision part reads."""
+        """The tokens of a picture, without ids of vectors, and the input of the vision part."""
         try:
             image = Image.open(BytesIO(png)).convert("RGB")
         except _UNREADABLE as error:
@@ -141,7 +141,7 @@ class PictureTokens:
         self._vectors.pop(picture.first, None)
 
     def _shown(self, ids: Tensor) -> Iterator[tuple[_Picture, Tensor]]:
-        """The pictures that ids of vectors belong to, each with the places of its own."""
+        """The pictures to which ids of vectors belong, each with the positions of its ids."""
         firsts = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
         for place in sorted(firsts):
             picture = None if place < 0 else self._by_first[self._firsts[place]]
@@ -173,7 +173,7 @@ class PictureTokens:
 
     @contextmanager
     def _steady(self) -> Iterator[None]:
-        """Vectors do not depend on what the network is doing: training, autocast, inference."""
+        """Compute vectors in the same way in training, under autocast and in inference."""
         network, training = self._network, self._network.training
         with (
             torch.inference_mode(False),

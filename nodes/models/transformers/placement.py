@@ -1,4 +1,4 @@
-"""Where and how the weights of a model are loaded: devices, and 4-bit quantisation."""
+"""Options for loading the weights of a model: devices, and 4-bit quantisation."""
 
 from __future__ import annotations
 

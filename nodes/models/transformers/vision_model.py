@@ -1,7 +1,7 @@
 """Vision-language models of transformers, in this process.
 
 They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
-versions, scores and training are those of ``CausalModel``: a picture is a row of tokens, see
+versions, scores and training are those of ``CausalModel``: a picture is a sequence of tokens, see
 :mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
 """
 
@@ -167,7 +167,7 @@ def _tokenizer(processor: Any) -> Any:
 
 
 def _parts(turn: ChatMessage) -> list[dict[str, str]]:
-    """A turn as chat templates of such models read it: pictures, then the text."""
+    """A turn in the form that chat templates of such models read: pictures, then the text."""
     images = [{"type": "image"} for _ in turn.images]
     return [*images, {"type": "text", "text": turn.content}]
 

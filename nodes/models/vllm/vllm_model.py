@@ -1,7 +1,7 @@
-"""vLLM's engine in this process: for a GPU without a server.
+"""vLLM's engine in this process, to use a GPU without a server.
 
-vLLM needs an environment of its own (extra ``vllm``): it asks for other versions of shared packages
-than the extra ``train``.
+vLLM needs a separate environment (extra ``vllm``), because it requires other versions of shared
+packages than the extra ``train``.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class VLLMModel:
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`. Equal seeds give equal samples only in batches of
-        one shape: vLLM's sums depend on the batch."""
+        the same shape, because rounding in vLLM depends on the shape of the batch."""
         await self._remove_replaced()
         with leased_versions(self, requests) as versions:
             prompts = [self._read(request) for request in requests]
@@ -118,7 +118,7 @@ class VLLMModel:
             raise ModelError(f"vLLM's engine of '{self.name}' has failed: {error}") from error
 
     async def close(self) -> None:
-        """Stop the engine; it cannot be asked again."""
+        """Stop the engine. It cannot be used again."""
         self._engine.shutdown()
 
     def _read(self, request: Request) -> ChatPrompt:
@@ -176,8 +176,8 @@ class VLLMModel:
         """Load an adapter in peft's format, also while requests are in flight.
 
         Returns:
-            Its version; the next one if the name exists. The older one is removed when nobody
-            leases it any more.
+            Its version; the next one if the name exists. The older one is removed when no run
+            leases it.
 
         Raises:
             ConfigError: the engine refuses the adapter.
@@ -191,15 +191,15 @@ class VLLMModel:
         return version
 
     async def load_version(self, version: str, folder: Path) -> None:
-        """Load a version, such as ``"agent_2@7"``, which then answers under the plain name too; the
-        versions before it stay until :meth:`unload_version`. Raises ``ConfigError`` if the engine
+        """Load a version, such as ``"agent_2@7"``, which then also answers under the plain name.
+        Earlier versions stay until :meth:`unload_version`. Raises ``ConfigError`` if the engine
         refuses the adapter."""
         from vllm.lora.request import LoRARequest
 
         if version in self._loaded:
             return
         name, _, number = version.rpartition("@")
-        # A name and a number of its own: prefix caches and the slots of the engine go by them.
+        # A new name and number for each version: prefix caches and slots are keyed by them.
         lora = LoRARequest(served_name(version), next(self._ids), str(folder.resolve()))
         try:
             await self._engine.add_lora(lora)
@@ -221,7 +221,7 @@ class VLLMModel:
             await self._engine.remove_lora(lora.lora_int_id)
 
     def lease(self, adapter: str) -> str:
-        """The version that answers under a name now, kept until :meth:`release`. Raises
+        """The current version of a name. It stays loaded until :meth:`release`. Raises
         ``ModelError`` if there is no such adapter or version."""
         version = f"{adapter}@{self._current[adapter]}" if adapter in self._current else adapter
         if version not in self._loaded:
@@ -244,7 +244,7 @@ class VLLMModel:
 
 
 def _started(arguments: Mapping[str, object]) -> Any:
-    """vLLM's engine. It starts processes of its own, which takes a minute."""
+    """Start vLLM's engine. It starts child processes, which takes about a minute."""
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM

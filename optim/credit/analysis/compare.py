@@ -68,7 +68,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """All assigners on the same episodes."""
 
     episodes: int
-    """Without the masked ones."""
+    """Number of episodes that are not masked."""
     decisions: int
     messages: int
     """Messages that any assigner scored."""
@@ -87,7 +87,7 @@ async def assess_all(
     *,
     concurrency: int = 8,
 ) -> Assessed:
-    """The credit of an assigner for all episodes, several of which it judges concurrently."""
+    """The credit of an assigner for all episodes, several of them concurrently."""
     gate = asyncio.Semaphore(concurrency)
 
     async def one(episode: Episode, at: States) -> Tables:

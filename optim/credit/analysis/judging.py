@@ -1,4 +1,4 @@
-"""How well scores tell right from wrong replies, by split and by who made the mistake."""
+"""Accuracy of scores of replies, by split and by the source of the mistake."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Probability that a right reply of the agents has a higher score than a wrong one of them;
     ties count half."""
     inside: Interval | None
-    """The same within one screen: where the agents disagree."""
+    """The same within one screen, on screens where the agents disagree."""
     beside_solver: Interval | None
     """Where no agent was right: probability that the solver's reply has a higher score than an
     agent's. Votes and the reply's probability know nothing of a reply that nobody proposed."""

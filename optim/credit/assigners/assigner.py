@@ -20,7 +20,7 @@ Tables = tuple[CreditTable, ...]
 
 
 def calls_of(assigner: object) -> int | None:
-    """Calls to agents and models so far, which an object counts in the attribute ``calls``.
+    """Number of calls to agents and models so far, from the attribute ``calls`` of an object.
 
     ``None``: it does not count them.
     """
@@ -29,7 +29,7 @@ def calls_of(assigner: object) -> int | None:
 
 
 def by_episode(assigner: CreditAssigner | EpisodeAssigner) -> EpisodeAssigner:
-    """The assigner as one of whole episodes."""
+    """The assigner as an :class:`~swarm_ui.credit.EpisodeAssigner`."""
     return assigner if isinstance(assigner, EpisodeAssigner) else PerDecision(assigner)
 
 
@@ -51,7 +51,7 @@ class EpisodeCredit(ABC):
 
 
 class PerDecision(EpisodeCredit):
-    """An assigner of single decisions as one of whole episodes."""
+    """An assigner of single decisions, used for whole episodes."""
 
     def __init__(self, assigner: CreditAssigner) -> None:
         self._assigner = assigner

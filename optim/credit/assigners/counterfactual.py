@@ -1,8 +1,8 @@
 """Counterfactual credit: the effect of a message on the value of the decision.
 
-The credit is the value of the decision as it was, minus its value without the message, or with
-other samples of the message on average (after COMA, and C3 for transcripts of language models).
-Only calls that depend on the message are made again.
+The credit is the value of the recorded decision minus its value without the message, or minus the
+mean value with other samples of the message (after COMA, and C3 for transcripts of language
+models). Only calls that depend on the message are made again.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Counterfactual(ReplayCredit):
     async def _otherwise(
         self, graph: Dag, trace: Trace, id: str, state: object | None
     ) -> list[float]:
-        """Values of the decision without this message, or with other samples of it."""
+        """The values of the decision without this message, or with other samples of it."""
         if self._samples:
             runs = await resample(graph, trace, id, self._samples, limits=self._limits)
         else:

@@ -43,10 +43,10 @@ class Grader(Protocol):
 class ScriptedCritic:
     """Grades each distinct proposal with its own environment, set to the same state.
 
-    Grades are cached by episode and step (the name that a rollout gives its runs), history and
-    screen. Together they determine the state of a deterministic environment. Errors, if there are
-    any, are drawn once for each screen and action, so that an agent that repeats an action gets
-    the same grade. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    Grades are cached by run name (a rollout names runs by episode and step), history and screen.
+    Together they determine the state of a deterministic environment. Simulated errors are drawn
+    once for each screen and action, so a repeated action gets the same grade. Implements
+    :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
     calls = 0
@@ -91,7 +91,7 @@ class ScriptedCritic:
             if message.action is not None:
                 verdict = verdicts[message.action.key]
                 values[message.id] = given = self._noisy(trace, message.action.key, verdict)
-                turned = ", turned round" if given != verdict else ""
+                turned = ", inverted" if given != verdict else ""
                 why[message.id] = _NEARER[verdict > 0] + turned
         return CreditTable(
             values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
@@ -208,7 +208,7 @@ class NoisyCritic:
         parts = [
             f"{100 * self._flip:g} % {'fresh ' if self._fresh else ''}errors" if self._flip else "",
             f"bias {self._bias:+g}" if self._bias else "",
-            "turned round" if self._anti else "",
+            "inverted" if self._anti else "",
         ]
         return ", ".join([self._critic.name, *filter(None, parts)])
 

@@ -1,4 +1,4 @@
-"""A critic that a language model has learned, for places where nobody knows the solution."""
+"""A critic from a trained language model, for environments without a known solution."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class LearnedCritic:
     """The probability that a reply is right, according to a language model.
 
     The model sees goal, history, screen and one action, never the solution, the sender or its
-    reason. All distinct proposals of a decision are asked about in one call, and each is asked
-    about once for a screen. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    reason. One call scores all distinct proposals of a decision. Each proposal is scored once for
+    a screen. Implements :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LearnedCritic:
         """
         Args:
             model: answers the questions.
-            adapter: the trained adapter; ``None``: the model as it is, untrained for this.
+            adapter: the trained adapter; ``None``: the model without training as a critic.
             card: its prompt format, answers and scaling.
             name: for tables and records.
         """
@@ -109,8 +109,8 @@ def learned_critic(model: object, folder: Path, *, adapter: str = ADAPTER) -> Le
     """The critic in a folder, as the training of a critic writes it.
 
     Args:
-        model: the language model that it was trained on; gets the adapter. It may be the model of
-            the agents.
+        model: the language model that it was trained on, into which the adapter is loaded. It may
+            be the model of the agents.
         folder: the adapter with its ``critic.json``.
         adapter: the name of the adapter in the model.
 

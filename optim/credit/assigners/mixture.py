@@ -55,9 +55,9 @@ class Mixture(EpisodeCredit):
 class TrustedCritic:
     """A mixture of a critic and the outcome, with a learned weight of the critic.
 
-    The scores of the critic are in ``StepRecord.credit``, where a rollout's supervisor wrote them.
+    The supervisor of a rollout writes the critic's scores into ``StepRecord.credit``.
     :meth:`settle` learns the weight from a batch of such episodes, and returns them with the
-    mixture as their credit. With weight 0 that is the outcome alone.
+    mixture as their credit. With weight 0 the mixture is the outcome alone.
     """
 
     def __init__(self, trust: CriticTrust | None = None) -> None:
@@ -110,10 +110,10 @@ def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
 
 
 def blend(parts: Sequence[tuple[Matrix, Sequence[float]]]) -> Matrix:
-    """The weighted mean of matrices of one shape; each cell is over the matrices that have a value.
+    """The weighted mean of matrices of one shape. Cells without a value are left out of the mean.
 
-    Each matrix has a weight for each round. A cell stays unscored if only matrices of weight 0
-    have a value.
+    Each matrix has a weight for each round. A cell of the result is unscored if no matrix with a
+    weight above 0 has a value there.
     """
     shapes = {tuple(len(row) for row in matrix) for matrix, _ in parts}
     if len(shapes) != 1:

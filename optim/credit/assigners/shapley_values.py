@@ -1,12 +1,13 @@
-"""Shapley values, of any game and as credit: what each player adds, on average over all orders.
+"""Shapley values of any game, and their use as credit.
 
-They are exact, over all coalitions, for few players. For more players they are estimated from
-random permutations, each with its reverse (antithetic pairs, which reduce the variance). In both
-cases the values sum to the worth of all players minus the worth of the empty coalition.
+The Shapley value of a player is its mean marginal contribution over all orders of the players. For
+few players it is computed exactly from all coalitions. For more players it is estimated from random
+permutations, each with its reverse (antithetic pairs, which reduce the variance). In both cases the
+values sum to the worth of all players minus the worth of the empty coalition.
 
-As credit, the decision of a subset is the recorded run without the messages of all others. Subsets
-with the same result are run once: a message counts only if it reaches the decision through
-messages that are present.
+For credit, the worth of a coalition is the value of the recorded decision without the messages of
+all other players. A message matters only if it reaches the decision through other messages of the
+coalition, so coalitions with the same reaching messages are replayed once.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ async def _sampled(
 def _marginals(
     order: Sequence[str], found: dict[Coalition, float | None]
 ) -> dict[str, float] | None:
-    """What each player adds to those before it in this permutation."""
+    """The marginal contribution of each player in this permutation."""
     worths = [found[frozenset(order[:k])] for k in range(len(order) + 1)]
     known = [w for w in worths if w is not None]
     if len(known) < len(worths):
@@ -142,8 +143,8 @@ class ShapleyCredit(ReplayCredit):
 
     With ``players="agents"``, an agent is present or absent with all its messages, and each of
     its messages gets the value of the agent. The values of all players sum to the value of the
-    decision minus that without any message, which is usually 0. Many replays are needed, so this
-    is for audits and for calibrating critics, not for every step.
+    decision minus its value without any message, which is usually 0. Many replays are needed, so
+    use this for audits and for the calibration of critics, not for every step.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ class DecisionValue(Protocol):
 
 
 class CriticValue:
-    """A critic's score of the decided action, whoever proposed it. No decision has the value 0.
+    """A critic's score of the chosen action, whoever proposed it; 0 if there is no decision.
 
     With a :class:`~swarm_ui.optim.credit.assigners.critic.ScriptedCritic` this is the
     environment's own grade.
@@ -70,7 +70,7 @@ class OutcomeValue:
     """Success of the episode when it continues from this decision.
 
     The decision is executed in an environment set to the same state, and a policy plays to the
-    end. Equal decisions in the same place are played once. This is expensive, but needs no critic.
+    end. Equal decisions in the same state are played once. This is expensive, but needs no critic.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""A critic that a language model learns: its samples, its training and its calibration."""
+"""Training of a language model as a critic: samples, training and calibration."""

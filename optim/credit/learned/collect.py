@@ -37,7 +37,7 @@ from swarm_ui.trace.records import Episode, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectConfig:
-    """How the episodes are played and what is judged."""
+    """Settings of the episodes and of the judged replies."""
 
     guide: float = 0.0
     """Probability that the solver's action is executed instead of the decision. 0 for a test, so
@@ -215,7 +215,7 @@ class _Judge:
         return [action for action in await asyncio.gather(*drawn) if action is not None]
 
     def _instead(self, trace: Trace, best: Action, rng: random.Random) -> Action | None:
-        """What is executed in place of the decision; ``None``: the decision."""
+        """The action to execute instead of the decision; ``None``: the decision itself."""
         draw = rng.random()
         if draw < self._config.stray:
             return random_action(trace.observation, rng)
@@ -240,7 +240,7 @@ def _proposals(trace: Trace) -> dict[ActionKey, tuple[Action, Kind]]:
 
 
 def _votes(trace: Trace) -> Counter[ActionKey]:
-    """How many agents proposed each action in the last round."""
+    """Number of agents that proposed each action in the last round."""
     final = [m for m in trace.messages if m.round == trace.rounds - 1 and m.sender in trace.agents]
     return Counter(m.action.key for m in final if m.action is not None)
 

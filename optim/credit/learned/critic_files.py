@@ -21,11 +21,11 @@ CARD_VERSION = 1
 
 
 class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to use a trained critic, and what it was made from."""
+    """The data needed to use a trained critic, and the origin of the critic."""
 
     critic_version: int = CARD_VERSION
     prompt_format: str = "compact"
-    """How screens and replies are written in its questions."""
+    """Prompt format of its questions."""
     options: tuple[str, str] = OPTIONS
     scaling: Scaling = Scaling()
     """Fitted on validation episodes."""
@@ -34,7 +34,7 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     replies: int = 0
     """Replies that it was trained on."""
     settings: dict[str, object] = {}
-    """Of its training; JSON values."""
+    """Settings of its training, as JSON values."""
     validation: dict[str, float | None] = {}
     """Figures on the validation episodes."""
 
@@ -49,7 +49,7 @@ class AdapterFiles(ChoosingModel, Protocol):
 
 
 def save_critic(model: AdapterFiles, adapter: str, card: CriticCard, folder: Path) -> None:
-    """Write an adapter of the model as a critic. The folder appears whole, or not at all.
+    """Write an adapter of the model as a critic. The folder is written atomically.
 
     Raises:
         ConfigError: the folder exists, or cannot be written.

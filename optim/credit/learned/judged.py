@@ -1,8 +1,8 @@
-"""Judged replies: what a learned critic is trained and tested on.
+"""Judged replies, on which a learned critic is trained and tested.
 
-A record is one episode: its screens, each with several replies to it, and whether each reply is
-right. Records are JSON lines with the place where they come from, so that what is trained on can be
-told from what is tested on.
+A record is one episode: its screens, the replies to each screen, and a label for each reply.
+Records are JSON lines. They contain their environment, task, seed and split, so that training data
+can be separated from test data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One reply to a screen."""
 
     action: Action
-    """In the screen's own indices."""
+    """The action, in the screen's own indices."""
     kind: Kind
     right: bool
     votes: int = 0
@@ -63,7 +63,7 @@ class JudgedEpisode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     environment: str
     split: str
-    """What the episode is new in, such as ``train`` or ``new_apps``."""
+    """The split of the episode, such as ``train`` or ``new_apps``."""
     task: str
     seed: int
     labels: Labels
@@ -78,7 +78,7 @@ class JudgedHead(msgspec.Struct, frozen=True, kw_only=True):
     purpose: Purpose
     """Only files for ``train`` are trained on."""
     settings: dict[str, object]
-    """How the episodes were collected; JSON values."""
+    """Settings of the collection, as JSON values."""
 
 
 class JudgedFile:
@@ -88,7 +88,7 @@ class JudgedFile:
         """Open or create it.
 
         Raises:
-            ConfigError: the file was begun with another head, or cannot be read or written.
+            ConfigError: the file was created with another head, or cannot be read or written.
         """
         self._path = path
         self.episodes: list[JudgedEpisode] = []
@@ -118,8 +118,8 @@ class JudgedFile:
             self._file.append(msgspec.json.encode(episode))
         except OSError as error:
             raise ConfigError(
-                f"cannot write '{self._path}': {error}. What was written before is safe, and the "
-                "same command goes on from there"
+                f"cannot write '{self._path}': {error}. Earlier lines are saved; repeat the "
+                "command to continue"
             ) from error
         self.episodes.append(episode)
 
@@ -154,11 +154,11 @@ def read_judged(
 def balanced(
     screens: Sequence[JudgedScreen], rng: random.Random, *, most: int = 6
 ) -> list[JudgedScreen]:
-    """Screens with as many right as wrong replies in all, in random order.
+    """Screens with equal total numbers of right and wrong replies, in random order.
 
-    Of each screen at most ``most`` replies are kept: half of them right and half wrong, or more of
-    one label if there are fewer of the other. Wrong replies of agents are kept before those of an
-    adversary, because they are the ones that a critic meets. Then replies of the more frequent
+    At most ``most`` replies of each screen are kept: half of them right and half wrong, or more of
+    one label if there are fewer of the other. Wrong replies of agents are preferred to those of an
+    adversary, because a critic is used on replies of agents. Then replies of the more frequent
     label are left out at random until both are equal.
     """
     drawn = [(screen, _some(screen, rng, most)) for screen in screens]

@@ -18,9 +18,9 @@ def question(
 ) -> tuple[ChatMessage, ...]:
     """The chat of a critic about one proposal.
 
-    It holds goal, history and screen as agents see them, then the action. Neither the sender nor
-    its reason is shown, so a reply cannot argue for itself, and all proposals of a screen have the
-    same beginning.
+    It contains goal, history and screen as agents see them, then the action. The sender and its
+    reason are left out. So the wording of a reply cannot influence its score, and the questions
+    about all proposals on a screen have a common prefix.
 
     Args:
         observation: the screen.

@@ -1,4 +1,4 @@
-"""Platt scaling: makes a critic's score the share of replies with this score that are right."""
+"""Platt scaling, which calibrates the scores of a critic as probabilities."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def log_odds(probability: float) -> float:
 
 
 def fit_scaling(probabilities: Sequence[float], right: Sequence[bool]) -> Scaling:
-    """The scaling of greatest likelihood, by Newton's method (Platt 1999).
+    """The maximum-likelihood scaling, by Newton's method (Platt 1999).
 
     The slope is positive, so the order of the scores does not change. If all replies have one
     label, the scores are left as they are.

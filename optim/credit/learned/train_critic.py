@@ -1,8 +1,8 @@
-"""Training of a critic: an adapter of a language model learns to answer whether replies are right.
+"""Training of a critic: an adapter of a language model learns whether replies are right.
 
-The loss is the cross-entropy of the label among the two answers. All replies to a screen are one
-row of tokens, so they cost little more than one. Ordinary fine-tuning would train the probability
-of the answer among all words, with a row for each reply.
+The loss is the cross-entropy of the label over the two answers. All replies to a screen are packed
+into one row of tokens, so they cost little more than one reply. Ordinary fine-tuning would train
+the probability of the answer over the whole vocabulary, with a row for each reply.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TrainableJudge(Protocol):
     def bump(self, name: str) -> object: ...
 
     def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> Sequence[Packed]:
-        """Chats that begin alike as rows of tokens, in order."""
+        """Chats with a common prefix as rows of tokens, in order."""
         ...
 
     def option_logits(self, rows: Sequence[Any], options: Sequence[str]) -> list[Tensor]:
@@ -108,10 +108,10 @@ class CriticProgress(NamedTuple):
     """State of the training, for a progress bar."""
 
     share: float
-    """Of the whole training, in [0, 1]."""
+    """Finished share of the training, in [0, 1]."""
     step: int
     replies: int
-    """Trained on so far."""
+    """Replies trained on so far."""
     loss: float
     """Mean over the last steps, nats; ``log 2`` is that of a coin. NaN before the first step."""
     accuracy: float

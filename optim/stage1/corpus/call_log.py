@@ -1,7 +1,7 @@
 """A log of calls to models, written before and after each call.
 
-It ensures that no call is paid twice, and that the budget of a corpus holds however often its
-synthesis was interrupted.
+It ensures that no call is paid for twice, and that the budget of a corpus is kept even if the
+synthesis is interrupted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     model: str
     most: Usage | None = None
-    """The most that the call may use; only at its begin."""
+    """Maximum usage of the call; only at its begin."""
     text: str | None = None
     """The reply; ``None`` at the begin, and for a failed call."""
     usage: Usage = Usage()

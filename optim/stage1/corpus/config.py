@@ -20,38 +20,38 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     levels: tuple[int, ...] = LEVELS
     prompt_format: str = "json"
-    """How prompts and replies are written; see :mod:`swarm_ui.prompts`."""
+    """Format of prompts and replies; see :mod:`swarm_ui.prompts`."""
     reasons: bool = True
     """Whether replies give a reason before their action."""
     seed: int = 0
     max_steps: int | None = 30
-    """Most steps of a walk; the environment may end it earlier."""
+    """Maximum number of steps of a walk; the environment may end it earlier."""
     stray: float = 0.0
     """Probability of a random action instead of the agent's, so that walks also show the way back.
     Use it only where actions can be undone."""
     screens: int = 4
-    """Most different screens of a walk that levels 1 and 2 ask about."""
+    """Maximum number of different screens of a walk for samples of levels 1 and 2."""
     first_screen: float = 0.2
     """Probability that a walk's first screen is among them, because it is similar in all walks.
     This is the value in the method's released code."""
     questions: int = 8
-    """Most questions about a screen."""
+    """Maximum number of questions about a screen."""
     instructions: int = 6
-    """Most instructions for a screen."""
+    """Maximum number of instructions for a screen."""
     messages: float = 0.5
     """Share of the preferences with messages of neighbours in their prompt."""
     neighbours: int = 3
-    """Most messages of neighbours."""
+    """Maximum number of messages of neighbours."""
     wrong_neighbours: float = 0.4
     """Share of the neighbours' messages that the adversary wrote."""
     attempts: int = 4
-    """Most replies of the adversary for one preference."""
+    """Maximum number of replies of the adversary for one preference."""
     good_above: float = 0.5
     """An item with a score above it is right."""
     bad_below: float = 0.5
     """An item with a score below it is wrong."""
     repeats: int = 8
-    """Most samples that differ only in the sequence of the screen's elements."""
+    """Maximum number of samples that differ only in the order of the screen's elements."""
     longest_prompt: int = 40_000
     """Characters; longer samples are dropped."""
     longest_response: int = 2_000

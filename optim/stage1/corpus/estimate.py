@@ -1,4 +1,4 @@
-"""What a synthesis would take: walks, calls, tokens and time, from a few walks without models."""
+"""Estimates the walks, calls, tokens and time of a synthesis, from a few walks without models."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ async def estimate_synthesis(
     """Estimate a synthesis; no model is called, nothing is kept.
 
     In an environment that can solve its own tasks, a few walks are made with scripted roles, and
-    the prompts that models would get are counted. Elsewhere only first screens are looked at, and
-    walks of eight steps are assumed.
+    the prompts that models would get are counted. In other environments the estimate is made from
+    the first screens of tasks, with eight steps assumed for each walk.
 
     Args:
         make_environment: makes an environment.
@@ -102,7 +102,7 @@ async def _measured(
     critic: bool,
     held_out: HeldOut,
 ) -> SynthesisSize:
-    """From walks with scripted roles."""
+    """Estimate from walks with scripted roles."""
     begin = time.monotonic()
     roles = Models(
         agent=_Agent(calls, config),
@@ -140,7 +140,7 @@ async def _assumed(
     config: CorpusConfig,
     critic: bool,
 ) -> SynthesisSize:
-    """From first screens and a number of steps."""
+    """Estimate from the first screens and an assumed number of steps."""
     steps = min(_STEPS, config.max_steps or _STEPS)
     begin = time.monotonic()
     for task, seed in probe:

@@ -1,7 +1,7 @@
 """Invented pages and devices as an environment, so that a corpus can be made from them.
 
-An episode is one screen in the middle of an invented task, and ends with the first action. It is
-for corpora alone: it does not keep the rules for environments in which agents are evaluated.
+An episode is one screen in the middle of an invented task, and ends with the first action. Use it
+for corpora only: it does not fulfil the contract for environments in which agents are evaluated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class _State(NamedTuple):
 
 
 class InventedScreens:
-    """Restorable and graded. Equal tasks and seeds give equal screens.
+    """An environment of invented screens, with snapshots and grades. Equal tasks and seeds give
+    equal screens.
 
     Args:
         words: ordinary words to mix into the screens.

@@ -1,4 +1,4 @@
-"""The three roles, played by language models."""
+"""The three roles as language models."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class LLMJudge(_LLMRole):
     async def score_actions(
         self, state: WalkState, replies: Sequence[str], *, seed: int
     ) -> list[float | None]:
-        """One request for all replies, in random sequence, so that positions tell nothing."""
+        """One request for all replies, in random order, so that positions give no information."""
         order = list(range(len(replies)))
         random.Random(seed).shuffle(order)
         names = [f"agent_{k}" for k in range(len(replies))]

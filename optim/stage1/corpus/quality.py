@@ -48,8 +48,8 @@ def answer_fault(observation: Observation, question: str, answer: str) -> Reason
 def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reason:
     """A reply in canonical form, with its action; or why it is dropped.
 
-    The form is a reason, then the action with the label of its element. Good and bad replies get
-    the same form, so that they differ only in their content.
+    The canonical form is a reason, then the action with the label of its element. Good and bad
+    replies get the same form, so that they differ only in content.
     """
     action = parse_action(reply)
     if isinstance(action, Unparsed):
@@ -72,7 +72,7 @@ def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reas
 
 
 def written(canonical_reply: str, action: Action, screen: Observation, config: CorpusConfig) -> str:
-    """A reply in canonical form as it stands in the corpus: in its format, with or without reason.
+    """A reply in canonical form as written to the corpus: in its format, with or without reason.
 
     Args:
         canonical_reply, action: what :func:`canonical` returned.
@@ -111,7 +111,7 @@ def likeness(
         level: the level of the sample.
         observation: the screen with its goal and history.
         said: the other texts of the prompt: the question, or the messages of neighbours.
-        responses: one, or the chosen and the rejected one.
+        responses: the response, or the chosen and the rejected response.
     """
     lines = sorted(_LINE.sub("", render(observation)).splitlines())
     past = [summary(event) for event in observation.history]
@@ -121,7 +121,7 @@ def likeness(
 
 
 class Deduplicator:
-    """Accepts each sample once, and at most ``repeats`` samples that are alike."""
+    """Accepts each sample once, and at most ``repeats`` samples with the same :func:`likeness`."""
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats
@@ -143,7 +143,7 @@ class Deduplicator:
 
 
 def _same_text(sample: Sample) -> str:
-    """Equal for samples with the same prompt and response, for any rejected response."""
+    """A key of prompt and response. The rejected response does not count."""
     turns = [turn.content for turn in sample.chat]
     return short_hash(_plain("\x1e".join([str(sample.level), *turns, sample.response])))
 

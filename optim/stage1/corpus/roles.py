@@ -32,7 +32,7 @@ class Item(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What a UI agent wrote about a screen."""
+    """The questions or instructions that a UI agent wrote about a screen."""
 
     items: list[Item]
     malformed: int = 0
@@ -77,7 +77,7 @@ class Adversary(Protocol):
     def name(self) -> str: ...
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
-        """A reason and another action than ``good``; ``None`` if there is none."""
+        """A reason with an action other than ``good``; ``None`` if there is none."""
         ...
 
 

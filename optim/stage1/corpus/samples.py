@@ -97,7 +97,7 @@ TEST_ONLY = ("mind2web test_", "autowebbench ")
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Test and validation splits; a walk of one of their tasks or seeds is an error.
+    """Test and validation splits. A walk with one of their tasks or seeds is an error.
 
     >>> held_out = HeldOut.of(tasks=["recipes-add"], seeds=[range(20_000_000, 30_000_000)])
     >>> held_out.why("phone (simulated)", "recipes-add", 3)

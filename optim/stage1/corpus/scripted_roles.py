@@ -65,8 +65,8 @@ class ScriptedOpponent:
 
 
 class ScriptedJudge:
-    """The environment's grade of actions. An answer is right if the screen says the same; where
-    the screen does not tell, there is no score."""
+    """The environment's grade of actions. An answer is right if it agrees with the screen. Without
+    information on the screen, there is no score."""
 
     name = "grader (scripted)"
 

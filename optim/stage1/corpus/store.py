@@ -6,9 +6,8 @@
     ├── journal.jsonl   one finished walk per line: number of samples, what was dropped, and why
     └── calls.jsonl     calls to models, so that no call is made or paid for twice
 
-The samples of a walk are written first and its line of the journal after them. If a ``kill -9``
-leaves samples without this line, they are removed when the corpus is opened again, and the walk is
-repeated.
+The samples of a walk are written before its line in the journal. Samples without this line, which
+``kill -9`` may leave, are removed when the corpus is opened again, and the walk is repeated.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Corpus:
     """A folder of samples that grows walk by walk."""
 
     def __init__(self, folder: Path, header: Header) -> None:
-        """Begin a corpus, or continue one.
+        """Create a corpus, or open an existing one to continue it.
 
         Raises:
             ConfigError: the folder holds something else, or a corpus made with other settings.
@@ -113,7 +112,7 @@ class Corpus:
             raise
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
-        """The jobs that are not finished, each once; jobs that ended in a fault are among them."""
+        """The jobs that are not finished, each once, including those that ended in a fault."""
         done = _done(self.entries)
         return [job for job in dict.fromkeys(jobs) if job not in done]
 
@@ -257,13 +256,13 @@ def _end(entries: list[JournalEntry]) -> int:
 
 
 def check_empty(folder: Path, what: str) -> None:
-    """Raise ``ConfigError`` if a folder to begin in holds something."""
+    """Raise ``ConfigError`` if a folder for new work is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
 
 
 def check_same(before: T, now: T, fields: Sequence[str], folder: Path, advice: str) -> None:
-    """Raise ``ConfigError`` if work to continue was begun with other settings."""
+    """Raise ``ConfigError`` if the work to continue was started with other settings."""
     for field in fields:
         old, new = getattr(before, field), getattr(now, field)
         if old != new:
@@ -273,7 +272,7 @@ def check_same(before: T, now: T, fields: Sequence[str], folder: Path, advice: s
 
 
 def _change(old: object, new: object) -> str:
-    """What differs, in a record only its fields that do."""
+    """The differences; in a record, only the fields that differ."""
     if not (isinstance(old, msgspec.Struct) and isinstance(new, type(old))):
         return f"{_short(old)}, now {_short(new)}"
     pairs = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]

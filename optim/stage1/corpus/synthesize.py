@@ -74,7 +74,7 @@ async def synthesize(
     Args:
         make_environment: makes an environment; called once for each of ``parallel`` walks.
         models: who writes and judges.
-        jobs: (task, seed) pairs to walk; finished ones are not walked again.
+        jobs: (task, seed) pairs, one for each walk; finished walks are not repeated.
         folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
         config: settings.
@@ -151,7 +151,7 @@ async def _grow(
 async def _walks(
     pool: EnvironmentPool, roles: Roles, header: Header, jobs: list[Job]
 ) -> AsyncGenerator[WalkResult, None]:
-    """Walks in the sequence of the jobs, although they end in any sequence."""
+    """Walks in the order of the jobs, whatever the order in which they end."""
     ended: dict[Job, WalkResult] = {}
 
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:

@@ -63,7 +63,7 @@ class WalkFault(Exception):
 
 
 class Walk:
-    """Walks once, then makes samples of the screens and steps."""
+    """Makes one walk, then samples of its screens and steps."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Walk:
         self._format = format_named(config.prompt_format)
 
     async def run(self) -> WalkResult:
-        """Walk and make the samples.
+        """Make the walk and its samples.
 
         Raises:
             WalkFault, EnvironmentFault: the environment failed.
@@ -287,7 +287,8 @@ class Walk:
 
 
 def random_click(observation: Observation, rng: random.Random) -> Action | None:
-    """A random click, or a step back, so that a walk sees more screens than those to the goal."""
+    """A random click, or a step back, so that a walk also visits screens that are not on the way
+    to the goal."""
     able = [e for e in observation.elements if e.clickable and e.enabled and not e.editable]
     back = not observation.actions or "navigate_back" in observation.actions
     if back and (not able or rng.random() < 0.2):

@@ -52,7 +52,7 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_length: int = 4096
     """Maximum number of tokens of prompt and response together; samples are never truncated."""
     too_long: Literal["error", "skip"] = "error"
-    """What happens to longer samples; skipped ones are counted."""
+    """Whether a longer sample is an error or is skipped; skipped samples are counted."""
     bf16: bool | None = None
     """Compute in bfloat16; the trained weights stay in float32. ``None``: if the processor has
     instructions for it."""

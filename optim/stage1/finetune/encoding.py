@@ -1,4 +1,4 @@
-"""Samples as tokens, and those that are too long."""
+"""Converts samples to tokens, and handles samples that are too long."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def estimate(
     config: FinetuneConfig | None = None,
     held_out: HeldOut | None = None,
 ) -> tuple[list[StageSize], float]:
-    """What :func:`finetune` would do, and its speed on this machine.
+    """Estimate the work of :func:`finetune`, and measure its speed on this machine.
 
     The speed is measured: three optimiser steps of the first stage with the real model, the first
     of which is not counted. Nothing is saved.
@@ -138,7 +138,7 @@ def estimate(
 
 
 class _Prepared:
-    """A corpus as tokens of a model."""
+    """A corpus as tokens of one model."""
 
     def __init__(
         self, model: Path, corpus: Folders, config: FinetuneConfig, held_out: HeldOut | None
@@ -175,7 +175,7 @@ class _Prepared:
         return encode(part, pair, self.tokenizer, self.config, f"finetune, stage {name}")
 
     def metadata(self, name: str) -> AdapterMetadata:
-        """What is written beside the weights. ``name``: of the base model."""
+        """The metadata saved with the weights. ``name``: name of the base model."""
         return AdapterMetadata(
             prompt_format=self.plan.prompt_format,
             base_model=name,
@@ -207,7 +207,7 @@ class _Prepared:
 
 
 def _import_stage() -> Any:
-    """The module of the stages. Raises ``MissingExtra``: trl or peft is not installed."""
+    """The module of the stages. Raises ``MissingExtra`` if trl or peft is not installed."""
     try:
         from swarm_ui.optim.stage1.finetune import stage
     except ModuleNotFoundError as error:
@@ -232,7 +232,7 @@ def _disk_full(out: Path) -> Iterator[None]:
             raise
         raise ConfigError(
             f"finetune: '{out}' cannot be written, the disk seems full ({said.splitlines()[0]}); "
-            "free some space and repeat the command: it goes on from the last complete checkpoint"
+            "free some space and repeat the command: it continues from the last complete checkpoint"
         ) from error
 
 

@@ -93,7 +93,7 @@ def _scored(hidden: Tensor, head: Any, labels: Tensor) -> FusedCausalLMOutput:
 
 
 def _scores(head: Any, hidden: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-    """What trl reports about each token: log-probability, entropy, log of the sum of squared
+    """The figures of trl for each token: log-probability, entropy, log of the sum of squared
     probabilities, mean logit, and whether the label is the most likely token."""
     logits = head(hidden).float()
     said = logits.log_softmax(-1)

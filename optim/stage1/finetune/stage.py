@@ -78,7 +78,7 @@ class Stage:
     budget: float | None = None
     """Seconds for this stage; ``None``: no limit."""
     about: AdapterMetadata = field(default_factory=AdapterMetadata)
-    """What is written beside the weights; the fingerprint of the base is added to it."""
+    """Metadata saved with the weights; the fingerprint of the base is added."""
 
     @property
     def work(self) -> Path:
@@ -249,7 +249,7 @@ class _DPO(_Scheduled, DPOTrainer):
 
 
 class _Tell(TrainerCallback):
-    """Tells the caller about each step."""
+    """Calls the caller's ``report`` after each step."""
 
     def __init__(self, timer: Timer, on_step: OnStep) -> None:
         self._timer, self._on_step = timer, on_step

@@ -13,7 +13,7 @@ import msgspec
 
 
 class StageSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage has to do."""
+    """The amount of work of a stage."""
 
     stage: str
     samples: int
@@ -61,7 +61,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Watch:
-    """Divides the time over the stages, and reports how much is left."""
+    """Divides the time over the stages, and reports the remaining time."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Watch:
         self._done = 0.0
 
     def begin(self, stage: str) -> float | None:
-        """The seconds that a stage may take: its share of what is left."""
+        """The seconds that a stage may take: its share of the remaining time."""
         self._stage = stage
         if self._limit is None:
             return None

@@ -19,7 +19,7 @@ _MARK = "complete.json"
 
 
 class Timer(TrainerCallback):
-    """Measures a stage, also over interruptions, and ends it when its time is over.
+    """Measures the time of a stage, across interruptions, and ends the stage at its time limit.
 
     It also marks complete checkpoints: a checkpoint without the mark was cut off by a kill or a
     full disk and is removed.
@@ -54,19 +54,20 @@ class Timer(TrainerCallback):
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start, without those between an interruption and its end."""
+        """Seconds of training since the start, without the time between an interruption and the
+        resume."""
         return time.monotonic() - self._start
 
     def rate(self, step: int, steps: int) -> float:
         """The learning rate as a share of its peak: it rises, then falls linearly to zero.
 
-        The stage is as far as its steps or its time, whichever is further.
+        Its position is the larger of the finished shares of steps and of time.
         """
         at = self.share(step, steps)
         return at / _WARM_UP if at < _WARM_UP else (1.0 - at) / (1.0 - _WARM_UP)
 
     def share(self, step: int, steps: int) -> float:
-        """How much of the stage is done, in [0, 1]."""
+        """The finished share of the stage, in [0, 1]."""
         return min(1.0, max(step / max(1, steps), self._share))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

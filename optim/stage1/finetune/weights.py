@@ -15,7 +15,7 @@ from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 
 UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 _EAGER_BYTES = 2**32
-"""Most memory that attention weights may take before a fused kernel is used instead."""
+"""Memory of attention weights above which a fused kernel is used instead."""
 
 
 def computes_bfloat16(config: FinetuneConfig) -> bool:
@@ -42,7 +42,7 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, lo
         longest: tokens of the longest sample.
 
     Raises:
-        ConfigError: the folder holds no causal language model, or it has not the layers that
+        ConfigError: the folder holds no causal language model, or the model lacks layers that
             ``config.layers`` names.
     """
     if config.method == "full":
@@ -51,7 +51,7 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, lo
     if computes_bfloat16(config):
         for module in network.modules():
             if type(module).__name__.endswith("Norm"):
-                module.float()  # faster than casts of their input, and more exact
+                module.float()  # faster and more exact than casting their input
     if before is not None:
         return PeftModel.from_pretrained(network, str(before), is_trainable=True)
     adapter = LoraConfig(

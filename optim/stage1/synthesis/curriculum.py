@@ -109,7 +109,7 @@ class Stream:
 def question_sample(
     rng: random.Random, known: tuple[str, ...], questions: int = 6
 ) -> QuestionSample:
-    """Where is the element with this label? Is it on? What does it contain?"""
+    """A sample of questions: position, state and content of elements, by label."""
     words = WordSampler(rng, known)
     widgets = distractors(words, rng.randint(3, 10))
     goal, title = words.phrase(), words.word()
@@ -132,7 +132,7 @@ SCREENS = Mix(questions=0.0, demonstrations=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Samples on invented screens; for ``TeamTrainer(rehearse=...)``."""
+    """Draws samples on invented screens, for ``TeamTrainer(rehearse=...)``."""
 
     known: tuple[str, ...]
     """Words that the agents' tokenizer has tokens for."""

@@ -20,7 +20,7 @@ async def demonstrate(
     """The expert's actions in one task.
 
     With probability ``stray`` a random action is executed instead of the expert's, so that the
-    next sample shows the way back.
+    next sample shows how to return.
 
     Raises:
         ConfigError: the environment has no expert.

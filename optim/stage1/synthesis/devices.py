@@ -1,8 +1,8 @@
-"""Level 2 on an invented device: apps of random words, used step by step.
+"""Level 2 on an invented device, whose apps consist of random words.
 
-On a device an agent decides from the screen and the history that nothing is left to do, and says so
-(``status``). These samples teach it to open the app that an instruction names, to work through a
-form, a switch, a list or a detail screen, to answer, to leave a wrong screen, and to stop.
+On a device, an agent must recognise from the screen and the history that the task is complete, and
+declare it (``status``). These samples teach it to open the app that an instruction names, to use
+forms, switches, lists and detail screens, to answer, to leave a wrong screen, and to stop.
 """
 
 from __future__ import annotations

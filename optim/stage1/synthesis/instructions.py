@@ -80,7 +80,7 @@ def instructions(observation: Observation, rng: random.Random) -> list[ActionSam
 
 
 def instruction(observation: Observation, rng: random.Random) -> ActionSample | None:
-    """One of :func:`instructions`, the kinds of actions evenly; ``None`` if there is none."""
+    """A random one of :func:`instructions`, uniform over kinds of actions, or ``None``."""
     kinds: dict[str, list[ActionSample]] = {}
     for sample in instructions(observation, rng):
         assert isinstance(sample.action, Action)

@@ -82,7 +82,7 @@ def _about(element: Element, rng: random.Random) -> Iterator[Asked]:
 
 
 def _counted(screen: Observation, rng: random.Random) -> Iterator[Asked]:
-    """Which is the second item? How many buttons are there?"""
+    """Questions such as "Which is the second item?" and "How many buttons are there?"."""
     for role in sorted({element.role for element in screen.elements}):
         alike = by_role(screen, role)
         place = rng.randrange(len(alike))
@@ -94,7 +94,7 @@ def _counted(screen: Observation, rng: random.Random) -> Iterator[Asked]:
 
 
 def _gathered(screen: Observation, rng: random.Random) -> Iterator[Asked]:
-    """All elements with some property."""
+    """Questions for all elements with some property."""
     fields = [label(e) for e in screen.elements if e.editable]
     asked = rng.choice(("what can be filled in", "which fields are there", "where can I type"))
     yield asked, ", ".join(fields[:6]) or "nothing"

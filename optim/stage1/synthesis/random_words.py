@@ -1,4 +1,5 @@
-"""Random words for invented screens. Most are made up, so that only matching them helps."""
+"""Random words for invented screens. Most are made up, so that a model must learn to match the
+words of an instruction with those of the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How instructions and questions refer to elements of any screen."""
+"""References to elements of any screen in instructions and questions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEANINGS: Mapping[str, frozenset[str]] = {
     "delete": frozenset(("delete", "remove", "drop", "bin", "clear", "destroy", "scrap")),
     "leave": frozenset(("cancel", "back", "close", "dismiss", "abort", "leave", "never")),
 }
-"""What a button does -> first words of buttons that do it."""
+"""Purpose of a button -> first words of labels of such buttons."""
 
 
 def named(observation: Observation) -> list[Element]:
@@ -74,7 +74,7 @@ def ordinal(place: int, count: int, rng: random.Random) -> str | None:
 
 
 def means(element: Element) -> str:
-    """What a button does, by the first word of its label; empty if that does not tell."""
+    """The purpose of a button, by the first word of its label; empty if unknown."""
     first = element.label.casefold().partition(" ")[0]
     if element.role not in ("button", "icon"):
         return ""

@@ -21,7 +21,7 @@ from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkMix:
-    """What is sampled on each screen of a walk."""
+    """Frequencies of the samples on each screen of a walk."""
 
     instructions: float = 0.25
     """Mean number of level-2 samples for each of level 3, at most 1."""
@@ -78,7 +78,7 @@ async def sample_walks(
 def _last_act(told: ActionSample | None) -> Action | None:
     """The action after which an instruction is complete; ``None``: there may be more to do.
 
-    An instruction that only tells a purpose, such as "get rid of this", may need a confirmation.
+    An instruction that only names a purpose, such as "get rid of this", may need a confirmation.
     """
     if told is None or not isinstance(told.action, Action) or told.action == COMPLETE:
         return None

@@ -32,18 +32,18 @@ class LabelledScreen:
 
     observation: Observation
     correct: tuple[Action, ...]
-    """In the indices of the screen, from top to bottom."""
+    """Correct actions, in the indices of the screen, from top to bottom."""
     named: frozenset[int]
     """Elements whose label occurs in the goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMix:
-    """How window samples are drawn; the shares are our defaults."""
+    """Settings for drawing window samples; the shares are our defaults."""
 
     agents: int = 4
     copies: tuple[tuple[int, float], ...] = ((1, 0.5), (2, 0.3), (4, 0.2))
-    """How many windows show each element, with weights; ``agents`` of them: the whole screen."""
+    """Number of windows that show each element, with weights; ``agents``: the whole screen."""
     densities: tuple[float, ...] = (0.0, 0.5, 0.5, 1.0)
     """Densities of the edges between the agents."""
     errors: tuple[float, ...] = (0.0, 0.08, 0.2)
@@ -182,7 +182,7 @@ def _target(screen: LabelledScreen, view: View, heard: Iterable[Action]) -> Acti
 
 
 def _evident(screen: LabelledScreen, action: Action, view: View) -> bool:
-    """Whether the view alone justifies the action."""
+    """Whether the action follows from the view alone, without messages."""
     if action.index is not None:
         return action.index in view.order
     if action.action_type == "status":  # without named elements, the history must be enough

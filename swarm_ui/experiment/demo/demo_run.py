@@ -45,7 +45,7 @@ _QUICK_STEPS = 200
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DemoRun:
-    """A run that has begun."""
+    """A run that was created or resumed."""
 
     settings: Settings
     directory: RunDirectory
@@ -71,7 +71,7 @@ class DemoRun:
         return agent_folder(self.settings)
 
     def describe(self, labels: Sequence[str], splits: dict[str, str]) -> None:
-        """Print what is simulated or scripted, and what each split holds out."""
+        """Print which parts are simulated or scripted, and what is held out in each split."""
         self.results.labels, self.results.splits = tuple(labels), {**splits}
 
     def train_base_agent(self) -> None:

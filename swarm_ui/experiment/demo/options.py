@@ -34,7 +34,7 @@ examples:
 
 
 class Request(NamedTuple):
-    """What the user asked for."""
+    """The parsed command line."""
 
     settings: Settings
     out: Path | None

@@ -1,4 +1,4 @@
-"""Phones with invented apps: a training world of any size, with test devices of its own."""
+"""Phones with invented apps: any number of training devices, and separate test devices."""
 
 from __future__ import annotations
 

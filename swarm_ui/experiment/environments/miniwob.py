@@ -73,7 +73,7 @@ def upstream_measures(episodes: Sequence[Episode]) -> tuple[Measure, ...]:
     for episode in episodes:
         if episode.success is not None:
             name, _, told = episode.steps[-1].note.partition(";")[0].rpartition(" ")
-            # A limit of the rollout ends an episode before the clock does.
+            # The step limit of the rollout ends an episode before the page's clock does.
             reward = float(told) if name == UPSTREAM else -1.0
             rewards.setdefault(episode.task, []).append(reward)
     above = {task: [float(r > 0) for r in found] for task, found in rewards.items()}

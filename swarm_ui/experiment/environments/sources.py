@@ -42,7 +42,7 @@ def _needs_data(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 def _nothing() -> HeldOut:
-    """Recordings are checked against the rule of the environment they were made in."""
+    """No rule: recordings are checked against the rule of the environment they were made in."""
     from swarm_ui.optim.stage1 import HeldOut
 
     return HeldOut()

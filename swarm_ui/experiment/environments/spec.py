@@ -29,11 +29,11 @@ DEFAULT_EPISODES = 20
 
 @dataclass(frozen=True, slots=True)
 class OpenEnvironment:
-    """An environment that can be made any number of times."""
+    """An opened environment, of which any number of instances can be created."""
 
     make: MakeEnvironment
     max_concurrency: int | None = None
-    """How many episodes can be played at the same time; ``None``: any number."""
+    """Maximum number of concurrent episodes; ``None``: any number."""
     jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes, if that requires the opened data set."""
     score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None
@@ -142,7 +142,7 @@ class EnvironmentSpec:
         return replace(section, split=self.trains_on)
 
     def held_out_rule(self) -> HeldOut:
-        """What training must not use."""
+        """The tasks and seeds that training must not use."""
         from swarm_ui.optim.stage1 import HeldOut
 
         if self.held_out is not None:
@@ -150,7 +150,7 @@ class EnvironmentSpec:
         return HeldOut.of(seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
     def unknown_task(self, task: str) -> str:
-        """The error text for an unknown task; empty if it exists or if that cannot be told."""
+        """The error text for an unknown task; empty if it exists or the tasks are not known."""
         known = self.known_tasks() if self.known_tasks is not None else (task,)
         return self._not_among(known, task)
 
@@ -198,4 +198,4 @@ class EnvironmentSpec:
 
 
 Opening = AsyncGenerator[OpenEnvironment, None]
-"""What the ``open`` functions of environments yield once."""
+"""The type of the ``open`` functions of environments, which yield once."""

@@ -1,4 +1,4 @@
-"""Stage 1: the base agent is trained on synthetic lessons and a few phone demonstrations."""
+"""Stage 1: training of the base agent on synthetic samples and a few phone demonstrations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swarm_ui.optim.update import parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAgentConfig:
-    """How a base agent is trained; the defaults produced the shipped checkpoint."""
+    """Settings of training a base agent. The defaults produced the shipped checkpoint."""
 
     width: int = 64
     layers: int = 3
@@ -49,7 +49,8 @@ def make_base_agent(
 ) -> None:
     """Train a base agent and save it into ``folder``.
 
-    ``start``: folder of an agent to start from. ``report``: hears of the first process's progress.
+    ``start``: folder of an agent to start from. ``report``: called with the first process's
+    progress.
     """
     parallel.run(_train, (config, folder, start, report), processes=config.processes)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Estimate(NamedTuple):
-    """What a fine-tuning would take on this machine."""
+    """The estimated cost of a fine-tuning on this machine."""
 
     stages: list[StageSize]
     tokens_per_second: float
@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 
 
 def leads() -> bool:
-    """Whether this process is the first, or the only one, that ``accelerate launch`` started."""
+    """Whether this process is the first one, or the only one, started by ``accelerate launch``."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -59,7 +59,7 @@ def finetune_model(
 
 
 def estimate_finetuning(name: str, corpus: Sequence[Path], config: FinetuneConfig) -> Estimate:
-    """The sizes of the stages, and their time; three steps are made and thrown away."""
+    """The sizes of the stages, and their time, measured in three steps that are discarded."""
     from swarm_ui.optim.stage1.finetune.finetune import estimate
 
     _quiet()

@@ -49,7 +49,7 @@ class Synthesis:
 
 
 class Opened(NamedTuple):
-    """What a synthesis needs from its environment."""
+    """The opened environment of a synthesis, its walks, and the held-out rule."""
 
     environment: OpenEnvironment
     jobs: list[Job]
@@ -57,7 +57,7 @@ class Opened(NamedTuple):
 
 
 async def estimate(work: Synthesis) -> SynthesisSize:
-    """What the synthesis would take; see :mod:`swarm_ui.optim.stage1.corpus.estimate`."""
+    """The estimated cost of the synthesis; see :mod:`swarm_ui.optim.stage1.corpus.estimate`."""
     from swarm_ui.optim.stage1.corpus.estimate import estimate_synthesis
 
     async with _opened(work) as opened:
@@ -150,7 +150,7 @@ async def _rule_of_recordings(environment: OpenEnvironment, jobs: list[Job]) -> 
 
 
 async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
-    """Who plays each role. Raises ``ConfigError`` if the environment has no script for one."""
+    """The model or script of each role. Raises ``ConfigError`` if the environment has no script."""
     names = {role: work.roles.get(role) or SCRIPTED for role in ROLES}
     for role in ("agent", "adversary"):
         if names[role] == NONE:
@@ -188,7 +188,7 @@ async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack)
                 section = msgspec.structs.replace(work.model, name=name)
                 if kind_of(section) in ("base", "agent"):
                     raise ConfigError(
-                        f"--{role} {name}: {describe_model(section)} reads screens only, no "
+                        f"--{role} {name}: {describe_model(section)} reads screens only, not "
                         "requests in words; name a language model, or scripted"
                     )
                 opened[name] = await stack.enter_async_context(open_model(section))

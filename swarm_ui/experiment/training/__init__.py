@@ -1,1 +1,1 @@
-"""Stage 2 by command: its settings, its roles beside the agents, and the training itself."""
+"""Stage 2 by command: settings, roles other than the agents, and the training itself."""

@@ -1,4 +1,4 @@
-"""A server that acts while a learner in this process trains."""
+"""A server that generates replies while a learner in this process is trained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SERVED = "served"
 
 @asynccontextmanager
 async def open_actor(section: ModelSection, learner: Any, run: Path) -> AsyncIterator[Any]:
-    """What the agents of a training run ask: the learner, or the server of ``[model] actor``.
+    """The model of the agents in a training run: the learner, or the server of ``[model] actor``.
 
     Args:
         section: the choice.

@@ -1,4 +1,4 @@
-"""What a training run would do and need, for ``swarm-ui train --dry-run``."""
+"""The updates and the memory of a training run, for ``swarm-ui train --dry-run``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swarm_ui.optim.update.update_config import defaults_for
 _SCREEN_TOKENS = {"": 110, "compact": 160, "json": 1000}
 """Tokens of a prompt on the phone, by the prompt format; ``""``: the embedded agent's own."""
 _ROWS = 64
-"""Most requests that a model of this process decodes at the same time."""
+"""Maximum number of requests that a model of this process decodes at the same time."""
 
 
 def training_facts(config: Config, settings: TeamConfig) -> dict[str, str]:

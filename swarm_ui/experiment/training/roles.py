@@ -1,4 +1,4 @@
-"""Who assigns credit in a training run, who judges single actions, and who writes mistakes."""
+"""The critic, the judge of single actions, and the adversary of a training run."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 
-_BY_MODEL = ("llm", "learned")
-"""Kinds of critics that ask a model."""
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingRoles:
-    """The roles beside the agents in a training run."""
+    """The roles other than the agents in a training run."""
 
     critic: CreditAssigner | None = None
     """``None``: the outcome is the credit of every message."""
     judge: CreditAssigner | None = None
-    """``None``: the critic judges single actions; without both, nobody does."""
+    """``None``: the critic judges single actions; without both, actions are not judged."""
     adversary: Adversary | None = None
 
 
@@ -42,7 +39,7 @@ def critic_kind(config: Config) -> str:
 
 
 def describe_credit(config: Config) -> str:
-    """A description of the source of the credit."""
+    """The source of the credit, described for tables and notes."""
     section = config.critic
     return {
         "scripted": "scripted critic",
@@ -143,9 +140,9 @@ def model_sections(config: Config) -> list[ModelSection]:
 
 def _critic_base(config: Config, folder: Path) -> ModelSection:
     """The model that a learned critic was trained on: the agents' own, if it is a language model of
-    this process, else the one that the folder names.
+    this process, else the model that the folder names.
 
-    The folder may come from anyone, so what it names must be in the catalogue: other names can be
+    The folder may be untrusted, so this model must be in the catalogue: other names may refer to
     code. Raises ``ConfigError`` if it is not.
     """
     if kind_of(config.model) == "local":

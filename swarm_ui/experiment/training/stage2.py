@@ -160,7 +160,7 @@ def fixed_graph(settings: Settings) -> tuple[Edge, ...]:
 
 
 def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, ...] | None:
-    """A random DAG that is not in ``seen``; ``None``: all may be (two agents have three DAGs)."""
+    """A random DAG that is not in ``seen``; ``None``: not found (two agents have three DAGs)."""
     draws = random.Random(derive(settings.seed, "unseen"))
     for _ in range(1000):
         edges = random_dag(agent_names(settings.agents), settings.density, draws)
@@ -170,7 +170,7 @@ def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, 
 
 
 def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost:
-    """What the rollouts of stage 2 cost."""
+    """The cost of the rollouts of stage 2."""
     lines = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
     return Cost.total(
         msgspec.convert({**lines[at.iteration], "seconds": at.rollout_seconds}, Cost)

@@ -60,7 +60,7 @@ async def test_words_without_an_action_are_wrong_but_a_failed_node_is_unscored()
     assert table.values == ((1.0, 0.0, None),)
     assert table.rationale == ("agent_0: nearer to success; agent_1: no valid action",)
     (turned,) = (await ScriptedCritic(OneRightButton, flips=1.0).assign(trace, 0)).rationale
-    assert turned == "agent_0: nearer to success, turned round; agent_1: no valid action"
+    assert turned == "agent_0: nearer to success, inverted; agent_1: no valid action"
 
 
 async def test_flips_have_their_share_and_stay_the_same() -> None:

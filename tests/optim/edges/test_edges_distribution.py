@@ -175,7 +175,7 @@ def test_whoever_is_used_reaches_the_decision(n: int, seed: int) -> None:
         assert set(sample.used) == nx.ancestors(graph, NAMES[0]) | {NAMES[0]}
         assert {name for edge in sample.edges for name in edge} <= set(sample.used)
         assert sample.order[-1] == NAMES[0]
-    with pytest.raises(ConfigError, match="only listens"):
+    with pytest.raises(ConfigError, match="cannot be a sender"):
         EdgeDistribution(["a", "b"], candidates=[("a", "b")], decision="a")
     with pytest.raises(ConfigError, match="not one of"):
         EdgeDistribution(["a", "b"], decision="c")

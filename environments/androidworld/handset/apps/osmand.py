@@ -1,4 +1,4 @@
-"""OsmAnd: places of a small map, favorites, markers and planned tracks. It knows no position."""
+"""OsmAnd: places of a small map, favorites, markers and planned tracks. It has no GPS position."""
 
 from __future__ import annotations
 

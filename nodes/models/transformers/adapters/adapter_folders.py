@@ -1,4 +1,4 @@
-"""Folders of adapters: what they hold, and one adapter made the start of a team."""
+"""Lists the adapters in a folder, and copies one adapter for the agents of a new team."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from swarm_ui.storage.durable import replacing_folder
 
 @dataclass(frozen=True, slots=True)
 class AdapterFacts:
-    """What a folder says about an adapter."""
+    """The facts about an adapter in a folder."""
 
     name: str
     folder: Path
@@ -78,7 +78,7 @@ def import_adapter(folder: Path, out: Path, names: Sequence[str], about: Adapter
 
     Args:
         folder: the adapter, in peft's format.
-        out: is written as a whole, or not at all; an older folder there is replaced.
+        out: the folder to write, as a whole or not at all; an existing one is replaced.
         names: the agents.
         about: the metadata of the copies.
 
@@ -130,7 +130,7 @@ def described(
         base: name and folder of the model it was trained on.
 
     Raises:
-        ConfigError: the folder says something else.
+        ConfigError: the folder has other metadata.
     """
     known = facts.metadata
     known.expect_format(facts.folder, prompt_format)

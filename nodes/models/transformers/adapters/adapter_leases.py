@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 class AdapterLeases:
     """The current version of each adapter, and the leases of all versions.
 
-    It holds no weights. A name never gets the same number twice, also if the adapter was unloaded
+    It holds no weights. A name never gets the same number twice, even if the adapter was unloaded
     in between.
     """
 
@@ -27,8 +27,8 @@ class AdapterLeases:
         return name in self.numbers
 
     def check_new(self, name: str) -> None:
-        """Check the name of a new adapter, which is part of versions, files and modules. Raises
-        ``ConfigError`` if it has other characters, or exists."""
+        """Check the name of a new adapter, which becomes part of versions, file names and module
+        names. Raises ``ConfigError`` if it exists or has characters that are not allowed."""
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"an adapter cannot be named {name!r}; use letters, digits, '_' and '-', "
@@ -52,12 +52,12 @@ class AdapterLeases:
         return f"{name}@{self.numbers[name]}"
 
     def answers(self, version: str) -> bool:
-        """Whether a version may be asked: it is current, or leased."""
+        """Whether a version can answer requests: it is current, or leased."""
         return self.leased(version) or version in map(self.current, self.numbers)
 
     def lease(self, adapter: str) -> str:
-        """Lease the version that ``"agent_2"`` or ``"agent_2@7"`` means now. Raises ``ModelError``
-        if there is no such adapter or version."""
+        """Lease the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now. Raises
+        ``ModelError`` if there is no such adapter or version."""
         version = self.current(adapter) if adapter in self else adapter
         if not self.answers(version):
             raise ModelError(f"no adapter '{adapter}'; this model has: {self.listing()}")

@@ -106,8 +106,8 @@ class LoraNetwork:
         }
 
     def metadata(self, adapter: str) -> AdapterMetadata:
-        """What is known about an adapter, by its name or a version (``"agent_2@7"``); of a leased
-        version also after another was loaded. Raises ``ConfigError`` if there is none."""
+        """The metadata of an adapter, by its name or a version (``"agent_2@7"``). A leased version
+        keeps its metadata when another one is loaded. Raises ``ConfigError`` if there is none."""
         if adapter in self._metadata:
             return self._metadata[adapter]
         name = adapter.partition("@")[0]
@@ -230,7 +230,7 @@ class LoraNetwork:
         write_adapter(folder, weights, str(self.network.name_or_path))
 
     def has_version(self, version: str) -> bool:
-        """Whether a version may be asked: it is current, or leased."""
+        """Whether a version can answer requests: it is current, or leased."""
         return self._versions.answers(version)
 
     def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int) -> str:
@@ -258,7 +258,7 @@ class LoraNetwork:
         return metadata
 
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
-        """Add what was read from a folder, and check that it is plain LoRA that fits."""
+        """Add an adapter that was read from a folder, and check that it fits the network."""
         try:
             if isinstance(self._network, PeftModel):
                 self._network.add_adapter(name, adapter.config())
@@ -334,7 +334,7 @@ class LoraNetwork:
             )
 
     def _names_in_layers(self) -> list[str]:
-        """The names of the linear parts of a layer, which peft wants beside numbers of layers."""
+        """The names of the linear modules in a layer, for peft's selection of layers by number."""
         if not isinstance(self._targets, str):
             return self._targets
         found = {
@@ -368,16 +368,16 @@ class LoraNetwork:
     # -- versions -----------------------------------------------------------------------------
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
-        """The weights of one adapter, in an order that is the same for all of one rank.
+        """The weights of one adapter, in the same order for all adapters of one rank.
 
-        Change them only inside :meth:`activate`, else runs that lease the old version see the
-        change.
+        Change them only inside :meth:`activate`. Otherwise the change also affects runs that lease
+        the old version.
         """
         self._check_known(name)
         return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
 
     def lease(self, adapter: str) -> str:
-        """The exact version that answers under a name now, kept until :meth:`release`. Leases are
+        """The current version of a name. It stays available until :meth:`release`. Leases are
         counted; a request may name the version (``"agent_2@7"``) as its adapter. Raises
         ``ModelError`` if there is no such adapter or version."""
         return self._versions.lease(adapter)
@@ -419,7 +419,7 @@ class LoraNetwork:
     def activate(self, name: str) -> Iterator[nn.Module]:
         """Training mode: one adapter is active, and only its weights are trainable.
 
-        Requests are answered by the weights as they were on entering.
+        Until the context ends, requests are answered with the weights from before it.
         """
         if not isinstance(self._network, PeftModel):
             raise ModelError("this model has no adapters yet; call add_adapter first")

@@ -1,4 +1,4 @@
-"""Adds an adapter to the weights of its model, so that it needs no adapter any more."""
+"""Merges an adapter into the weights of its model."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def merged_weights(model: Mergeable, adapter: str) -> dict[str, Tensor]:
 
 
 def save_merged(model: Mergeable, adapter: str, out: Path) -> None:
-    """Write a model with an adapter merged into it, as a folder of its own.
+    """Write a model with an adapter merged into it to a folder.
 
     The prompt format of the adapter becomes that of the model.
 
     Raises:
-        ConfigError: see :func:`merged_weights`; or the folder cannot be written, in which case
-            nothing of it is kept.
+        ConfigError: see :func:`merged_weights`; or the folder cannot be written. Then it is not
+            created.
     """
     weights, known = merged_weights(model, adapter), model.metadata(adapter)
     about = AdapterMetadata(

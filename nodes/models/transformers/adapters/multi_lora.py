@@ -1,4 +1,4 @@
-"""Sends every row of a batch through its own LoRA adapter, at little more than the base's cost.
+"""Applies a separate LoRA adapter to each row of a batch, at little more than the base's cost.
 
 peft's own mixed forward (``adapter_names``) sets a hook on every module before each new token, and
 makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
@@ -29,7 +29,7 @@ _FEW_TOKENS = 2
 
 
 class LoraWeights(NamedTuple):
-    """What an adapter adds to one layer: ``scale * up @ down @ x``."""
+    """The term that an adapter adds to one layer: ``scale * up @ down @ x``."""
 
     down: Tensor
     """``[rank, in]``."""
@@ -49,7 +49,7 @@ def copied(weights: AdapterWeights) -> AdapterWeights:
 
 
 def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
-    """Whether two adapters hold the same numbers in the same layers."""
+    """Whether two adapters have equal weights in the same layers."""
     return all(
         torch.equal(weights.down, other[key].down) and torch.equal(weights.up, other[key].up)
         for key, weights in one.items()
@@ -59,8 +59,8 @@ def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
 class LoraRouting:
     """Which adapter each row of a batch uses, while the forwards of the layers are replaced.
 
-    A context manager: inside, forwards of a batch add each row's own adapter, whatever is active
-    in peft.
+    A context manager. Inside it, a forward adds each row's own adapter and ignores the adapter
+    that is active in peft.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LoraRouting:
             layer.__dict__["forward"] = _RoutedForward(base, added, self) if added else base
 
     def select_rows(self, rows: Sequence[int]) -> None:
-        """Say which rows of the batch the next forwards hold."""
+        """Set the rows of the batch that the next forwards contain."""
         self._selected = [self._adapter_of_row[k] for k in rows]
         self.groups = _groups(self._selected)
         self._masks: dict[object, Tensor] = {}

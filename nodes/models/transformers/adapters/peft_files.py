@@ -1,9 +1,9 @@
-"""Reads and writes adapters in peft's format; reading refuses more than plain LoRA.
+"""Reads and writes adapters in peft's format. Everything except plain LoRA is refused.
 
-The folder may be a stranger's. Only the numbers that plain LoRA needs are taken from it. peft never
-sees the rest, which could make it initialise the adapter from the shared base and rewrite that
-(PiSSA, OLoRA, CorDA and others), write weights of the base that are in the file, look for a model
-on the network, or match regular expressions of any cost.
+The folder may come from an untrusted source, so only the numbers that plain LoRA needs are read
+from it. Other settings are never passed to peft. They could make peft change the shared base model
+(initialisations such as PiSSA, OLoRA and CorDA, or base weights in the file), search for a model
+on the network, or match expensive regular expressions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Config(msgspec.Struct):
     fan_in_fan_out: bool = False
     bias: Literal["none"] = "none"
     init_lora_weights: bool | Literal["gaussian", "eva", "orthogonal"] = True
-    """How the training began; no other beginning leaves the base as it is."""
+    """Initialisation of the adapter; other values change the base model."""
 
 
 _UNUSED = frozenset({
@@ -78,7 +78,7 @@ class PlainAdapter(NamedTuple):
 
 
 def read_adapter(folder: Path) -> PlainAdapter:
-    """The adapter in a folder; peft is not asked, since it looks for missing files on the network.
+    """Read the adapter in a folder, without peft, which would search the network for missing files.
 
     Raises:
         ConfigError: the folder holds no adapter, a damaged one, or not plain LoRA.
@@ -176,11 +176,11 @@ def _more_than_lora(folder: Path, found: str) -> ConfigError:
 def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None:
     """Write one adapter in peft's format, with one rank and one scale for all layers.
 
-    Servers read them so. Smaller ranks are filled up with zeros, and what a layer's scale is more
-    than that of the first layer is multiplied into its weights.
+    Servers require this. Smaller ranks are padded with zeros. If the scale of a layer differs from
+    that of the first layer, the ratio is multiplied into its weights.
 
     Args:
-        folder: an empty folder, or one that is made.
+        folder: an empty folder; created if it does not exist.
         weights: the adapter, by layer.
         base: folder or name of the model that it belongs to.
     """

@@ -6,9 +6,9 @@ sample must not depend on the others; and with a tiny model most of its time is 
 Logits stay on the device of the network. Of each step, only the chosen tokens and their
 log-probabilities are copied to the host.
 
-**Tokens without an alternative.** Where a grammar allows one token only, it is not decided by the
-network. Such tokens (the rest of a label, an index, the end) are read together with the one before
-them in one forward, which also gives their log-probabilities.
+**Tokens without an alternative.** Where a grammar allows only one token, the network has no choice.
+Such tokens (the rest of a label, an index, the end) are read together with the token before them in
+one forward, which also gives their log-probabilities.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Continuation:
     """The new tokens of a row."""
 
     ids: list[int]
-    """Without the end token."""
+    """The new tokens, without the end token."""
     logprob: float
     """Sum over the new tokens (end token included) under the unconstrained model at
     temperature 1, nats."""
@@ -85,7 +85,7 @@ class _State:
         self._cursor = None if row.grammar is None else row.grammar.begin(row.max_tokens)
         self._allowed: Allowed | None = None
         self._final = False  # whether nothing is to be chosen any more
-        self.feed = [row.prompt[-1]]  # which the network reads with the prompt
+        self.feed = [row.prompt[-1]]  # the network reads it with the prompt
         self._look_ahead()
 
     @property
@@ -95,7 +95,7 @@ class _State:
 
     @property
     def readable(self) -> int:
-        """How many tokens of ``feed`` have to be read; nothing follows the last of a reply."""
+        """Number of tokens of ``feed`` to read. The last token of a reply need not be read."""
         return len(self.feed) - self._final
 
     def read(self, count: int) -> list[int]:
@@ -108,11 +108,11 @@ class _State:
         return following
 
     def choice(self) -> Choice:
-        """How the next token is chosen."""
+        """Settings for the choice of the next token."""
         return Choice(self.row.temperature, self.noise, self._allowed, self.row.sparse)
 
     def take(self, token: int) -> None:
-        """Go on with a chosen token."""
+        """Append a chosen token."""
         self._append(token)
         if self._cursor is not None and not self._final:
             self._cursor.take(token)
@@ -150,8 +150,8 @@ def generate(
     """Continue every row; usually one forward per new token for the whole batch.
 
     The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
-    ``stops`` end a row; ``routing`` follows the rows that a forward holds; with ``sharing``, what
-    prompts have in common is read once.
+    ``stops`` end a row; ``routing`` is updated when rows are removed; with ``sharing``, common
+    prefixes of prompts are read once.
     """
     cost = forward_cost(network)
     states = [_State(row, stops, network.device) for row in rows]
@@ -217,7 +217,7 @@ def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None
 
 
 def _span(readable: Sequence[int], cost: int) -> int:
-    """How many tokens per row to read next: the most useful tokens for the time, with padding."""
+    """Number of tokens per row to read next: the most useful tokens per unit of time."""
     return max(
         sorted(set(readable) - {0}),
         key=lambda span: (

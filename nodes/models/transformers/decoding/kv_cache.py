@@ -61,7 +61,7 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         return sum(part.nbytes for part in self._buffers or (self.keys, self.values))
 
     def join(self, parts: Sequence[KVLayer]) -> None:
-        """Take over the rows of other layers, aligned at their ends."""
+        """Copy the rows of other layers, aligned at their ends."""
         end = max(part.get_seq_length() for part in parts)
         self.lazy_initialization(parts[0].keys, parts[0].values)
         keys = _aligned([part.keys for part in parts], end, end)

@@ -1,4 +1,4 @@
-"""Reads the prompts of a batch: in groups of similar length, and what they share only once."""
+"""Reads the prompts of a batch: in groups of similar length, and common prefixes only once."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Batch(NamedTuple):
     order: list[int]
     """The rows, in the order of the batch."""
     logits: Tensor
-    """Of the first new token, ``[rows, 1, words]``."""
+    """Logits of the first new token, ``[rows, 1, words]``."""
     cache: KVCache
     attention: Tensor
     """1 for tokens, 0 for padding, ``[rows, tokens]``."""
 
 
 class Sharing(NamedTuple):
-    """What prompts of the same adapter version have in common is read once."""
+    """Settings to read common prefixes of prompts with the same adapter version once."""
 
     store: PrefixStore
     versions: Sequence[str | None]
-    """Of each row; ``None``: the base model."""
+    """Adapter version of each row; ``None``: the base model."""
 
 
 class _Reader(NamedTuple):
@@ -88,7 +88,7 @@ class _Reader(NamedTuple):
     def _forward(
         self, prompts: Sequence[list[int]], prefixes: Sequence[Prefix | None]
     ) -> tuple[Batch, Layout]:
-        """Read the rest of prompts of which a part may be known."""
+        """Read the parts of prompts that are not cached."""
         network = self.network
         known = [0 if prefix is None else prefix.length for prefix in prefixes]
         rest = [ids[count:] for ids, count in zip(prompts, known, strict=True)]
@@ -145,18 +145,18 @@ def prefill(
 
 
 class _Group(NamedTuple):
-    """Rows whose prompts begin alike."""
+    """Rows whose prompts have a common prefix."""
 
     row: int
-    """One of them."""
+    """Number of one of the rows."""
     length: int
-    """Tokens of the common beginning."""
+    """Tokens of the common prefix."""
     saved: int
-    """Tokens that need not be read if it is read first."""
+    """Number of tokens saved by reading it first."""
 
 
 def _groups(prompts: Sequence[list[int]], rows: Sequence[int], sharing: Sharing) -> list[_Group]:
-    """Groups of rows of one version, each with the beginning that saves most."""
+    """Groups of rows of one version, each with the prefix that saves most."""
     groups: list[_Group] = []
     order = sorted(rows, key=lambda row: (sharing.versions[row] or "", prompts[row]))
     at = 0
@@ -196,7 +196,7 @@ def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
 
 
 def forward_cost(network: PreTrainedModel) -> int:
-    """How many tokens of padding cost as much time as one more forward pass.
+    """Number of padding tokens that cost as much time as one more forward pass.
 
     Measured on a CPU: 400 for 0.2 M parameters, and 27 for 135 M in bfloat16 on one thread.
     """

@@ -1,4 +1,4 @@
-"""Keys and values of recent prompts, so that a prompt that begins like one of them is read faster.
+"""Keys and values of recent prompts, which prompts with the same prefix reuse.
 
 Keys and values depend on the adapter, so only prompts of the same adapter version (or of the base
 model) share them. Prompts are found by hashes of their first 16, 32, … tokens.
@@ -19,7 +19,7 @@ _BLOCK = 16
 
 
 class Layout(NamedTuple):
-    """Where a batch holds the tokens of its prompts. Both parts are padded on the left."""
+    """The positions of the prompts' tokens in a batch. Both parts are padded on the left."""
 
     known: list[int]
     """Number of tokens of each row that were read before."""
@@ -41,7 +41,7 @@ class StoredBatch:
         """Bytes."""
 
     def columns(self, row: int, count: int) -> list[int]:
-        """Where the first ``count`` tokens of a prompt are."""
+        """The columns of the first ``count`` tokens of a prompt."""
         known, before = self._layout.known[row], self._layout.before
         new = len(self.prompts[row]) - known
         return [
@@ -59,10 +59,10 @@ class Prefix(NamedTuple):
 
 
 class PrefixStore:
-    """The latest prompts, as many as fit."""
+    """The most recent prompts, up to a memory limit."""
 
     def __init__(self, max_bytes: int) -> None:
-        """``max_bytes``: of keys and values; 0 keeps nothing."""
+        """``max_bytes``: limit for the keys and values; 0: nothing is kept."""
         self.max_bytes = max_bytes
         self._batches: OrderedDict[int, StoredBatch] = OrderedDict()
         self._found: dict[int, tuple[StoredBatch, int]] = {}
@@ -75,7 +75,7 @@ class PrefixStore:
         return sum(batch.size for batch in self._batches.values())
 
     def clear(self) -> None:
-        """Forget all prompts."""
+        """Remove all prompts."""
         self._batches.clear()
         self._found.clear()
         self._hashes.clear()
@@ -95,7 +95,7 @@ class PrefixStore:
         return None
 
     def add(self, versions: Sequence[str | None], batch: StoredBatch) -> None:
-        """Keep a batch, and forget the oldest ones if there is no room."""
+        """Add a batch, and remove the oldest ones if the limit is exceeded."""
         if batch.size > self.max_bytes:
             return
         self._batches[id(batch)] = batch
@@ -161,7 +161,7 @@ def _chain(version: str | None, ids: list[int]) -> Iterator[int]:
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of tokens with which both begin."""
+    """Length of the common prefix."""
     shorter = min(len(one), len(other))
     for k in range(shorter):
         if one[k] != other[k]:

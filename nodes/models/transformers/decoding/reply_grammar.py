@@ -1,6 +1,6 @@
 """Restricts decoding to a list of possible replies, as an automaton over the tokens of a model.
 
-A reply is made of literal parts and of free text
+A reply consists of literal parts and free text
 (:meth:`swarm_ui.prompts.PromptFormat.replies`). Each literal part is read as the tokens that the
 tokenizer gives for the whole of it, so a constrained reply has the tokens of a trained one. The
 parts form a prefix tree. Free text is a sequence of ordinary tokens without the characters that it
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 class ReplyGrammars:
-    """Compiles lists of replies for one tokenizer, and keeps the latest."""
+    """Compiles lists of replies for one tokenizer, and caches the most recent ones."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ReplyGrammars:
     ) -> None:
         """
         Args:
-            texts: what each token adds to a text, by id; ``None``: a control token.
+            texts: the text of each token by id; ``None``: a control token.
             tokenize: the tokens of literal texts, without control tokens.
             end: the token that ends a reply.
             device: on which masks are needed.
@@ -83,7 +83,7 @@ class ReplyGrammars:
                     for token in known[part]:
                         here = here.children.setdefault(token, _Node())
                 else:
-                    length += 2  # a space, and a word; it shrinks if there is no room for more
+                    length += 2  # a space, and a word; less if the limit does not allow more
                     text = self._text(here, part)
                     texts.append((text, length))
                     here = text.after
@@ -105,7 +105,7 @@ class ReplyGrammars:
         return here.texts[-1]
 
     def _mask(self, without: str, place: str) -> _Mask:
-        """Which tokens may stand in a place of a text; see ``_FITS``."""
+        """The tokens that are allowed at a position of a text; see ``_FITS``."""
         key = (without, place)
         if key not in self._masks:
             banned, fits = frozenset(without), _FITS[place]
@@ -133,13 +133,13 @@ class ReplyGrammar:
     def begin(self, room: int) -> ReplyCursor:
         """The position before the first token of a reply of at most ``room`` tokens.
 
-        Free text ends early enough for the longest rest, if that fits at all.
+        Free text ends early enough for the longest continuation, if that fits at all.
         """
         return ReplyCursor(self._root, self._end, room)
 
 
 class ReplyCursor:
-    """A position in a reply: a set of them, since a reason may begin like an action."""
+    """The position in a reply: a set of positions, since a reason may begin like an action."""
 
     __slots__ = ("_at", "_end", "_room")
 
@@ -236,7 +236,7 @@ class _Within(NamedTuple):
     """Whether something visible has been written."""
 
     def read(self, room: int) -> tuple[_Node | None, _Mask | None]:
-        """What follows if the text ends here, if it may; and its tokens, if it may go on."""
+        """The continuation if the text may end here, and its own tokens if it may continue."""
         if not self.began:
             return None, self.text.first
         more = self.used < self.text.part.free.max_tokens and room > self.text.rest
@@ -244,7 +244,7 @@ class _Within(NamedTuple):
 
 
 def _parts(reply: Reply) -> list[str | _Spaced]:
-    """Literal parts without the space that a text after them begins with."""
+    """Literal parts, without a trailing space that belongs to the free text after them."""
     out: list[str | _Spaced] = []
     for part in reply:
         if isinstance(part, str):
@@ -287,7 +287,7 @@ def _keep(store: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> 
 
 
 def token_texts(tokenizer: Any, words: int) -> list[str | None]:
-    """What each token adds to a text; ``None`` for control tokens and ids without a token.
+    """The text of each token; ``None`` for control tokens and ids without a token.
 
     Args:
         tokenizer: of transformers.

@@ -25,7 +25,7 @@ class Cursor(Protocol):
         ...
 
     def take(self, token: int) -> None:
-        """Go on with an allowed token that does not end the reply."""
+        """Append an allowed token that does not end the reply."""
         ...
 
 
@@ -38,7 +38,7 @@ class Grammar(Protocol):
 
 
 class Choice(NamedTuple):
-    """How the next token of a row is chosen."""
+    """Settings for the choice of a row's next token."""
 
     temperature: float
     """0 is greedy."""
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
 
 
 def choose(logits: Tensor, choices: Sequence[Choice]) -> Tensor:
-    """The best allowed token of each row, after Gumbel noise where it is sampled.
+    """The best allowed token of each row. Sampled rows get Gumbel noise first.
 
     Args:
         logits: ``[rows, words]``.

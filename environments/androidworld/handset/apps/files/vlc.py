@@ -28,7 +28,7 @@ LIBRARY = db.Database(
 
 
 def _entry(handset: Handset, path: str, place: int) -> Row:
-    """An entry of a playlist. Its video is added to the library, unless it is there."""
+    """An entry of a playlist. Its video is added to the library if it is missing there."""
     videos = handset.tables["video"].items()
     known = next((k for k, video in videos if video["name"] == name(path)), None)
     row = handset.insert("video", {"name": name(path)}) if known is None else known
