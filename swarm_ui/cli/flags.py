@@ -182,7 +182,7 @@ def option(
     """An option with a value. Its panel in the help follows from the section of its setting.
 
     Args:
-        name: the parameter, with underscores; a list as its type makes it repeatable.
+        name: name of the parameter, with underscores. A parameter of a list type is repeatable.
         value: the placeholder of the value.
         setting: the setting that the option sets, such as ``"team.agents"``.
         least: the smallest value, where the setting has a meaning for smaller ones.

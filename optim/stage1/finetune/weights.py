@@ -32,8 +32,8 @@ def computes_bfloat16(config: FinetuneConfig) -> bool:
 def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, longest: int) -> Any:
     """The network to train, with its adapter.
 
-    With LoRA, the frozen weights are in bfloat16 where the computation is; norms and adapters are
-    in float32.
+    With LoRA and computation in bfloat16, the frozen weights are in bfloat16, and norms and
+    adapters in float32.
 
     Args:
         model: folder of the base model.
