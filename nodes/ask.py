@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
@@ -15,7 +16,7 @@ PERSON = "person"
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Asks a person, whose answer is the node's message.
+    """Asks a person, whose answer is the node's message; an action as JSON is also its proposal.
 
     A run that reaches the node makes all other calls that it can and pauses with a
     :class:`~swarm_ui.errors.RunPaused`; ``graph.resume(...)`` goes on with the answer. With a
@@ -43,7 +44,9 @@ class Ask:
                 f"the answer to '{context.message_id}' is {answer!r}; expected one of "
                 f"{', '.join(map(repr, self.options))}"
             )
-        return NodeReply(content=answer, prompt=text, model=PERSON)
+        found = parse_action(answer)
+        action = found if isinstance(found, Action) else None
+        return NodeReply(content=answer, action=action, prompt=text, model=PERSON)
 
     def _text(self, inbox: Sequence[Message]) -> str:
         if not isinstance(self.question, str):

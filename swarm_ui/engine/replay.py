@@ -100,8 +100,8 @@ def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
         if inner is None:
             raise GraphError(f"'{name}' is no graph, so there is no node '{path}'")
         changed = _with_node(inner, inside, node, f"{around}{name}/")
-        mapped = isinstance(nested, MappedGraph)
-        node = nested.with_graph(changed) if mapped else changed  # type: ignore[assignment]
+        whole = nested.with_graph(changed) if isinstance(nested, MappedGraph) else changed
+        node = whole  # type: ignore[assignment]
     return graph.with_node(node, name=name)
 
 

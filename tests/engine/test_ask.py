@@ -11,6 +11,7 @@ import pytest
 from graph_fakes import FixedModel, Sleeper, click
 
 from swarm_ui import (
+    Action,
     AgentNode,
     Ask,
     CollabGraph,
@@ -175,6 +176,7 @@ def test_a_fallback_may_be_a_person_and_a_failed_question_is_no_pause() -> None:
     assert error.questions[0].id == "ada:0"
     trace = resumed(graph, error.partial, {"ada:0": click(1)})
     assert trace.output == click(1) and trace.calls[0].rescued is not None
+    assert trace.action == Action(action_type="click", index=1)
 
     @function_node
     async def careful(inbox: Sequence[Message], context: NodeContext) -> str:
