@@ -30,7 +30,7 @@ FIELDS = {
 """The fields of a template, and what stands for them; nothing is written where there is nothing."""
 
 
-def check_template(prompt: Prompt, where: str) -> None:
+def check_template(prompt: Prompt | None, where: str) -> None:
     """Raise ``ConfigError`` if a template cannot be filled in."""
     if not isinstance(prompt, str):
         return
