@@ -14,6 +14,7 @@ from tiny_llama import save_llama
 
 from swarm_ui.adapter_metadata import METADATA_FILE, read_metadata
 from swarm_ui.nodes import CausalModel
+from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 
 WEIGHTS = "adapter_model.safetensors"
 
@@ -137,3 +138,36 @@ def test_mistakes_are_one_line(shell: Shell, here: Path, line: str, said: str) -
     assert done.code == 2 and said in done.err
     assert done.err.count("\n") <= (2 if "--out" in line else 1), done.err
     assert not (here / "out" / "versions.json").exists()
+
+
+def test_an_exported_adapter_is_half_as_large_and_names_no_path(
+    shell: Shell,  # noqa: F811
+    here: Path,
+) -> None:
+    done = shell("adapters export compact/final shared")
+    assert done.code == 0 and "prompt format compact" in done.err
+    before, after = (load_file(here / place / WEIGHTS) for place in ("compact/final", "shared"))
+    assert {weight.dtype for weight in after.values()} == {torch.bfloat16}
+    assert all(torch.equal(before[key].bfloat16(), after[key]) for key in before | after)
+    assert str(here) not in (here / "shared" / "adapter_config.json").read_text()
+    assert read_metadata(here / "shared") == read_metadata(here / "compact" / "final")
+    done = shell(f"run {LAMP} light --model llama --adapters shared")
+    assert done.code in (0, 1) and "llama, trained" in done.out  # played; its weights are random
+
+
+def test_the_adapter_in_this_package_has_a_name(shell: Shell, here: Path) -> None:  # noqa: F811
+    (facts,) = shell("adapters list --json").json["adapters"]
+    assert (facts["name"], facts["prompt_format"]) == ("smollm2-phone", "compact")
+    assert facts["base_model"] == "smollm2" and facts["base_fingerprint"]
+    assert facts["bytes"] < 8_000_000
+    assert shell("models list --json").json["models"][0]["adapters"] == ["smollm2-phone"]
+    done = shell("adapters import smollm2-phone start --agents 2")
+    assert done.code == 0 and "--model smollm2" in done.err
+    assert equal(here / "start" / "agent_1", adapter_folder("smollm2-phone"))
+    shell.folder.joinpath("smollm2-phone").symlink_to(here / "compact" / "final")
+    assert adapter_folder(here / "smollm2-phone") == here / "smollm2-phone"
+
+
+def test_an_adapter_of_another_base_is_refused_by_name(shell: Shell, here: Path) -> None:  # noqa: F811
+    done = shell(f"run {LAMP} light --model llama --adapters smollm2-phone")
+    assert done.code == 2 and "does not fit this model" in done.err
