@@ -218,18 +218,17 @@ class RunState:
         if self._plan.nested[k] and (within or self._session.journal is None):
             return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
-        if within:
-            self._inner[k] = self._session.inside.get(id, ())
+        inside = self._session.inside.get(id, ())
+        if inside:  # the steps of a node belong to it also if it failed
+            own = [pair for pair in inside if within or _is_step(pair[1], id)]
+            self._inner[k] = tuple(own)
         return True
 
     def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether the calls made inside a recorded call belong to it.
+        """Whether the calls made inside a nested graph belong to this call.
 
-        Those of a nested graph do not if it failed, or if its fallback answered and is a plain
-        node.
+        They do not if it failed, or if its fallback answered and is a plain node.
         """
-        if not self._plan.nested[k] and not isinstance(self._plan.fallbacks[k], Dag):
-            return True
         spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
         return call.error is None and spoke
 
@@ -369,6 +368,11 @@ class RunState:
             ballot=self.ballot(),
             action=None if answer is None else answer.action,
         )
+
+
+def _is_step(call: Call, id: str) -> bool:
+    """Whether a call is a step of the call with this id, and not of one further inside."""
+    return call.step is not None and call.message.rpartition("/")[0] == id
 
 
 def _tombstone(error: Failure) -> _Answer:
