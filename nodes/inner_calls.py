@@ -89,8 +89,7 @@ class InnerCalls:
         message = spoken(reply, inside)
         times = (started, session.clock() - session.start)
         call = called(reply, message, ids, times, failure, None)
-        if arguments:
-            call = msgspec.structs.replace(call, arguments=arguments)
+        call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
         self._made.append((message, call))
         if session.on_event is not None:
             session.on_event(Spoken(run=session.run, message=message, call=call))

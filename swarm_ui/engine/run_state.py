@@ -294,20 +294,18 @@ class RunState:
         if self._plan.nested[k] and (within or self._session.journal is None):
             return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
-        if within:
-            self._inner[k] = self._session.inside.get(id, ())
+        inside = self._session.inside.get(id, ())
+        if inside:  # the steps of a node belong to it also if it failed
+            own = [pair for pair in inside if within or _is_step(pair[1], id)]
+            self._inner[k] = tuple(own)
         return True
 
     def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether the calls made inside a recorded call belong to it.
+        """Whether the calls made inside a nested graph belong to this call.
 
-        Those of a nested graph do not if it failed, or if its fallback answered and is a plain
-        node.
+        They do not if it failed, or if its fallback answered and is a plain node.
         """
-        fallback = inner_graph(self._plan.fallbacks[k])
-        if not self._plan.nested[k] and fallback is None:
-            return True
-        spoke = call.rescued is None or fallback is not None
+        spoke = call.rescued is None or inner_graph(self._plan.fallbacks[k]) is not None
         return call.error is None and spoke
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
@@ -451,3 +449,8 @@ class RunState:
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
         )
+
+
+def _is_step(call: Call, id: str) -> bool:
+    """Whether a call is a step of the call with this id, and not of one further inside."""
+    return call.step is not None and call.message.rpartition("/")[0] == id

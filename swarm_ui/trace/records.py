@@ -62,6 +62,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Ids of the sampled tokens, where the reply's text alone does not give them; else empty."""
     arguments: str = ""
     """Of a call of a tool by a language model: its arguments, as the model wrote them."""
+    step: int | None = None
+    """Of a step inside a call of a node, such as a turn of a conversation or a tool: its number
+    there, from 0. ``None``: a call of a graph, nested or not."""
 
     def __post_init__(self) -> None:
         if self.error is None and self.rescued is None:

@@ -116,6 +116,7 @@ calls = st.builds(
     rescued=st.none() | text,
     sampled=st.lists(count, max_size=2).map(tuple),
     arguments=text,
+    step=st.none() | count,
 )
 traces = st.builds(
     Trace,

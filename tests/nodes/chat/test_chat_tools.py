@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,13 +18,17 @@ from swarm_ui import (
     ConfigError,
     DirectoryStore,
     Limits,
+    Message,
+    NodeContext,
     NodeError,
+    NodeReply,
     Observation,
     Request,
     Trace,
 )
+from swarm_ui.engine.executor import nested
 from swarm_ui.model import ToolCall, ToolSpec
-from swarm_ui.nodes import ChatNode, ScriptedModel, Tool
+from swarm_ui.nodes import ChatNode, ScriptedModel, Tool, function_node
 from swarm_ui.prompts import chat_of, read_calls, tools_as_text, transcript, written_calls
 
 
@@ -341,6 +345,20 @@ def test_a_failed_node_replays_with_its_calls(tmp_path: Path) -> None:
     with pytest.raises(NodeError, match="used up") as raised:
         team.run_sync("add", limits=Limits(on_failure="abort"))
     assert raised.value.partial is not None
+
+
+async def test_what_a_node_kept_to_itself_stays_out_of_the_trace(tmp_path: Path) -> None:
+    inner = graph(ScriptedModel([call("add", a=1), "three"]))
+
+    @function_node
+    async def wrapper(inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        await nested(inner, inbox, context)
+        raise ValueError("not good enough")
+
+    outer, store = CollabGraph([wrapper]), DirectoryStore(tmp_path)
+    trace = await outer.run("add", run_id="r", store=store)
+    assert ids(trace) == ["wrapper:0"]
+    assert await outer.run("add", run_id="r", store=store) == trace
 
 
 # -- tools as text --------------------------------------------------------------------------------
