@@ -158,7 +158,8 @@ def _show_outcome(
 def _show_plan(run: runs.Run, out: Output) -> int:
     """Report which episodes would be played, or which episodes of a run remain."""
     config, folder = run.config, run.directory
-    asyncio.run(runs.check_code(run))
+    if folder is None:  # a dry run of a run that has begun makes no model
+        asyncio.run(runs.check_code(run))
     trials = [t for split in run.splits for t in asyncio.run(runs.trials_of(run, split))]
     facts = {
         "environment": config.environment.name,

@@ -81,7 +81,8 @@ def _show_plan(run: runs.Run, output: Output) -> int:
     from swarm_ui.experiment.training.plan import training_facts
 
     config, folder = run.config, run.directory
-    asyncio.run(runs.check_code(run))
+    if folder is None:  # a dry run of a run that has begun makes no model
+        asyncio.run(runs.check_code(run))
     learning = runs.trainer_config(config)
     facts = {
         "environment": config.environment.name,
