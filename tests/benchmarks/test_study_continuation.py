@@ -100,7 +100,7 @@ def test_traces_are_always_the_same_and_more_than_there_are_is_an_error(
 ) -> None:
     again = make_traces(tmp_path, train=24, test=12)
     assert (again / "train_0.json").read_bytes() == (traces / "train_0.json").read_bytes()
-    with pytest.raises(ConfigError, match="ask for fewer"):
+    with pytest.raises(ConfigError, match="request fewer"):
         make_traces(tmp_path / "many", train=20_000, test=1)
 
 

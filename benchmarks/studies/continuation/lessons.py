@@ -19,7 +19,7 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
 from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.update.team_update import update_team
-from swarm_ui.optim.update.update_config import known
+from swarm_ui.optim.update.update_config import defaults_of, known
 
 _PROBE_STEPS = 12
 
@@ -59,11 +59,10 @@ class Lessons:
         Args:
             make: creates a model on which the speed is measured.
         """
-        probe = min(_PROBE_STEPS, self._steps)
-        once = dataclasses.replace(
-            team_config(self._settings, 1), iterations=1, shared_iterations=1, shared_steps=probe
-        )
-        each = self._update(make(), once, 0) / probe
+        probe, model = min(_PROBE_STEPS, self._steps), make()
+        filled = team_config(self._settings, 1).filled(defaults_of(model))
+        once = dataclasses.replace(filled, iterations=1, shared_iterations=1, shared_steps=probe)
+        each = self._update(model, once, 0) / probe
         iterations = max(1, round(cpu_seconds / each / self._steps))
         return dataclasses.replace(once, iterations=iterations, shared_iterations=iterations,
                                    shared_steps=self._steps)  # fmt: skip
