@@ -17,13 +17,11 @@ import msgspec
 
 from swarm_ui.engine.call_record import called, spoken
 from swarm_ui.engine.events import CallStarted, Failed, Spoken
-from swarm_ui.errors import BudgetExceeded, ConfigError, Failure
+from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.storage.protocol import hears_the_same
 from swarm_ui.trace.records import Call
-
-_FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
 
 Answer = Callable[[NodeContext], Awaitable[NodeReply]]
 """Makes an inner call; its context has the name, round, id and seed of that call."""
@@ -97,7 +95,7 @@ class InnerCalls:
             raise failed
         await session.keep(message, call)
         session.written.add(message.id)
-        if failed is not None and not (tolerant and not isinstance(failed, _FOR_THE_USER)):
+        if failed is not None and not (tolerant and not isinstance(failed, FOR_THE_USER)):
             raise failed
         return message
 

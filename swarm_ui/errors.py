@@ -213,6 +213,8 @@ class TraceError(SwarmError):
     """A trace cannot be read: truncated, of another version, or not a trace."""
 
 
+FOR_THE_USER = (ConfigError, BudgetExceeded)
+"""Errors after which the user has to act. They end a run, whatever its limits say of failures."""
 UNREADABLE = (ValueError, RecursionError)
 """Errors of decoding JSON: no JSON, no UTF-8, other fields, or nested too deep."""
 

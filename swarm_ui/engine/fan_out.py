@@ -75,12 +75,11 @@ async def _items(node: MappedGraph, inbox: Sequence[Message], context: NodeConte
 
 
 async def _kept(session: RunContext, pair: Spoken) -> Spoken:
-    """The recorded item, if it is the same; else this one, which is written to the store."""
+    """The recorded item, if it is the same; else this one, which is kept in the store."""
     before = session.past.get(pair[0].id)
     if before is not None and before[0] == pair[0] and before[1].heard == pair[1].heard:
         return before
-    if session.journal is not None:
-        await session.journal.write(*pair)
+    await session.keep(*pair)
     return pair
 
 

@@ -23,7 +23,7 @@ from swarm_ui.engine.run_context import RunContext, Unanswered
 from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.engine.scheduler import Scheduler, run_part
 from swarm_ui.errors import (
-    BudgetExceeded,
+    FOR_THE_USER,
     ConfigError,
     Failure,
     NodeError,
@@ -39,8 +39,6 @@ from swarm_ui.node import NodeContext, NodeReply, Source, Until
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
-
-_FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
 
 
 class RunState:
@@ -239,7 +237,7 @@ class RunState:
     ) -> Answer | None:
         """The fallback's answer after a failure, or a tombstone; ``None``: it asks a person."""
         fallback, id = self._plan.fallbacks[k], context.message_id
-        if fallback is None or isinstance(failure, _FOR_THE_USER):
+        if fallback is None or isinstance(failure, FOR_THE_USER):
             return tombstone(self._failed(k, id, failure))
         reason = reason_of(failure, context.node)
         self._tell(Failed, k, id, error=reason)
@@ -321,7 +319,7 @@ class RunState:
         reason = reason_of(failure, name)
         self._tell(Failed, k, id, error=reason)
         abort = self._session.limits.on_failure == "abort"
-        if isinstance(failure, _FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
+        if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if not abort:
             return reason

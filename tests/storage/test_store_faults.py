@@ -16,7 +16,7 @@ from graph_fakes import BLANK, Sleeper, timeless
 from store_child import OPEN
 from store_graph import Waiter, layered
 
-from swarm_ui import CollabGraph, ConfigError, SwarmError, TraceError
+from swarm_ui import CollabGraph, ConfigError, Message, SwarmError, TraceError, map_node
 from swarm_ui.storage import DirectoryStore, SQLiteStore
 
 GRAPH = CollabGraph([Waiter(n, wait=0) for n in "abc"], [("a", "b"), ("a", "c"), ("b", "c")])
@@ -119,14 +119,16 @@ def test_a_full_database_ends_the_run_and_with_room_it_goes_on(tmp_path: Path) -
 class Forgetful:
     """A store of somebody else's, whose journal fails in its own way."""
 
-    def __init__(self) -> None:
-        self.past: dict[str, Any] = {}
+    def __init__(self, part: str = "") -> None:
+        """``part``: of the ids of messages that it does not keep."""
+        self.part, self.past = part, dict[str, Any]()
 
     async def open(self, head: object) -> Forgetful:
         return self
 
-    async def write(self, message: object, call: object) -> None:
-        raise KeyError("where was I")
+    async def write(self, message: Message, call: object) -> None:
+        if self.part in message.id:
+            raise KeyError("where was I")
 
     async def ask(self, question: object) -> None: ...
 
@@ -139,6 +141,13 @@ def test_another_store_that_fails_ends_the_run_too() -> None:
     outer = CollabGraph([GRAPH.named("inner"), Sleeper("end")], [("inner", "end")])
     with pytest.raises(ConfigError, match="the store did not keep 'inner:0/a:0': KeyError"):
         outer.run_sync(BLANK, run_id="r", store=Forgetful())  # type: ignore[arg-type]
+
+
+def test_a_store_that_does_not_keep_an_item_ends_the_run() -> None:
+    node = map_node("each", GRAPH.named("inner"), over=lambda message: [message.content])
+    outer = CollabGraph([Sleeper("start"), node], [("start", "each")])
+    with pytest.raises(ConfigError, match="the store did not keep 'each:0/item:0': KeyError"):
+        outer.run_sync(BLANK, run_id="r", store=Forgetful("/item:"))  # type: ignore[arg-type]
 
 
 # -- cut off and damaged ----------------------------------------------------------------------

@@ -16,6 +16,13 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
 
+DECISIONS_PER_EPISODE = 7
+"""For estimates: mean decisions of an episode."""
+DECISIONS_PER_SECOND = {"json": 0.5, "compact": 4.0}
+"""For estimates: decisions of SmolLM2 on two cores, by prompt format."""
+SAMPLES_PER_SECOND = 3.5
+"""For estimates: training of SmolLM2 on two cores."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.studies.commands.cells import Cell
+from benchmarks.studies.commands.cells import (
+    DECISIONS_PER_EPISODE,
+    DECISIONS_PER_SECOND,
+    SAMPLES_PER_SECOND,
+    Cell,
+)
 
 SPLITS = ("parameters", "templates", "apps")
 EVALUATION_SEED = 11
@@ -78,7 +83,7 @@ def _cells(arm: Arm, sizes: Sizes, out: Path) -> Iterator[Cell]:
         "--set", "finetune.preferences=false", "--set", f"finetune.seed={sizes.seed}",
         "--set", "finetune.max_length=320", "--set", "finetune.too_long=skip",
     )  # fmt: skip
-    yield Cell(trained, words, tuple(corpora), hours=sizes.samples / 3.5 / 3600)
+    yield Cell(trained, words, tuple(corpora), hours=sizes.samples / SAMPLES_PER_SECOND / 3600)
     for free in (False, True) if arm.free else (False,):
         decoding = ("--set", "model.constrained=false") if free else ()
         words = (
@@ -87,11 +92,11 @@ def _cells(arm: Arm, sizes: Sizes, out: Path) -> Iterator[Cell]:
             "--seed", str(EVALUATION_SEED), "--episodes", str(sizes.episodes),
             "--concurrency", str(sizes.concurrency),
         )  # fmt: skip
-        calls = sizes.episodes * len(SPLITS) * 7
+        calls = sizes.episodes * len(SPLITS) * DECISIONS_PER_EPISODE
         yield Cell(
             f"test-{short}{'-free' if free else ''}", words, (trained,),
             arm.name + (", replies not constrained" if free else ""), sizes.seed, calls,
-            calls / 4 / 3600, resume=True,
+            calls / DECISIONS_PER_SECOND["compact"] / 3600, resume=True,
         )  # fmt: skip
 
 

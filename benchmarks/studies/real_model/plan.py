@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.studies.commands.cells import Cell
-from benchmarks.studies.real_model.sizes import (
-    AGENTS_COST,
+from benchmarks.studies.commands.cells import (
     DECISIONS_PER_EPISODE,
     DECISIONS_PER_SECOND,
+    SAMPLES_PER_SECOND,
+    Cell,
+)
+from benchmarks.studies.real_model.sizes import (
+    AGENTS_COST,
     EVALUATION_SEEDS,
     ROUNDS_COST,
     Sizes,
@@ -21,8 +24,6 @@ AGENTS = 4
 TEMPERATURES = ("0.2", "0.5", "0.6", "0.8")
 """The paper's, one for each agent."""
 _FIRST = (EVALUATION_SEEDS[0],)
-_SAMPLES_PER_SECOND = 3.5
-"""For estimates: training of SmolLM2 on two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Plan:
                 "--set", f"finetune.batch_size={sizes.batch_size}",
                 "--set", "finetune.accumulate=1", "--set", "finetune.preferences=false",
             )  # fmt: skip
-            hours = steps * sizes.batch_size / _SAMPLES_PER_SECOND / 3600
+            hours = steps * sizes.batch_size / SAMPLES_PER_SECOND / 3600
             yield Cell(name, words, (corpus, merged), hours=hours)
             model = ("--model", str(self.out / merged),
                      "--adapters", str(self.out / name / "final"))  # fmt: skip
@@ -120,7 +121,7 @@ class Plan:
                 words += ["--critic-model", str(self.critic)]
             calls = sizes.iterations * sizes.rollouts * DECISIONS_PER_EPISODE * team.calls
             rows = sizes.iterations * sizes.steps * sizes.batch_size
-            hours = self._hours(calls, team) + rows / _SAMPLES_PER_SECOND / 3600
+            hours = self._hours(calls, team) + rows / SAMPLES_PER_SECOND / 3600
             yield Cell(name, tuple(words), calls=calls, hours=hours, resume=True)
             own = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
             row = f"stage 2: {method}, {critic} critic"

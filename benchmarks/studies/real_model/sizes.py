@@ -43,10 +43,6 @@ QUICK = Sizes(
 """Shows that every cell works; the figures mean nothing."""
 EVALUATION_SEEDS = (11, 12, 13)
 """Choose the test episodes. Stage 1 alone gets all of them, and every other row the first."""
-DECISIONS_PER_EPISODE = 7
-"""For estimates: mean decisions of an episode."""
-DECISIONS_PER_SECOND = {"json": 0.5, "compact": 4.0}
-"""For estimates: decisions of SmolLM2 on two cores, by prompt format."""
 AGENTS_COST = 1.15
 """For estimates: time of four agents that see the same screen, relative to one."""
 ROUNDS_COST = 3.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,17 +87,14 @@ def import_adapter(folder: Path, out: Path, names: Sequence[str], about: Adapter
         ConfigError: the folder holds no plain LoRA adapter, or ``out`` cannot be written.
     """
     source = one_adapter(folder).folder
-    try:
-        with replacing_folder(out) as made:
-            for name in names:
-                (made / name).mkdir()
-                for file in ADAPTER_FILES:
-                    shutil.copyfile(source / file, made / name / file)
-                write_metadata(made / name, about)
-            text = json.dumps(dict.fromkeys(names, 0))
-            (made / VERSIONS_FILE).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
+    with _written(out) as made:
+        for name in names:
+            (made / name).mkdir()
+            for file in ADAPTER_FILES:
+                shutil.copyfile(source / file, made / name / file)
+            write_metadata(made / name, about)
+        text = json.dumps(dict.fromkeys(names, 0))
+        (made / VERSIONS_FILE).write_text(text, encoding="utf-8")
 
 
 def export_adapter(folder: Path, out: Path, about: AdapterMetadata) -> None:
@@ -104,19 +102,16 @@ def export_adapter(folder: Path, out: Path, about: AdapterMetadata) -> None:
 
     Args:
         folder: the adapter, in peft's format.
-        out: is written as a whole, or not at all; an older folder there is replaced.
+        out: the folder to write, as a whole or not at all; an existing one is replaced.
         about: the metadata of the copy.
 
     Raises:
         ConfigError: the folder holds no plain LoRA adapter, or ``out`` cannot be written.
     """
     source = one_adapter(folder).folder
-    try:
-        with replacing_folder(out) as made:
-            write_copy(source, made, about.base_model)
-            write_metadata(made, about)
-    except OSError as error:
-        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
+    with _written(out) as made:
+        write_copy(source, made, about.base_model)
+        write_metadata(made, about)
 
 
 def described(
@@ -163,6 +158,16 @@ def folder_fingerprint(folder: Path) -> str:
     except (OSError, ValueError, SafetensorError) as error:
         raise ConfigError(f"the weights in '{folder}' cannot be read: {error}") from error
     return fingerprint(tensors)
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[Path]:
+    """Write a folder as a whole. Raises ``ConfigError`` if it cannot be written."""
+    try:
+        with replacing_folder(out) as made:
+            yield made
+    except OSError as error:
+        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
 
 
 def _facts(folder: Path, name: str, version: int | None) -> AdapterFacts:
