@@ -165,6 +165,22 @@ def test_a_model_is_opened_once_for_all_its_roles(
     assert opened == ["script:right.txt"] and done.json["successes"] == 2
 
 
+def test_a_trained_model_chooses_the_way(shell: Shell) -> None:  # noqa: F811
+    line = "synthesize phone -n 2 --levels 3 --walker base --set synthesize.agreed=1 -o c --json"
+    done = shell(line)
+    assert done.code == 0, done.err
+    assert done.json["calls"] > 0 and done.json["samples"]["level 3"] > 0
+    plan = shell(f"{line} --dry-run")
+    assert plan.json["calls"] > 0
+    assert "walker base" in shell(line.replace("--json", "--dry-run")).out
+    unnamed = shell("synthesize phone -n 2 --adapters smollm2-phone -o d")
+    assert unnamed.code == 2 and "name it with --walker" in unnamed.err
+    unknown = shell("synthesize phone -n 2 --walker base --adapters nowhere -o d")
+    assert unknown.code == 2 and "no adapters in 'nowhere'" in unknown.err
+    lenient = shell("synthesize phone -n 2 --walker base --critic none -o d")
+    assert lenient.code == 2 and "only a critic can tell" in lenient.err
+
+
 # -- finetune and export ----------------------------------------------------------------------
 
 

@@ -37,6 +37,8 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     prompt: str = ""
     """Short hash of the transcript of the prompt, as in ``Origin.prompt`` of samples."""
+    prompt_format: str = "json"
+    """The format of the reply, see :mod:`swarm_ui.prompts`."""
     failed: bool = False
 
 
@@ -164,7 +166,7 @@ class LoggedModel:
             finally:
                 self._asking.pop(key).set()
         said = self._log.known[key]
-        return Completion(text=said.text or "", prompt=read, usage=said.usage, model=said.model)
+        return self._completion(said, read)
 
     async def _ask(self, key: str, request: Request, read: str) -> Completion:
         most = Usage(prompt_tokens=guess_tokens(read), completion_tokens=request.max_tokens)
@@ -174,11 +176,25 @@ class LoggedModel:
             (reply,) = await self._model.generate([request])
             text = reply.text.encode("utf-8", "replace").decode()
             called = CallRecord(
-                key=key, model=self.name, text=text, usage=reply.usage, prompt=short_hash(read)
+                key=key,
+                model=self.name,
+                text=text,
+                usage=reply.usage,
+                prompt=short_hash(read),
+                prompt_format=reply.prompt_format,
             )
         finally:
             self._log.end(hold, called)
-        return Completion(text=called.text or "", prompt=read, usage=reply.usage, model=self.name)
+        return self._completion(called, read)
+
+    def _completion(self, called: CallRecord, read: str) -> Completion:
+        return Completion(
+            text=called.text or "",
+            prompt=read,
+            usage=called.usage,
+            model=called.model,
+            prompt_format=called.prompt_format,
+        )
 
     def _key(self, request: Request, read: str) -> str:
         how = [self._role, self.name, request.adapter, request.temperature, request.max_tokens]

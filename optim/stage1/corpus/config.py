@@ -29,6 +29,9 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     stray: float = 0.0
     """Probability of a random action instead of the agent's, so that walks also show the way back.
     Use it only where actions can be undone."""
+    agreed: float = 1.0
+    """With a walker: share of the steps at which its action is right that become samples of level
+    3. Steps at which it is wrong always do."""
     screens: int = 4
     """Maximum number of different screens of a walk for samples of levels 1 and 2."""
     first_screen: float = 0.2
@@ -69,7 +72,7 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
         for low, names in ((0, ("screens",)), (1, counts), (16, ("max_tokens",))):
             for name in names:
                 check(self, "corpus", name, f"at least {low}", getattr(self, name) >= low)
-        for name in ("stray", "first_screen", "messages", "wrong_neighbours"):
+        for name in ("stray", "agreed", "first_screen", "messages", "wrong_neighbours"):
             check(self, "corpus", name, "in [0, 1]", 0.0 <= getattr(self, name) <= 1.0)
         if not 0.0 <= self.bad_below <= self.good_above <= 1.0:
             raise ConfigError(

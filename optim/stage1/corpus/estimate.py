@@ -72,7 +72,8 @@ async def estimate_synthesis(
     Args:
         make_environment: makes an environment.
         jobs: the walks.
-        by_model: those of ``"agent"``, ``"adversary"`` and ``"critic"`` that are models.
+        by_model: those of ``"agent"``, ``"adversary"``, ``"critic"`` and ``"walker"`` that are
+            models.
         critic: whether there is a critic.
         held_out, config: as for ``synthesize``.
 
@@ -146,7 +147,8 @@ async def _assumed(
     for task, seed in probe:
         screen = await environment.reset(task=task, seed=seed)
         decision, act = Decision(observation=screen), Action(action_type="wait")
-        calls.add("agent", decision_chat(decision), _REPLY, times=steps)
+        for role in ("agent", "walker"):
+            calls.add(role, decision_chat(decision), _REPLY, times=steps)
         screens = min(config.screens, steps)
         for level, chat, items in (
             (1, questions_chat(screen, config.questions), config.questions),
@@ -203,6 +205,8 @@ class _Agent(ScriptedAgent):
         reply = await super().act(state, decision, seed=seed, temperature=temperature)
         self._calls.steps += temperature == 0.0
         self._calls.add("agent", decision_chat(decision), reply.text)
+        if temperature == 0.0:
+            self._calls.add("walker", decision_chat(decision), reply.text)
         return reply
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:

@@ -1,4 +1,4 @@
-"""The three roles as language models."""
+"""The roles as language models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swarm_ui.optim.stage1.corpus.prompts import instructions_chat, judging_chat
 from swarm_ui.optim.stage1.corpus.quality import canonical
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState
 from swarm_ui.optim.stage1.corpus.samples import short_hash
-from swarm_ui.prompts import decision_chat
+from swarm_ui.prompts import decision_chat, format_named
 
 Chat = tuple[ChatMessage, ...]
 
@@ -69,6 +69,30 @@ class LLMAgent(_LLMRole):
         items = [item for item in parsed if item is not None]
         malformed = len(parsed) - len(items)
         return Items(items, malformed if items else max(1, malformed), reply.prompt)
+
+
+class ModelWalker:
+    """A trained model as :class:`~swarm_ui.optim.stage1.corpus.roles.Walker`."""
+
+    def __init__(self, model: ChatModel, adapter: str | None, config: CorpusConfig) -> None:
+        """``adapter``: name of the adapter to answer with; ``None``: the base model."""
+        self._model, self._adapter, self._config = model, adapter, config
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def walk(self, decision: Decision, *, seed: int) -> Action | None:
+        request = Request(
+            decision=decision,
+            adapter=self._adapter,
+            max_tokens=self._config.max_tokens // 4,
+            seed=seed % 2**31,
+        )
+        (completion,) = await self._model.generate([request])
+        form = format_named(completion.prompt_format)
+        action = form.parse(completion.text, decision.observation)
+        return action if isinstance(action, Action) else None
 
 
 class LLMAdversary(_LLMRole):

@@ -1,4 +1,4 @@
-"""The three roles that make a corpus: a UI agent, an adversary and a critic.
+"""The roles that make a corpus: a UI agent, an adversary, a critic, and an optional walker.
 
 Each may be any :class:`~swarm_ui.model.ChatModel`, or an object of one of these protocols, such as
 the classes of :mod:`swarm_ui.optim.stage1.corpus.scripted_roles`, which need no language model.
@@ -70,6 +70,17 @@ class UIAgent(Protocol):
         ...
 
 
+class Walker(Protocol):
+    """Chooses the way of a walk, so that the corpus has the screens that a trained model meets."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def walk(self, decision: Decision, *, seed: int) -> Action | None:
+        """The next action; ``None`` if the reply cannot be read."""
+        ...
+
+
 class Adversary(Protocol):
     """Writes plausible wrong replies."""
 
@@ -105,3 +116,5 @@ class Roles:
     agent: UIAgent
     adversary: Adversary
     critic: Judge | None
+    walker: Walker | None = None
+    """``None``: the agent's own actions are executed."""

@@ -41,6 +41,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     adversary: str
     critic: str
     """Empty if there was no critic."""
+    walker: str = ""
+    """Empty if there was no walker."""
     config: CorpusConfig
     held_out: HeldOut
     packages: dict[str, str] = {}
@@ -92,7 +94,7 @@ class Corpus:
         self.folder, self.header = folder, header
         path = folder / "corpus.json"
         if path.exists():
-            fields = ("environment", "agent", "adversary", "critic", "config", "held_out")
+            fields = ("environment", "agent", "adversary", "critic", "walker", "config", "held_out")
             advice = "use the same settings, or choose another folder: export and fine-tuning "
             check_same(read_header(folder), header, fields, folder, f"{advice}accept several")
         else:

@@ -16,8 +16,8 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.corpus.call_log import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.llm_roles import LLMAdversary, LLMAgent, LLMJudge
-from swarm_ui.optim.stage1.corpus.roles import Adversary, Judge, Roles, UIAgent
+from swarm_ui.optim.stage1.corpus.llm_roles import LLMAdversary, LLMAgent, LLMJudge, ModelWalker
+from swarm_ui.optim.stage1.corpus.roles import Adversary, Judge, Roles, UIAgent, Walker
 from swarm_ui.optim.stage1.corpus.samples import HeldOut, Job, WalkResult
 from swarm_ui.optim.stage1.corpus.scripted_roles import (
     ScriptedAgent,
@@ -35,7 +35,7 @@ Report = Callable[[int, int, JournalEntry], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The models, or objects, for the three roles.
+    """The models, or objects, for the roles.
 
     One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
     """
@@ -44,6 +44,13 @@ class Models:
     adversary: ChatModel | Adversary
     critic: ChatModel | Judge | None
     """``None``: nothing is judged, and nothing is dropped for being wrong."""
+    walker: ChatModel | Walker | None = None
+    """A trained model that chooses the way, so that the corpus has the screens that it meets; the
+    replies are the agent's. ``None``: the agent's own actions are executed.
+
+    The idea is DAgger's (Ross, Gordon and Bagnell, AISTATS 2011)."""
+    walker_adapter: str | None = None
+    """Name of the adapter that the walker answers with; ``None``: the base model."""
 
     @staticmethod
     def scripted() -> Models:
@@ -124,11 +131,17 @@ def _checked_header(
         if task not in known:
             raise ConfigError(f"synthesize: {name} has no task {task!r}")
     held_out.check(name, jobs, "synthesize")
+    if models.walker is not None and models.critic is None:
+        raise ConfigError(
+            "synthesize: a walker's way may fail, so only a critic can tell which replies are "
+            "right; name a critic, or leave the walker out"
+        )
     return Header(
         environment=name,
         agent=models.agent.name,
         adversary=models.adversary.name,
         critic="" if models.critic is None else models.critic.name,
+        walker="" if models.walker is None else models.walker.name,
         config=config,
         held_out=held_out,
     )
@@ -189,7 +202,11 @@ def _roles(models: Models, config: CorpusConfig, log: CallLog) -> Roles:
         adversary = LLMAdversary(LoggedModel(adversary, "adversary", log), config)
     if isinstance(critic, ChatModel):
         critic = LLMJudge(LoggedModel(critic, "critic", log), config)
-    return Roles(agent, adversary, critic)
+    walker = models.walker
+    if isinstance(walker, ChatModel):
+        logged = LoggedModel(walker, "walker", log)
+        walker = ModelWalker(logged, models.walker_adapter, config)
+    return Roles(agent, adversary, critic, walker)
 
 
 async def _made(make: Callable[[], Environment | Awaitable[Environment]]) -> Environment:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +53,8 @@ class WalkStep:
     reply: Reply
     strayed: bool
     """Whether a random action was executed instead of the agent's."""
+    agreed: bool
+    """Whether a walker's action here is the agent's, or is judged right too."""
 
 
 class WalkFault(Exception):
@@ -95,7 +98,8 @@ class Walk:
             if 2 in self.config.levels:
                 samples += await self._instructions(step)
         if 3 in self.config.levels:
-            if success:
+            # A walker's mistakes are not the agent's, whose replies the critic judges one by one.
+            if success or self.roles.walker is not None:
                 samples += await self._preferences(steps)
             else:
                 self.dropped.note(3, "the walk did not succeed", len(steps))
@@ -113,6 +117,7 @@ class Walk:
         environment, config = self.environment, self.config
         observation = await environment.reset(task=self.task, seed=self.seed)
         steps: list[WalkStep] = []
+        walker = None if self.roles.walker is None else _Way(self.roles, config)
         while True:
             index = len(steps)
             snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
@@ -123,8 +128,13 @@ class Walk:
             action = parse_action(reply.text)
             rng = random.Random(self._seed("stray", index))
             stray = random_click(observation, rng) if rng.random() < config.stray else None
-            steps.append(WalkStep(index, state, reply, stray is not None))
-            step = await environment.step(stray or (action if isinstance(action, Action) else WAIT))
+            acted = action if isinstance(action, Action) else WAIT
+            agreed = False
+            if walker is not None:
+                moved = await walker.action(state, acted, seed=self._seed("walk", index))
+                agreed, acted = moved.agreed, moved.action
+            steps.append(WalkStep(index, state, reply, stray is not None, agreed))
+            step = await environment.step(stray or acted)
             if step.fault is not None:
                 raise WalkFault(step.fault, index)
             if step.ended or len(steps) == config.max_steps:
@@ -237,6 +247,10 @@ class Walk:
             if self.held_out.has_goal(screen.goal):
                 self.dropped.note(3, "goal of a held-out task")
                 continue
+            drawn = random.Random(self._seed("agreed", step.index)).random()
+            if step.agreed and drawn >= self.config.agreed:
+                self.dropped.note(3, "the walker is right")
+                continue
             seed = self._seed("preference", step.index)
             made = await preference(step.state, step.reply, self.roles, self.config, seed)
             if isinstance(made, str):
@@ -284,6 +298,39 @@ class Walk:
 
     def _seed(self, *purpose: str | int) -> int:
         return derive(self.config.seed, self.task, self.seed, *purpose)
+
+
+class _Move(NamedTuple):
+    action: Action
+    agreed: bool
+    """As in :class:`WalkStep`."""
+
+
+class _Way:
+    """The actions of a walker in one walk."""
+
+    def __init__(self, roles: Roles, config: CorpusConfig) -> None:
+        self._roles, self._config = roles, config
+        self._done: set[tuple[object, ...]] = set()
+
+    async def action(self, state: WalkState, agents: Action, *, seed: int) -> _Move:
+        """The walker's action, or the agent's where the walker's cannot be read, would end the
+        task, or was executed on this screen before."""
+        walker, critic = self._roles.walker, self._roles.critic
+        assert walker is not None and critic is not None  # a walker needs a critic
+        screen = state.observation
+        own = await walker.walk(Decision(observation=screen), seed=seed)
+        if own is None:
+            return _Move(agents, agreed=False)
+        agreed = own.key == agents.key
+        if not agreed:
+            (score,) = await critic.score_actions(state, [own.json()], seed=seed)
+            agreed = score is not None and score > self._config.good_above
+        place = (screen.app, screen.elements, own.key)
+        if own.action_type == "status" or place in self._done:
+            return _Move(agents, agreed)
+        self._done.add(place)
+        return _Move(own, agreed)
 
 
 def random_click(observation: Observation, rng: random.Random) -> Action | None:

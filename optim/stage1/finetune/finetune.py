@@ -8,6 +8,7 @@ After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one proces
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from swarm_ui.adapter_metadata import AdapterMetadata
+from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, gather, parts
 from swarm_ui.optim.stage1.corpus.samples import HeldOut, Sample, short_hash
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 _STAGE_OF = dict(zip(PARTS, STAGES, strict=True))
 FINAL = "final"
+WEIGHTS = "adapter_model.safetensors"
 _PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
 _PREFERENCE_WORK = 4 / 3
 """Work of DPO for a token, relative to SFT: a forward pass of the reference comes on top."""
@@ -49,6 +51,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     config: FinetuneConfig
     prompt_format: str = "json"
     """The format of the corpus."""
+    adapter: str = ""
+    """Hash of the weights of the adapter that the training starts from; empty: a new one."""
     packages: dict[str, str] = {}
 
 
@@ -61,6 +65,7 @@ def finetune(
     held_out: HeldOut | None = None,
     report: Callable[[Progress], None] | None = None,
     name: str = "",
+    adapter: Path | None = None,
 ) -> list[Result]:
     """Train a model on a corpus, level by level; a stage without samples is skipped.
 
@@ -79,6 +84,8 @@ def finetune(
         held_out: checked in addition to the rule that the corpus was made with.
         report: called after each step.
         name: of the base model, for people; by default the name of its folder.
+        adapter: folder of an adapter to go on from, with its own rank and layers; ``None``: a new
+            one.
 
     Returns:
         one result for each stage, also for stages that were finished earlier.
@@ -91,14 +98,14 @@ def finetune(
     """
     settings = config or FinetuneConfig()
     stage = _import_stage()
-    prepared = _Prepared(model, corpus, settings, held_out)
+    prepared = _Prepared(model, corpus, settings, held_out, adapter)
     group = prepared.group
     _begin(prepared.plan, out, group)
     sizes = [prepared.size(part, group.num_processes) for part in prepared.data]
     watch = Watch(sizes, settings.minutes, report)
     about = prepared.metadata(name or model.name)
     results: list[Result] = []
-    before: Path | None = None
+    before = adapter
     with _disk_full(out):
         for part, data in prepared.data.items():
             budget = watch.begin(part)
@@ -141,7 +148,12 @@ class _Prepared:
     """A corpus as tokens of one model."""
 
     def __init__(
-        self, model: Path, corpus: Folders, config: FinetuneConfig, held_out: HeldOut | None
+        self,
+        model: Path,
+        corpus: Folders,
+        config: FinetuneConfig,
+        held_out: HeldOut | None,
+        adapter: Path | None = None,
     ) -> None:
         stage = _import_stage()
         from swarm_ui.optim.stage1.finetune import encoding
@@ -157,6 +169,7 @@ class _Prepared:
             samples=short_hash("\n".join(sample.id for sample in samples)),
             config=config,
             prompt_format=form,
+            adapter="" if adapter is None else _checked_adapter(adapter, config, form),
         )
         self.data: dict[str, Encoded] = {}
         for kind, part in parts(samples).items():
@@ -206,6 +219,22 @@ class _Prepared:
         )
 
 
+def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:
+    """Hash of the weights of an adapter. Raises ``ConfigError`` if the training cannot use it."""
+    if config.method != "lora":
+        raise ConfigError("finetune: an adapter to start from needs method='lora'")
+    if config.layers:
+        raise ConfigError("finetune: 'layers' is for a new adapter; leave it out")
+    read_metadata(folder).expect_format(folder, prompt_format)
+    try:
+        weights = (folder / WEIGHTS).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"finetune: no adapter in '{folder}': {WEIGHTS}: {error.strerror or error}"
+        ) from error
+    return hashlib.sha256(weights).hexdigest()[:16]
+
+
 def _import_stage() -> Any:
     """The module of the stages. Raises ``MissingExtra`` if trl or peft is not installed."""
     try:
@@ -244,7 +273,7 @@ def _begin(plan: Plan, out: Path, group: PartialState) -> None:
             before = msgspec.json.decode(place.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
             raise ConfigError(f"'{place}' is not the plan of a fine-tuning: {error}") from error
-        fields = ("model", "samples", "config", "prompt_format")
+        fields = ("model", "samples", "config", "prompt_format", "adapter")
         check_same(before, plan, fields, out, "use the same, or choose another folder")
     else:
         check_empty(out, "fine-tuning")

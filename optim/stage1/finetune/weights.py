@@ -10,6 +10,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from swarm_ui.adapter_metadata import fingerprint, read_metadata
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 
@@ -37,7 +38,7 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, lo
 
     Args:
         model: folder of the base model.
-        before: folder of the stage before, if any.
+        before: folder of the stage before, or of the adapter to start from, if any.
         config: settings.
         longest: tokens of the longest sample.
 
@@ -53,6 +54,8 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, lo
             if type(module).__name__.endswith("Norm"):
                 module.float()  # faster and more exact than casting their input
     if before is not None:
+        base = fingerprint(network.state_dict().values())
+        read_metadata(before).expect_base(before, model.name, base)
         return PeftModel.from_pretrained(network, str(before), is_trainable=True)
     adapter = LoraConfig(
         r=config.rank,

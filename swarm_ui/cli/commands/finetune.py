@@ -29,6 +29,8 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
                  complete=flags.one_of("lora", "full")),
     flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
                  panel=""),
+    flags.option("adapters", str, "FOLDER", "adapter to go on from: its folder, or smollm2-phone "
+                 "(default: a new one)", panel=""),
     flags.option("minutes", float, "N", "time for all stages; the learning rate falls to zero by "
                  "then (default: any time)", setting="finetune.minutes", panel=""),
     flags.option("epochs", float, "N", "how often each sample is seen",
@@ -58,7 +60,8 @@ def finetune(arguments: flags.Arguments) -> int:
         return _show_plan(model, corpus, config, output)
     try:
         with output.progress.bar("finetune", 1.0) as bar:
-            results = finetune_model(model, corpus, out, config, bar)
+            adapter = arguments["adapters"] or ""
+            results = finetune_model(model, corpus, out, config, bar, adapter=adapter)
     except KeyboardInterrupt as error:
         saved = "the same command (finished stages and checkpoints are kept)"
         raise Stopped(out, saved, error) from None

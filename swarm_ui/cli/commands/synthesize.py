@@ -47,6 +47,11 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("agent", str, "NAME", f"who acts and writes: {_ROLE}", panel=flags.WHO),
     flags.option("adversary", str, "NAME", f"who writes wrong replies: {_ROLE}", panel=flags.WHO),
     flags.option("critic", str, "NAME", f"who judges: none, or {_ROLE}", panel=flags.WHO),
+    flags.option("walker", str, "NAME", "a trained model, as for --model, that chooses the way, so "
+                 "that the corpus has the screens it meets; replies are the agent's (default: the "
+                 "agent)", panel=flags.WHO),
+    flags.option("adapters", str, "FOLDER", "the walker's adapter: its folder, or smollm2-phone "
+                 "(default: none)", setting="model.adapters", panel=flags.WHO),
     flags.option("model", str, "NAME", "the model of every role that is not named (default: "
                  "scripted)", "-m", panel=flags.WHO),
     flags.URL,
@@ -116,6 +121,7 @@ def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
         config=msgspec.convert(given, CorpusConfig),
         roles={role: arguments[role] or arguments["model"] or SCRIPTED for role in ROLES},
         model=config.model,
+        walker=arguments["walker"] or "",
         walks=walks,
         parallel=arguments["parallel"] or 1,
     )
@@ -151,13 +157,17 @@ def _make(work: Synthesis, out: Path, output: Output) -> int:
     return output.done(corpus=str(out), **msgspec.to_builtins(totals))
 
 
+def _roles(work: Synthesis) -> dict[str, str]:
+    return work.roles | ({"walker": work.walker} if work.walker else {})
+
+
 def _show_plan(work: Synthesis, output: Output) -> int:
     size = asyncio.run(estimate(work))
     waiting = size.calls * _SECONDS_OF_A_CALL / work.parallel
     basis = f"{size.measured} walks with scripted roles" if size.measured else "8 steps a walk"
     facts = {
         "environment": work.place.name,
-        "roles": ", ".join(f"{role} {name}" for role, name in work.roles.items()),
+        "roles": ", ".join(f"{role} {name}" for role, name in _roles(work).items()),
         "prompt format": work.config.prompt_format,
         "walks": str(size.walks),
         "steps": str(size.steps),

@@ -12,6 +12,7 @@ from swarm_ui.errors import MissingExtra
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
@@ -34,7 +35,13 @@ def leads() -> bool:
 
 
 def finetune_model(
-    name: str, corpus: Sequence[Path], out: Path, config: FinetuneConfig, bar: Bar
+    name: str,
+    corpus: Sequence[Path],
+    out: Path,
+    config: FinetuneConfig,
+    bar: Bar,
+    *,
+    adapter: str = "",
 ) -> list[Result]:
     """Fine-tune a model; see :func:`swarm_ui.optim.stage1.finetune`.
 
@@ -44,10 +51,12 @@ def finetune_model(
         out: folder to write.
         config: settings.
         bar: shows the share that is done, also before an interruption, and the time that is left.
+        adapter: the adapter to go on from: its folder, or its name in this package; empty: a new
+            one.
     """
-    from swarm_ui.optim.stage1 import finetune
-
     _quiet()
+    from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
+    from swarm_ui.optim.stage1 import finetune
 
     def report(now: Progress) -> None:
         note = f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}"
@@ -55,7 +64,13 @@ def finetune_model(
 
     folder = model_folder(name)
     shown = folder.name if os.path.isdir(name) else name  # no paths of this machine in the file
-    return finetune(folder, list(corpus), out, config=config, report=report, name=shown)
+    start = None
+    if adapter:
+        start = adapter_folder(adapter)
+        read_adapter(start)  # one clear error for a damaged or foreign file
+    return finetune(
+        folder, list(corpus), out, config=config, report=report, name=shown, adapter=start
+    )
 
 
 def estimate_finetuning(name: str, corpus: Sequence[Path], config: FinetuneConfig) -> Estimate:

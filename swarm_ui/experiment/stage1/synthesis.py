@@ -18,7 +18,13 @@ from swarm_ui.experiment.config import EnvironmentSection, ModelSection
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.sources import DEMONSTRATIONS, SOURCES
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment
-from swarm_ui.experiment.models import describe_model, kind_of, open_model
+from swarm_ui.experiment.models import (
+    adapter_names,
+    describe_model,
+    kind_of,
+    model_findings,
+    open_model,
+)
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.rollout.pool import Job
 
@@ -42,7 +48,10 @@ class Synthesis:
     roles: dict[str, str]
     """A model, ``scripted`` or ``none`` for each role; without an entry, ``scripted``."""
     model: ModelSection
-    """Endpoint, limits and device of all models; its name is not used."""
+    """Endpoint, limits and device of all models, and the walker's adapters; its name is not
+    used."""
+    walker: str = ""
+    """The model that chooses the way; empty: the agent's own actions are executed."""
     walks: int | None = None
     """``None``: 100, or all recordings."""
     parallel: int = 1
@@ -65,7 +74,8 @@ async def estimate(work: Synthesis) -> SynthesisSize:
         return await estimate_synthesis(
             opened.environment.make,
             opened.jobs,
-            by_model=frozenset(r for r, n in names.items() if n not in (SCRIPTED, NONE)),
+            by_model=frozenset(r for r, n in names.items() if n not in (SCRIPTED, NONE))
+            | ({"walker"} if work.walker else set()),
             critic=names["critic"] != NONE,
             held_out=opened.held_out,
             config=work.config,
@@ -112,6 +122,7 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
 async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
     """The environment, the walks, and what is held out."""
     spec, place = _checked(work.place)
+    _check_walker(work)
     async with spec.open(place) as environment:
         held_out = spec.held_out_rule()
         if environment.jobs is not None:
@@ -185,7 +196,7 @@ async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack)
             roles[role] = None
         else:
             if name not in opened:
-                section = msgspec.structs.replace(work.model, name=name)
+                section = msgspec.structs.replace(work.model, name=name, adapters="")
                 if kind_of(section) in ("base", "agent"):
                     raise ConfigError(
                         f"--{role} {name}: {describe_model(section)} reads screens only, not "
@@ -193,4 +204,24 @@ async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack)
                     )
                 opened[name] = await stack.enter_async_context(open_model(section))
             roles[role] = opened[name]
+    if work.walker:
+        section = msgspec.structs.replace(work.model, name=work.walker)
+        roles["walker"] = await stack.enter_async_context(open_model(section))
+        roles["walker_adapter"] = adapter_names(section, 1)[0]
     return Models(**roles)
+
+
+def _check_walker(work: Synthesis) -> None:
+    """Raise ``ConfigError`` for a walker that cannot be opened, or for adapters without one."""
+    if not work.walker:
+        if work.model.adapters:
+            raise ConfigError("--adapters are the walker's: name it with --walker")
+        return
+    if work.roles.get("critic") == NONE:
+        raise ConfigError(
+            "--walker with --critic none: such a walk may fail, so only a critic can tell which "
+            "replies are right; leave --critic out, or name a model"
+        )
+    section = msgspec.structs.replace(work.model, name=work.walker)
+    for _, mistake in model_findings(section, 1):
+        raise ConfigError(f"--walker: {mistake}")
