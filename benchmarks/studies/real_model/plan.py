@@ -81,23 +81,21 @@ class Plan:
 
     def _control(self) -> Iterator[Cell]:
         """As many optimiser steps of stage 1 as stage 2 makes, from the same adapter."""
-        sizes, corpus, merged = self.sizes, "control-corpus", "control-start"
+        sizes, corpus = self.sizes, "control-corpus"
         yield Cell(corpus, ("synthesize", "phone", "--walks", str(sizes.walks), "--levels", "3",
                             "--prompt-format", "compact", "--stray", "0.12"))  # fmt: skip
-        yield Cell(merged, ("adapters", "merge", sizes.model, sizes.adapter))
         for seed in self.seeds:
             name, steps = f"control-{seed}", sizes.iterations * sizes.steps
             words = (
-                "finetune", str(self.out / merged), str(self.out / corpus), str(self.out / name),
-                "--learning-rate", str(sizes.learning_rate), "--layers", "8-29",
+                "finetune", sizes.model, str(self.out / corpus), str(self.out / name),
+                "--adapters", sizes.adapter, "--learning-rate", str(sizes.learning_rate),
                 "--set", f"finetune.max_steps={steps}", "--set", f"finetune.seed={seed}",
                 "--set", f"finetune.batch_size={sizes.batch_size}",
                 "--set", "finetune.accumulate=1", "--set", "finetune.preferences=false",
             )  # fmt: skip
             hours = steps * sizes.batch_size / SAMPLES_PER_SECOND / 3600
-            yield Cell(name, words, (corpus, merged), hours=hours)
-            model = ("--model", str(self.out / merged),
-                     "--adapters", str(self.out / name / "final"))  # fmt: skip
+            yield Cell(name, words, (corpus,), hours=hours)
+            model = ("--model", sizes.model, "--adapters", str(self.out / name / "final"))
             yield from self._phone("more stage 1, equal steps", model, self._vote, seed=seed,
                                    needs=(name,))  # fmt: skip
 
