@@ -82,28 +82,35 @@ if TYPE_CHECKING:
     from swarm_ui.nodes import (
         AgentNode,
         Ask,
+        ChatNode,
         MajorityVote,
         ProbabilityVote,
+        ScriptedModel,
+        Tool,
         function_node,
         map_node,
     )
 
-_FROM_NODES = ("AgentNode", "Ask", "MajorityVote", "ProbabilityVote", "function_node", "map_node")
+_FROM_NODES = (
+    "AgentNode", "Ask", "ChatNode", "MajorityVote", "ProbabilityVote", "ScriptedModel", "Tool",
+    "function_node", "map_node",
+)  # fmt: skip
 
 __all__ = [
     "Abstain", "Action", "AgentNode", "Ask", "Budget", "BudgetExceeded", "Call", "Cascade",
-    "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError", "CreditAssigner",
-    "CreditTable", "Decision", "DirectoryStore", "Element", "Environment", "EnvironmentFault",
-    "EnvironmentPool", "Episode", "Graded", "GraphError", "GraphPolicy", "Heard",
-    "Intervention", "KeptRun", "LearningError", "Limits", "LoopEscapePolicy", "MajorityVote",
-    "Message", "MissingExtra", "ModelError", "Node", "NodeContext", "NodeError", "NodeReply",
-    "NodeTimeout", "Observation", "Policy", "Price", "ProbabilityVote", "Question", "Request",
-    "Restarts", "Restorable", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel",
-    "ScoringModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError",
-    "TeamSpec", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View", "Window",
-    "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl", "map_node", "open_jsonl",
-    "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl", "rollout_many",
-    "rollout_stream", "shapes", "trace_schema", "transcript", "windows", "write_jsonl",
+    "ChatMessage", "ChatModel", "ChatNode", "CollabGraph", "Completion", "ConfigError",
+    "CreditAssigner", "CreditTable", "Decision", "DirectoryStore", "Element", "Environment",
+    "EnvironmentFault", "EnvironmentPool", "Episode", "Graded", "GraphError", "GraphPolicy",
+    "Heard", "Intervention", "KeptRun", "LearningError", "Limits", "LoopEscapePolicy",
+    "MajorityVote", "Message", "MissingExtra", "ModelError", "Node", "NodeContext", "NodeError",
+    "NodeReply", "NodeTimeout", "Observation", "Policy", "Price", "ProbabilityVote", "Question",
+    "Request", "Restarts", "Restorable", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel",
+    "ScoringModel", "ScriptedModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel",
+    "SwarmError", "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel",
+    "View", "Window", "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl",
+    "map_node", "open_jsonl", "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl",
+    "rollout_many", "rollout_stream", "shapes", "trace_schema", "transcript", "windows",
+    "write_jsonl",
 ]  # fmt: skip
 
 

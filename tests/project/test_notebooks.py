@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from loopback import Loopback, Reply
 from nbclient.exceptions import CellExecutionError
 
 from swarm_ui.nodes.models.pretrained import pulled_folder
@@ -59,6 +61,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         place = tmp_path / name.lower()
         place.mkdir()
@@ -66,7 +70,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     work = tmp_path / "work"
     work.mkdir()
 
-    def execute(name: str) -> Any:
+    def execute(name: str, endpoint: str = "") -> Any:
+        if endpoint:
+            monkeypatch.setenv("OPENAI_BASE_URL", endpoint)
+            monkeypatch.setenv("OPENAI_MODEL", "served-model")
         notebook = refresh.executed(read(name), work, timeout=900)
         assert list(work.iterdir()) == [], "a notebook leaves files where it runs"
         return notebook
@@ -170,8 +177,13 @@ def test_runs(name: str, run: Any) -> None:
 
 
 def _composed(words: str, pictures: list[str]) -> None:
-    assert len(pictures) == 6
+    assert len(pictures) == 10
     assert all(picture.startswith("<svg") for picture in pictures)
+    assert "round 1, writer: Ulm is a city of 126,949 people.\n" in words
+    assert "2 rounds, ended by approved\n" in words
+    assert 'clerk/population({"city": "Ulm"}) gave 126949\n' in words
+    assert "editor:0 asks: Print this?\n" in words
+    assert "printed: Ulm is a city of 126,949 people.\n" in words
     assert "decided: input_text “Number” [1] '555-0134'" in words
     assert re.search(r"if Grace had kept silent: +click “Save” \[2\] +models asked: 2\n", words)
     assert re.search(r"if all were the same: .*models asked: 0\n", words)
@@ -196,13 +208,16 @@ def _checked(words: str, pictures: list[str]) -> None:
 
 
 def _brought(words: str, pictures: list[str]) -> None:
-    assert "find the page: opened a page; not asked: phone:0\n" in words
-    assert "after:  ['merge']\n" in words
-    assert "south read nothing" in words
+    assert "add: 7\nmultiply: 84\nThe result is 84. 3 calls of the model\n" in words
+    assert words.count("critic: ") == 2
+    assert "find the page: opened a page\ncall Ada: opened an app\n" in words
+    assert "tea costs 3; milk costs 4; sugar costs 5\n" in words
+    assert "Send this? Dear Ada, thank you.\nsent\nkept\n" in words
+    assert "\nAmman\n" in words
     assert re.search(r"ada    -> clerk  0\.9\d", words)
     assert re.search(r"rumour -> clerk  0\.0\d", words)
-    assert len(pictures) == 4
-    assert pictures[2] != pictures[3], "the edges were learned"
+    assert len(pictures) == 5
+    assert pictures[3] != pictures[4], "the edges were learned"
 
 
 def _served(words: str, pictures: list[str]) -> None:
@@ -215,6 +230,29 @@ def _served(words: str, pictures: list[str]) -> None:
     assert ("\nsolved\n" if here else "swarm-ui models pull smollm2\n") in words
     assert "Goal: press save" in words
     assert len(pictures) == 1
+
+
+@pytest.mark.timeout(600)
+async def test_models_of_an_endpoint_write_and_review(
+    run: Any,
+) -> None:
+    """Notebook 1 with an endpoint: its nodes ask there, with their roles and tools."""
+
+    def served(body: dict[str, Any]) -> Reply:
+        role = body["messages"][0]["content"]
+        if "facts" in role and body["messages"][-1]["role"] != "tool":
+            return Reply(calls=(("1", "population", '{"city": "Ulm"}'),), text=None)
+        return Reply("OK, the served critic agrees." if "review" in role else "Served: Ulm.")
+
+    async with Loopback(served, models=["served-model"]) as server:
+        ran = await asyncio.to_thread(run, "1_compose_a_graph", endpoint=server.url)
+    words = printed(ran)
+    assert "round 0, critic: OK, the served critic agrees.\n" in words
+    assert "1 rounds, ended by approved" in words
+    assert "printed: Served: Ulm." in words
+    assert {seen.body["model"] for seen in server.requests} == {"served-model"}
+    assert {each["function"]["name"] for s in server.requests for each in s.body.get("tools", ())
+            } == {"population"}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any
 from swarm_ui.environments.miniwob.browser import Browser
 
 PATIENCE = 20.0
+READY = "document.body && document.body.dataset.turn !== undefined"
 
 
 class Tab:
@@ -35,9 +36,9 @@ class Tab:
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 
-    async def until(self, expression: str) -> None:
-        """Wait until something holds on the page."""
-        async with asyncio.timeout(PATIENCE):
+    async def until(self, expression: str, patience: float = PATIENCE) -> None:
+        """Wait until something holds on the page, for at most so many seconds."""
+        async with asyncio.timeout(patience):
             while not await self.js(expression):
                 await asyncio.sleep(0.02)
 
@@ -71,7 +72,15 @@ class Tab:
 
 
 @asynccontextmanager
-async def opened(binary: str, url: str, width: int = 1280, height: int = 900) -> AsyncIterator[Tab]:
+async def opened(
+    binary: str,
+    url: str,
+    width: int = 1280,
+    height: int = 900,
+    ready: str = READY,
+    patience: float = PATIENCE,
+) -> AsyncIterator[Tab]:
+    """Open a page; it is there when ``ready`` holds."""
     browser = await Browser.launch(Path(binary))
     try:
         call = browser.connection.call
@@ -86,7 +95,7 @@ async def opened(binary: str, url: str, width: int = 1280, height: int = 900) ->
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
         await tab.call("Page.navigate", url=url)
-        await tab.until("document.body && document.body.dataset.turn !== undefined")
+        await tab.until(ready, patience)
         yield tab
     finally:
         await browser.close()

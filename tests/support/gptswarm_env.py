@@ -9,7 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 ASKED_FOR = "SWARM_UI_GPTSWARM_ENV"
 CHECKS = [
     "tests/nodes/gptswarm/gptswarm_checks.py",
