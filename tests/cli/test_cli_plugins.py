@@ -98,7 +98,7 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
     assert "plug-ins: cook " not in " ".join(shell("train --help").out.replace("│", " ").split())
     for option, word in (("model", "cook"), ("env", "kitchen"), ("wrap", "apron")):
         (found,) = [p for p in commands()["run"].params if p.name == option]
-        assert word in str(found.shell_complete(None, word[:2])), option
+        assert word in [item.value for item in found.shell_complete(None, word[:2])], option
     wrong = shell("run kichen")
     assert wrong.code == 2 and "did you mean 'kitchen'?" in " ".join(wrong.err.split())
     assert "base, smollm2, cook, the folder" in " ".join(shell("run phone -m nobody").err.split())
