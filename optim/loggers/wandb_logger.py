@@ -21,7 +21,8 @@ class WandbLogger:
 
     Only the metrics and the settings are sent: no console output, source code, command line, git
     state or machine information, because these may hold secrets. The package's own variables
-    apply: ``WANDB_API_KEY``, ``WANDB_PROJECT``, ``WANDB_ENTITY``, ``WANDB_MODE=offline``.
+    apply: ``WANDB_API_KEY``, ``WANDB_PROJECT``, ``WANDB_ENTITY``, ``WANDB_MODE=offline``,
+    ``WANDB_SILENT``.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class WandbLogger:
             write_atomic(kept, known + "\n")
         settings = self._wandb.Settings(
             console="off", save_code=False, disable_git=True, disable_job_creation=True,
-            x_disable_meta=True, x_disable_stats=True, x_disable_machine_info=True, silent=True,
+            x_disable_meta=True, x_disable_stats=True, x_disable_machine_info=True,
         )  # fmt: skip
         self._run = self._wandb.init(
             project=self._project, name=self._name, id=known, resume="allow",

@@ -1,4 +1,4 @@
-"""A release: the files that ``python -m build`` makes work in a new environment, without a checkout.
+"""A release: what ``python -m build`` makes works in a new environment, without a checkout.
 
 The slow test takes third-party packages from the running environment; the one marked ``network``
 installs them from the index, as a user does.
@@ -25,12 +25,15 @@ NAME = f"swarm_ui-{swarm_ui.__version__}"
 OUT = (".venv", ".git", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache")
 
 
-def run(*command: str | Path, cwd: Path) -> str:
-    """Run a program that may not find the checkout; returns its output."""
+def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
+    """Run a program that cannot find the checkout; returns its output, or its errors if it fails.
+
+    ``code``: the exit code that it must have.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stderr if code else done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +112,10 @@ def test_the_wheel_installs_with_its_dependencies_from_the_index(
     dist: Path, clean: Path, tmp_path: Path
 ) -> None:
     (wheel,) = dist.glob("*.whl")
-    pins = ROOT / "constraints.txt"
-    run(clean / "python", "-m", "pip", "install", "-c", pins, f"{wheel}[train]", cwd=tmp_path)
+    pip = (clean / "python", "-m", "pip", "install", "-c", ROOT / "constraints.txt")
+    run(*pip, wheel, cwd=tmp_path)
+    told = run(clean / "swarm-ui", "run", "phone", cwd=tmp_path, code=2)
+    assert "pip install 'swarm-ui[train]'" in told, "the core alone has no model in process"
+    assert "contacts-add" in run(clean / "swarm-ui", "play", "phone", cwd=tmp_path)
+    run(*pip, f"{wheel}[train]", cwd=tmp_path)
     play(clean, tmp_path / "empty")
