@@ -65,9 +65,9 @@ def kind_of(section: ModelSection) -> str:
         return "code"
     if is_hub_name(name):
         return "local"
-    names = ", ".join(("base", *PRETRAINED, *plugin_names("models")))
+    names = ", ".join((*PRETRAINED, *plugin_names("models")))
     raise ConfigError(
-        f"no model '{name}': expected {names}, the folder of a model, "
+        f"no model '{name}': expected base, {names}, the folder of a model, "
         "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
         "that an endpoint serves"
     )
