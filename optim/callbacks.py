@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.loggers.logger import Logger
+from swarm_ui.optim.loggers.tensorboard_logger import TensorBoardLogger
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.tensorboard import TensorBoard
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.trace.records import Episode
 
@@ -30,7 +31,12 @@ class Callbacks:
     on_iteration: Callable[[IterationMetrics], None] | None = None
     """Called after the checkpoint of each iteration."""
     on_warning: Callable[[str], None] = warnings.warn
-    """Called when a checkpoint is damaged, or when a model cannot be reached."""
+    """Called when a checkpoint is damaged, a model cannot be reached, or a logger fails."""
+    loggers: Sequence[Logger] = ()
+    """Receive the metrics of each iteration (:func:`swarm_ui.optim.metrics.scalars`). One that
+    fails is reported once and left out; the training goes on."""
+    logged_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Settings that loggers receive in addition to those of the trainer, by section."""
 
 
 _CALLBACKS = {"progress": "on_progress", "on_episodes": "on_episodes", "warn": "on_warning"}
@@ -65,9 +71,11 @@ def accepts_former_keywords(init: Callable[Parameters, None]) -> Callable[Parame
 
 def _translate(former: dict[str, Any], given: dict[str, Any]) -> None:
     """Convert the former keywords to the present ones."""
-    callbacks = {_CALLBACKS[name]: former[name] for name in _CALLBACKS if name in former}
+    callbacks: dict[str, Any] = {
+        _CALLBACKS[name]: former[name] for name in _CALLBACKS if name in former
+    }
     if former.get("tensorboard") and given.get("folder") is not None:
-        callbacks["on_iteration"] = TensorBoard(given["folder"] / "tensorboard").write
+        callbacks["loggers"] = (TensorBoardLogger(given["folder"] / "tensorboard"),)
     if callbacks:
         given["callbacks"] = dataclasses.replace(given.get("callbacks") or Callbacks(), **callbacks)
     config: TeamConfig = given.get("config") or TeamConfig()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,6 +15,7 @@ from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
+from swarm_ui.stats import wilson
 from swarm_ui.trace.records import EdgeName, Episode
 
 
@@ -72,6 +73,48 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     peak_memory_mb: float | None = None
     """Peak resident memory of this process until the end of the iteration, in 2**20 bytes.
     ``None``: unknown on this system, or an older version wrote the line."""
+
+
+def scalars(metrics: IterationMetrics) -> dict[str, float]:
+    """The figures of an iteration by name, as loggers receive them.
+
+    What was not measured is absent. ``rollout/success_low`` and ``rollout/success_high`` are the
+    95 % score interval (Wilson) of the success rate. Names hold letters, digits and ``_-./`` or
+    spaces, which every logger accepts.
+    """
+    edges, played = metrics.edge_update, metrics.episodes - metrics.masked
+    interval = None
+    if metrics.success is not None:
+        solved = round(metrics.success * played)
+        interval = wilson([1.0] * solved + [0.0] * (played - solved))
+    groups: dict[str, Mapping[str, float | None]] = {
+        "rollout": {
+            "success": metrics.success,
+            "success_low": interval.low if interval else None,
+            "success_high": interval.high if interval else None,
+            "episodes": metrics.episodes, "guided": metrics.guided, "masked": metrics.masked,
+        },
+        "credit": {"mean": metrics.credit, "unscored": metrics.unscored},
+        "pairs": {**metrics.pairs, "total": sum(metrics.pairs.values())},
+        "loss": {update.adapter: update.loss for update in metrics.updates},
+        "accuracy": {update.adapter: update.accuracy for update in metrics.updates},
+        "edges": {"entropy": edges.edge_entropy, "moved": edges.moved} if edges else {},
+        "edge": metrics.edge_probabilities or {},
+        "seconds": {
+            "rollout": metrics.rollout_seconds, "update": metrics.update_seconds,
+            "cpu": metrics.cpu_seconds,
+        },
+        "memory": {"peak_mb": metrics.peak_memory_mb},
+    }  # fmt: skip
+    return {
+        f"{group}/{_NOT_IN_NAMES.sub('_', name.replace('>', ' to '))}": float(value)
+        for group, values in groups.items()
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+_NOT_IN_NAMES = re.compile(r"[^\w\-./ ]", re.ASCII)
 
 
 class EpisodeFigures(TypedDict):

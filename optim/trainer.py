@@ -13,7 +13,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -30,12 +31,14 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.edge_credit import episode_edge_credit
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.loggers.logger import LoggerGroup, logging_to
 from swarm_ui.optim.metrics import (
     IterationMetrics,
     decision_credit,
     episode_figures,
     pair_figures,
     peak_memory_mb,
+    scalars,
     success_rate,
 )
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
@@ -96,7 +99,7 @@ class TeamTrainer:
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
-                ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
+                ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
 
         Raises:
             ConfigError: the adapters do not fit the team, or a setting needs what is missing.
@@ -146,19 +149,31 @@ class TeamTrainer:
         folder = self._folder
         with nullcontext() if folder is None else only_writer(folder, "training"):
             state = self._start(resume)
-            progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
-            for iteration in range(state.iteration, self.config.iterations):
-                progress.start_iteration()
-                metrics = await self._iterate(iteration, progress)
-                state.iteration = iteration + 1
-                state.history.append(metrics)
-                progress.report(iteration, "checkpoint", 0, 1)
-                if self._store is not None:
-                    self._store.save(state, self.model, self.edges, self._collector.trust)
-                if self._callbacks.on_iteration is not None:
-                    self._callbacks.on_iteration(metrics)
-                progress.finish_iteration(iteration)
+            with self._logging() as loggers:
+                await self._train(state, loggers)
             return TeamResult(tuple(state.history), self.edges.distribution)
+
+    async def _train(self, state: TeamState, loggers: LoggerGroup) -> None:
+        """The remaining iterations, each with its checkpoint."""
+        progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
+        for iteration in range(state.iteration, self.config.iterations):
+            progress.start_iteration()
+            metrics = await self._iterate(iteration, progress)
+            state.iteration = iteration + 1
+            state.history.append(metrics)
+            progress.report(iteration, "checkpoint", 0, 1)
+            if self._store is not None:
+                self._store.save(state, self.model, self.edges, self._collector.trust)
+            loggers.log(scalars(metrics), iteration)
+            if self._callbacks.on_iteration is not None:
+                self._callbacks.on_iteration(metrics)
+            progress.finish_iteration(iteration)
+
+    def _logging(self) -> AbstractContextManager[LoggerGroup]:
+        """The loggers of the run, which receive the settings of the trainer and the user's."""
+        team = {"agents": self.graph.agents, "rounds": self.graph.rounds}
+        config = {"team": team, **self._callbacks.logged_config, "train": asdict(self.config)}
+        return logging_to(self._callbacks.loggers, config, self._callbacks.on_warning)
 
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""

@@ -77,6 +77,7 @@ from swarm_ui.trace.jsonl import (
 )
 from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
+from swarm_ui.version import __version__
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import (
@@ -107,8 +108,9 @@ __all__ = [
     "Request", "Restarts", "Restorable", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel",
     "ScoringModel", "ScriptedModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel",
     "SwarmError", "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel",
-    "View", "Window", "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl",
-    "map_node", "open_jsonl", "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl",
+    "View", "Window", "__version__", "append_jsonl", "chat_of", "execute", "function_node",
+    "iter_jsonl", "map_node", "open_jsonl", "parse_action", "random_dag", "read_jsonl", "render",
+    "repair_jsonl",
     "rollout_many", "rollout_stream", "shapes", "trace_schema", "transcript", "windows",
     "write_jsonl",
 ]  # fmt: skip

@@ -59,6 +59,7 @@ MODULES = {
     "optim.repair": "optim.edges.prune_agents",
     "optim.stats": "stats",
     "optim.team_config": "optim.config",
+    "optim.tensorboard": "optim.loggers.tensorboard_logger",
     "policy": "rollout.policy",
     "pool": "rollout.pool",
     "records": "trace.jsonl",
@@ -91,6 +92,10 @@ NAMES = {
     "graph": {"CollabGraph": "graph.graph:CollabGraph"},
     "message": {"passes": "prompts:abstains", "abstains": "prompts:abstains"},
     "optim.edges": {"EdgeDistribution": "optim.edges.distribution:EdgeDistribution"},
+    "optim.loggers.tensorboard_logger": {
+        "TensorBoard": "optim.loggers.tensorboard_logger:TensorBoardLogger",
+        "scalars": "optim.metrics:scalars",
+    },
     "optim.stage1": {
         "Stage1Config": "optim.stage1.supervised:Stage1Config",
         "train": "optim.stage1.supervised:train",

@@ -28,8 +28,8 @@ class Wrapper:
 
     A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
     :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
-    ``isinstance`` gives the same answer for both. A subclass with state returns it in
-    :meth:`put_aside` and restores it in :meth:`take_up`.
+    ``isinstance`` gives the same answer for both. ``start`` is passed on too. A subclass with
+    state returns it in :meth:`put_aside` and restores it in :meth:`take_up`.
     """
 
     def __init__(self, env: Environment) -> None:
@@ -41,6 +41,8 @@ class Wrapper:
             vars(self).update(snapshot=self._snapshot, restore=self._restore)
         if isinstance(env, Graded):
             vars(self).update(expert=self._expert, grade=self._grade)
+        if hasattr(env, "start") and not hasattr(self, "start"):  # it runs in its own process
+            vars(self).update(start=env.start)
 
     @property
     def name(self) -> str:

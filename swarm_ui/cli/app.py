@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, TyperException
 
+from swarm_ui import __version__
 from swarm_ui.cli import exits
 from swarm_ui.cli.commands import (
     adapters,
@@ -31,6 +32,7 @@ from swarm_ui.cli.commands import (
 )
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output
+from swarm_ui.cli.plugin_help import PluginCommand
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.progress import printable
 
@@ -67,7 +69,7 @@ for _name, _command, _panel in (
     ("doctor", doctor.doctor, _SET_UP),
     ("init", init.init, _SET_UP),
 ):
-    app.command(_name, rich_help_panel=_panel)(_command)
+    app.command(_name, cls=PluginCommand, rich_help_panel=_panel)(_command)
 app.add_typer(adapters.adapters, name="adapters", rich_help_panel=_LEARN)
 app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
 
@@ -78,10 +80,7 @@ def _top(
     version: bool = typer.Option(False, "--version", metavar="", help="Show the version and exit."),
 ) -> None:
     if version:
-        from swarm_ui.storage.run_directory import installed
-
-        number = installed(["swarm-ui"]).get("swarm-ui", "not installed: run from a checkout")
-        typer.echo(f"swarm-ui {number}")
+        typer.echo(f"swarm-ui {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -29,6 +29,8 @@ _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mind2web": ("the flattened copy of Mind2Web", ("pyarrow",)),
     "gym": ("Gymnasium and PettingZoo views", ("gymnasium", "pettingzoo")),
     "tensorboard": ("learning curves in TensorBoard", ("tensorboard",)),
+    "wandb": ("metrics in Weights & Biases", ("wandb",)),
+    "mlflow": ("metrics in MLflow", ("mlflow",)),
     "telemetry": ("spans of runs", ("opentelemetry",)),
     "notebook": ("notebooks", ("jupyterlab", "ipykernel")),
     "ray": ("Ray, which nothing here uses yet", ("ray",)),
@@ -51,7 +53,7 @@ class Check:
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
     """All checks; a part that is needed and absent is ``missing``."""
     here = None if url or os.environ.get("OPENAI_BASE_URL") else model
-    parts = (_python(), _extras(), _gpu(), _models(here), _browser(), _android(),
+    parts = (_python(), _extras(), _plugins(), _gpu(), _models(here), _browser(), _android(),
              _endpoint(url, model, key_env))  # fmt: skip
     wanted = needed | {"core"} | ({"endpoint"} if url else frozenset())
     wanted |= {"model"} if here else frozenset()
@@ -86,6 +88,22 @@ def _extras() -> Iterator[Check]:
     for extra, (what, modules) in _EXTRAS.items():
         check = _modules(extra, f"extra {extra}", modules, f"pip install 'swarm-ui[{extra}]'")
         yield check if check.state == "ok" else replace(check, found=f"{what}: {check.found}")
+
+
+def _plugins() -> Iterator[Check]:
+    """The names that other packages add. Each is imported, to report what is wrong with it."""
+    from swarm_ui.experiment.plugins.entry_points import KINDS, plugins
+    from swarm_ui.experiment.user_code import callable_of
+
+    for added in (found for kind in KINDS for found in plugins(kind)):
+        problem = ""
+        try:
+            callable_of(added.kind, added.name)
+        except ConfigError as error:
+            problem = str(error)
+        found = f"{added.kind.removesuffix('s')} of {added.package} ({added.place})"
+        yield _check("plug-in", f"plug-in {added.name}", not problem, "" if problem else found,
+                     problem)  # fmt: skip
 
 
 def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:

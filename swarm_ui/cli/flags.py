@@ -18,6 +18,9 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, read_draft
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
 from swarm_ui.experiment.environments.phone import SUITES
+from swarm_ui.experiment.plugins.entry_points import Kind, plugin_names
+from swarm_ui.experiment.plugins.run_loggers import LOGGERS
+from swarm_ui.experiment.plugins.wrapping import WRAPPERS
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import SHAPES
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
@@ -44,6 +47,15 @@ def one_of(*names: str) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def named(kind: Kind, *names: str) -> Callable[[str], list[str]]:
+    """Completion for names of this package and of plug-ins."""
+
+    def complete(incomplete: str) -> list[str]:
+        return one_of(*names, *plugin_names(kind))(incomplete)
 
     return complete
 
@@ -233,7 +245,7 @@ Force = Annotated[bool, declare("--force", help="replace what exists", panel="")
 
 ENVIRONMENT = argument(
     "env", str, "ENV", f"{', '.join(ENVIRONMENTS)}, or module:factory",
-    "environment.name", one_of(*ENVIRONMENTS),
+    "environment.name", named("environments", *ENVIRONMENTS),
 )  # fmt: skip
 TASKS = argument(
     "task", list[str], "TASK", "tasks to run; default: the whole suite", "environment.tasks", tasks
@@ -273,6 +285,18 @@ DATA = option(
     "your copy of Mind2Web or AutoWebBench (default: none)",
     setting="environment.data",
 )
+WRAP = option(
+    "wrap", list[str], "NAME",
+    f"wrap the environment: {', '.join(WRAPPERS)} (with options as in step-limit:steps=12), or "
+    "module:callable; repeatable, the first is the innermost (default: none)",
+    setting="environment.wrap", complete=named("wrappers", *WRAPPERS),
+)  # fmt: skip
+LOG = option(
+    "log", list[str], "NAME",
+    f"log metrics: {', '.join(LOGGERS)}, or module:factory; repeatable (default: none, the run's "
+    "folder has them)",
+    setting="run.log", complete=named("loggers", *LOGGERS),
+)  # fmt: skip
 FAMILY = option(
     "family", str, "NAME", f"androidworld, handset: {', '.join(FAMILIES)}",
     setting="environment.family", complete=one_of(*FAMILIES),
@@ -281,7 +305,7 @@ MODEL = option(
     "model", str, "NAME",
     "base, smollm2, a folder, org/name on the Hugging Face Hub, script:FILE, module:factory, or a "
     "model that --url serves", "-m",
-    setting="model.name", complete=one_of("base", *PRETRAINED),
+    setting="model.name", complete=named("models", "base", *PRETRAINED),
 )  # fmt: skip
 LEARNER = also_named(MODEL, "--learner")
 URL = option("url", str, "URL", _URL, setting="model.url")
@@ -327,7 +351,7 @@ ACTING = (
     SUITE,
     option("episodes", int, "N", "number of episodes (default: 20, or one for each named task)",
            "-n", setting="environment.episodes", least=1),
-    MAX_STEPS, DATA, FAMILY,
+    MAX_STEPS, DATA, FAMILY, WRAP,
     *INVENTED,
     option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "
            "order; its own runs use 30 (default: our own episodes)",
@@ -354,6 +378,7 @@ ENDING = (
 )
 PLAYING = (
     OUT,
+    LOG,
     option("concurrency", int, "N", "number of concurrent episodes", "-j",
            setting="run.concurrency"),
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "

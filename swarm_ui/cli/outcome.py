@@ -22,7 +22,7 @@ from swarm_ui.cli.tables import (
 from swarm_ui.errors import BudgetExceeded, Failure
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.comparing import compare_runs
-from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.config import Config, EnvironmentSection
 from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.results import Results
@@ -83,7 +83,9 @@ def perform(
     new, run = run.directory is None, begun(run)
     results: Results = stoppable(
         run,
-        lambda: asyncio.run(runs.evaluate(run, load_model(run.config, output), output.progress)),
+        lambda: asyncio.run(
+            runs.evaluate(run, load_model(run.config, output), output.progress, output.warn)
+        ),
         new=new,
     )
     if arguments["per_task"]:
@@ -162,7 +164,7 @@ def _show_plan(run: runs.Run, out: Output) -> int:
         asyncio.run(runs.check_code(run))
     trials = [t for split in run.splits for t in asyncio.run(runs.trials_of(run, split))]
     facts = {
-        "environment": config.environment.name,
+        "environment": environment_shown(config.environment),
         "model": describe_model(config.model),
         "team": team_size(config.team),
         "edges": ", ".join(f"{a}>{b}" for a, b in configured_edges(config.team)) or "none",
@@ -175,6 +177,11 @@ def _show_plan(run: runs.Run, out: Output) -> int:
     title = "would be played, nothing is written"
     out.show(facts_table(title, [*facts.items(), *examples]))
     return out.done(dry_run=True, **facts)
+
+
+def environment_shown(section: EnvironmentSection) -> str:
+    """The environment with its wrappers."""
+    return section.name + (f" in {', '.join(section.wrap)}" if section.wrap else "")
 
 
 def _code(run: runs.Run, results: Results, faults: list[str], refused: bool) -> int:

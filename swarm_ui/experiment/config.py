@@ -44,6 +44,8 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     data: str = ""
     screenshots: bool = False
     published: bool = False
+    wrap: tuple[str, ...] = ()
+    """Wrappers, the innermost first; see :mod:`swarm_ui.experiment.plugins.wrapping`."""
 
 
 class ModelSection(_Section, frozen=True, kw_only=True):
@@ -103,6 +105,8 @@ class RunSection(_Section, frozen=True, kw_only=True):
     fail_under: Share | None = None
     max_masked: Share = 0.2
     report: bool = True
+    log: tuple[str, ...] = ()
+    """Loggers; see :mod:`swarm_ui.experiment.plugins.run_loggers`."""
 
 
 class Config(_Section, frozen=True, kw_only=True):

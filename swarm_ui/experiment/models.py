@@ -13,8 +13,9 @@ from typing import Any
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra, SwarmError
 from swarm_ui.experiment.config import Config, Finding, ModelSection
+from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.experiment.user_code import make_from_code
+from swarm_ui.experiment.user_code import made_of
 from swarm_ui.model import ChatModel, close_model
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
@@ -33,8 +34,9 @@ SINGLE = "team"
 
 
 def kind_of(section: ModelSection) -> str:
-    """``base``, ``endpoint``, ``script``, ``code``, ``agent`` (a base agent's folder) or ``local``
-    (a model of transformers: a folder, a pulled model, or a name on the Hugging Face Hub).
+    """``base``, ``endpoint``, ``script``, ``code`` (``module:factory``, or the name of a plug-in),
+    ``agent`` (a base agent's folder) or ``local`` (a model of transformers: a folder, a pulled
+    model, or a name on the Hugging Face Hub).
 
     Raises:
         ConfigError: the name is unknown, or the model was not pulled.
@@ -53,6 +55,8 @@ def kind_of(section: ModelSection) -> str:
     known = name in PRETRAINED
     if known and pulled_folder(name) is not None:
         return "local"
+    if not known and plugin("models", name) is not None:
+        return "code"
     if os.environ.get("OPENAI_BASE_URL"):
         return "endpoint"
     if known:
@@ -61,8 +65,9 @@ def kind_of(section: ModelSection) -> str:
         return "code"
     if is_hub_name(name):
         return "local"
+    names = ", ".join((*PRETRAINED, *plugin_names("models")))
     raise ConfigError(
-        f"no model '{name}': expected base, {', '.join(PRETRAINED)}, the folder of a model, "
+        f"no model '{name}': expected base, {names}, the folder of a model, "
         "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
         "that an endpoint serves"
     )
@@ -140,6 +145,9 @@ def describe_model(section: ModelSection) -> str:
 
         where = without_credentials(section.actor)
         return f"{section.name} (learns in this process, acts at {where})"
+    found = plugin("models", section.name) if kind == "code" else None
+    if found is not None:
+        return str(found)
     words = {"base": "the base agent that ships (in this process)", "script": section.name}
     return words.get(kind, f"{section.name} (in this process)")
 
@@ -173,7 +181,7 @@ async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator
     elif kind == "script":
         model = _scripted(Path(section.name.partition(":")[2]))
     elif kind == "code":
-        model = make_from_code(section.name, ChatModel, ("name", "generate"))
+        model = made_of("models", section.name, ChatModel, ("name", "generate"))
     else:
         model = load_in_process(section)
     try:

@@ -10,6 +10,8 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, Name
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.models import kind_of, on_hub
+from swarm_ui.experiment.plugins.run_loggers import logger_demands
+from swarm_ui.experiment.plugins.wrapping import wrapper_demands
 from swarm_ui.experiment.training.roles import model_sections
 
 _KEY = ModelSection().key_env
@@ -46,6 +48,10 @@ def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[s
     place = config.environment.name
     if plays and place not in ENVIRONMENTS and ("environment", "name") not in given:
         yield f"import and call '{place}' (the environment)"
+    if plays:
+        yield from wrapper_demands(config.environment.wrap)
+    if plays and ("run", "log") not in given:
+        yield from logger_demands(config.run.log)
     yield from _model_demands(config.model, {name for part, name in given if part == "model"})
     # The settings [critic] model, url and key_env name a model as [model] name, url, key_env do.
     own = {name.replace("model", "name") for part, name in given if part == "critic"}

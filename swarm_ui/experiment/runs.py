@@ -7,6 +7,7 @@ import dataclasses
 import os
 import random
 import shlex
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -38,12 +39,20 @@ from swarm_ui.experiment.models import (
     open_model,
 )
 from swarm_ui.experiment.permissions import demands, expect_trust
+from swarm_ui.experiment.plugins.run_loggers import (
+    check_loggers,
+    logger_findings,
+    make_loggers,
+    result_scalars,
+)
+from swarm_ui.experiment.plugins.wrapping import check_users_wrappers
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, team_findings
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.optim.loggers import logging_to
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -58,7 +67,7 @@ _GRAPHS = 4
 _FREE = {
     *(("model", name) for name in ("url", "actor", "actor_name", "key_env", "device", "max_calls",
                                    "max_tokens_total", "rate_limit", "concurrency", "timeout")),
-    *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
+    *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report", "log")),
     *(("critic", name) for name in ("url", "key_env")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
@@ -115,6 +124,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
         if "team" in valid:
             yield from team_findings(config.team)
+        if "run" in valid:
+            yield from logger_findings(config.run.log)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
@@ -174,7 +185,7 @@ def first_split(environment: EnvironmentSection) -> str:
 
 def open_environment(section: EnvironmentSection) -> AbstractAsyncContextManager[OpenEnvironment]:
     """Open the environment of a configuration, for ``async with``."""
-    return spec_of(section.name).open(section)
+    return spec_of(section.name).opened(section)
 
 
 async def begin(run: Run) -> Run:
@@ -212,22 +223,28 @@ async def begin(run: Run) -> Run:
 
 
 async def check_code(run: Run) -> None:
-    """Make the model of the user, and the environment of a training run, if there are any.
+    """Make the model of the user, and the environment if the user trains in it or wraps it.
 
     The environment of another run is made for its episodes; see :func:`trials_of`.
 
     Raises:
-        ConfigError: it cannot be made, or the environment has no such task.
+        ConfigError: one cannot be made, the environment has no such task, or a logger cannot be
+            imported.
         EnvironmentFault: it cannot list its tasks.
     """
     config = run.config
+    check_loggers(config.run.log)
     if kind_of(config.model) == "code":
         async with open_model(config.model):
             pass
     spec = spec_of(config.environment.name)
-    if spec.by_user and run.command == "train":
+    wraps = check_users_wrappers(config.environment.wrap)
+    if wraps or (spec.by_user and run.command == "train"):
         async with open_environment(config.environment) as environment:
-            await spec.task_names(config.environment, environment)
+            if wraps:
+                await (await environment.one()).close()
+            if spec.by_user and run.command == "train":
+                await spec.task_names(config.environment, environment)
 
 
 def discard_if_unused(run: Run) -> None:
@@ -254,13 +271,30 @@ async def _trials(run: Run, split: str, environment: OpenEnvironment, arm: Arm) 
     return found
 
 
-async def evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
+async def evaluate(
+    run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None] = warnings.warn
+) -> Results:
     """Play the remaining episodes of a run and save its results.
 
-    ``model``: one of this process that is already loaded; ``None``: it is opened here.
+    Args:
+        run: has begun.
+        model: one of this process that is already loaded; ``None``: it is opened here.
+        display: shows the progress.
+        warn: called with one line when a logger fails.
     """
-    config = run.config
-    results = Results(labels=(spec_of(config.environment.name).label,))
+    loggers = make_loggers(run.config.run.log, run.folder.path)
+    with logging_to(loggers, _logged(run), warn) as log:
+        results = await _evaluate(run, model, display)
+        log.log(result_scalars(results), 0)
+    return results
+
+
+async def _evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
+    config, wraps = run.config, run.config.environment.wrap
+    labels = [spec_of(config.environment.name).label]
+    if wraps:
+        labels.append(f"environment in {', '.join(wraps)}")
+    results = Results(labels=tuple(labels))
     evaluator = Evaluator(run.folder, results, display)
     async with open_model(config.model, model) as answering:
         adapters = adapter_names(config.model, config.team.agents)
@@ -280,6 +314,15 @@ async def evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
                     )
     run.folder.set_status({"stage": "played"})
     return results
+
+
+def _logged(run: Run) -> dict[str, Any]:
+    """The settings that loggers receive: what has no effect on the run is left out."""
+    used = ("environment", "model", "team", "critic") if run.command == "train" else (
+        "environment", "model", "team")  # fmt: skip
+    values = plain(run.config)
+    seeds = {"splits": run.splits, "seeds": run.seeds} if run.splits else {}
+    return {"command": run.command, **seeds, **{name: values[name] for name in used}}
 
 
 def resume(
@@ -350,10 +393,13 @@ async def train_run(
     """Start or continue training; returns the metrics of all iterations. Closes the model."""
     from swarm_ui.experiment.training.actors import open_actor
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
+    from swarm_ui.optim.callbacks import Callbacks
 
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)
     try:
+        loggers = make_loggers(config.run.log, run.folder.path)
+        callbacks = Callbacks(on_warning=warn, loggers=loggers, logged_config=_logged(run))
         async with (
             open_environment(section) as environment,
             open_actor(config.model, model, run.folder.path) as acting,
@@ -374,8 +420,9 @@ async def train_run(
                 )  # fmt: skip
                 with display.bar("training", settings.iterations) as bar:
                     result = await train(
-                        run.folder, model, graph, place, settings, bar, warn=warn, acting=acting
-                    )
+                        run.folder, model, graph, place, settings, bar, callbacks=callbacks,
+                        acting=acting,
+                    )  # fmt: skip
         run.folder.set_status({"stage": "trained"})
         return result.history
     finally:
@@ -388,6 +435,8 @@ def evaluation_command(run: Run) -> str:
     words = ["swarm-ui", "eval", config.environment.name]
     if config.environment.data:
         words += ["--data", config.environment.data]
+    for wrap in config.environment.wrap:
+        words += ["--wrap", wrap]
     if config.model.name != "base":
         words += ["--model", config.model.name]
     words += ["--adapters", str(run.folder.adapters), "--agents", str(team.agents)]

@@ -1,4 +1,4 @@
-"""Code of the user, named as ``module:name``: imported, called, and its errors located."""
+"""Code of the user, named as ``module:name``, and plug-ins: imported, called, errors located."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
+from swarm_ui.experiment.plugins.entry_points import Kind, Plugin, plugin
 from swarm_ui.observation import Observation
 
 _MEMBERS = ("name", "tasks", "reset", "step", "close")
@@ -25,14 +26,63 @@ _LIBRARY = os.path.dirname(swarm_ui.__file__)
 _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 
-def named_in_code(place: str) -> Callable[..., Any]:
-    """What ``module:name`` names; the module may be in the working directory.
+def callable_of(kind: Kind, name: str) -> Callable[..., Any]:
+    """What a plug-in's name, or ``module:name``, names.
+
+    Raises:
+        ConfigError: it cannot be imported, or not be called.
+    """
+    found = plugin(kind, name)
+    if found is None:
+        return named_in_code(name)
+    with _of_plugin(found):
+        return named_in_code(found.place, here=False)
+
+
+def made_of(kind: Kind, name: str, protocol: type, members: Sequence[str], *given: Any) -> Any:
+    """Call a plug-in, or ``module:factory``, and check what it returns.
+
+    Args:
+        kind: the kind of plug-ins that the name is looked for in.
+        name: the plug-in, or ``module:factory``.
+        protocol: the protocol that the value has to satisfy, for the error text.
+        members: the attributes that the protocol requires.
+        given: the arguments of the factory.
+
+    Raises:
+        ConfigError: the factory cannot be called, or the value is not of this kind.
+    """
+    found = plugin(kind, name)
+    if found is None:
+        return _checked(made_by(name, *given), name, protocol, members)
+    with _of_plugin(found):
+        value = made_by(found.place, *given, here=False)
+        return _checked(value, found.place, protocol, members)
+
+
+@contextmanager
+def _of_plugin(found: Plugin) -> Iterator[None]:
+    """Errors name the package of the plug-in."""
+    if found.problem:
+        raise ConfigError(f"{found} cannot be used: {found.problem}")
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{found} cannot be used: {error}") from error
+
+
+def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
+    """What ``module:name`` names.
+
+    Args:
+        place: the module and the name, which may have dots.
+        here: the module may be in the working directory.
 
     Raises:
         ConfigError: it cannot be imported, or not be called.
     """
     module, _, name = place.partition(":")
-    if "" not in sys.path and os.getcwd() not in sys.path:
+    if here and "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     expected = "expected MODULE:NAME of a callable"
     try:
@@ -41,7 +91,7 @@ def named_in_code(place: str) -> Callable[..., Any]:
         raise
     except ValueError as error:  # such as an empty name
         raise ConfigError(f"cannot make '{place}': {error}; {expected}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may exit when it is imported
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
             raise ConfigError(
@@ -49,32 +99,40 @@ def named_in_code(place: str) -> Callable[..., Any]:
                 f"folder; {expected}"
             ) from error
         raise ConfigError(f"cannot import '{module}': {described(error)}") from error
-    if not hasattr(found, name):
-        raise ConfigError(f"cannot make '{place}': '{module}' has no '{name}'; {expected}")
-    value = getattr(found, name)
+    value: Any = found
+    for part in name.split("."):
+        if not hasattr(value, part):
+            raise ConfigError(f"cannot make '{place}': '{module}' has no '{name}'; {expected}")
+        value = getattr(value, part)
     if not callable(value):
         raise ConfigError(f"'{place}' is a {type(value).__name__}; expected a callable")
     return value  # type: ignore[no-any-return]
 
 
-def made_by(place: str) -> Any:
-    """Call ``module:factory`` without arguments.
+def made_by(place: str, *given: Any, here: bool = True) -> Any:
+    """Call ``module:factory``.
+
+    Args:
+        place: the module and the factory.
+        given: the arguments.
+        here: the module may be in the working directory.
 
     Raises:
-        ConfigError: it needs arguments, or raised an exception that is not of this library.
+        ConfigError: it needs other arguments, or raised an exception that is not of this library.
     """
-    factory = named_in_code(place)
+    factory = named_in_code(place, here=here)
     try:
-        inspect.signature(factory).bind()
+        inspect.signature(factory).bind(*given)
     except TypeError as error:
+        how = f"with {len(given)} argument" if given else "without arguments"
         raise ConfigError(
-            f"'{place}' is called without arguments: {error} ({_definition(factory)}); name a "
+            f"'{place}' is called {how}: {error} ({_definition(factory)}); name a "
             "function that calls it with them"
         ) from error
     except ValueError:
         pass  # code in C may have no signature
     try:
-        value = factory()
+        value = factory(*given)
     except SwarmError:
         raise
     except Exception as error:
@@ -87,22 +145,12 @@ def made_by(place: str) -> Any:
     return value
 
 
-def make_from_code(place: str, kind: type, members: Sequence[str]) -> Any:
-    """Call ``module:factory``, and check what it returns.
-
-    Args:
-        place: ``module:factory``.
-        kind: the protocol that the value has to satisfy, for the error text.
-        members: the attributes that the protocol requires.
-
-    Raises:
-        ConfigError: the factory cannot be called, or the value is not of this kind.
-    """
-    value = made_by(place)
+def _checked(value: Any, place: str, protocol: type, members: Sequence[str]) -> Any:
+    """Raise ``ConfigError`` if a value lacks members of the protocol."""
     lacking = [name for name in members if not _has(value, name)]
     if lacking:
         raise ConfigError(
-            f"'{place}' returns a {type(value).__name__}, expected a {kind.__name__}; it lacks "
+            f"'{place}' returns a {type(value).__name__}, expected a {protocol.__name__}; it lacks "
             f"{', '.join(lacking)}"
         )
     return value
@@ -116,9 +164,17 @@ def _has(value: object, name: str) -> bool:
         return True
 
 
-def user_environment(place: str) -> Environment:
-    """The environment that ``module:factory`` makes. Raises as :func:`make_from_code`."""
-    return UserEnvironment(make_from_code(place, Environment, _MEMBERS))
+def user_environment(name: str) -> Environment:
+    """The environment that a plug-in or ``module:factory`` makes. Raises as :func:`made_of`."""
+    return UserEnvironment(made_of("environments", name, Environment, _MEMBERS))
+
+
+def user_wrapper(name: str, env: Environment) -> Environment:
+    """``env`` in the wrapper that a plug-in or ``module:callable`` makes of it.
+
+    Raises as :func:`made_of`.
+    """
+    return UserEnvironment(made_of("wrappers", name, Environment, _MEMBERS, env))
 
 
 class UserEnvironment(Wrapper):
@@ -126,11 +182,6 @@ class UserEnvironment(Wrapper):
 
     Exceptions of this library are passed on.
     """
-
-    def __init__(self, env: Environment) -> None:
-        super().__init__(env)
-        if hasattr(env, "start"):
-            vars(self).update(start=env.start)
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -189,7 +240,7 @@ class UserEnvironment(Wrapper):
             ) from error
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """An exception in one line, with the file and line of the user's code that raised it."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({_shown(error.filename)}:{error.lineno})"

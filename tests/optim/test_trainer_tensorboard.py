@@ -11,8 +11,8 @@ from learning_run import run
 
 from swarm_ui.errors import MissingExtra
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.tensorboard import TensorBoard, scalars
+from swarm_ui.optim.loggers import TensorBoardLogger
+from swarm_ui.optim.metrics import IterationMetrics, scalars
 
 pytest.importorskip("tensorboard")
 
@@ -33,14 +33,18 @@ def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
     }
 
 
+def write(board: TensorBoardLogger, metrics: IterationMetrics) -> None:
+    board.log(scalars(metrics), metrics.iteration)
+
+
 def test_every_figure_comes_back(history: tuple[IterationMetrics, ...], tmp_path: Path) -> None:
-    board = TensorBoard(tmp_path)
+    board = TensorBoardLogger(tmp_path)
     for metrics in history:
-        board.write(metrics)
-    board.close()
+        write(board, metrics)
+    board.finish("finished")
     found = curves(tmp_path)
     assert [step for step, _ in found["rollout/success"]] == [0, 1, 2]
-    expected = {(name, m.iteration): value for m in history for name, value in scalars(m)}
+    expected = {(name, m.iteration): v for m in history for name, v in scalars(m).items()}
     drawn = {(name, step): value for name, points in found.items() for step, value in points}
     assert drawn == {key: pytest.approx(value, rel=1e-6) for key, value in expected.items()}
     assert {"loss/agent_0", "edge/agent_0 to agent_1", "pairs/agent_2"} <= found.keys()
@@ -50,30 +54,42 @@ def test_what_was_not_measured_is_no_zero(history: tuple[IterationMetrics, ...])
     import msgspec
 
     bare = msgspec.structs.replace(history[0], success=None, credit=None, edge_update=None)
-    names = {name for name, _ in scalars(bare)}
-    assert not names & {"rollout/success", "credit/mean", "edges/entropy"}
+    names = set(scalars(bare))
+    assert not names & {"rollout/success", "rollout/success_low", "credit/mean", "edges/entropy"}
 
 
 def test_a_resumed_run_overwrites_what_it_does_again(
     history: tuple[IterationMetrics, ...], tmp_path: Path
 ) -> None:
-    board = TensorBoard(tmp_path)
-    board.write(history[0])
-    board.write(history[1])  # killed here, before the checkpoint
-    board = TensorBoard(tmp_path)
-    board.write(history[1])
-    board.write(history[2])
-    board.close()
+    board = TensorBoardLogger(tmp_path)
+    write(board, history[0])
+    write(board, history[1])  # killed here, before the checkpoint
+    board = TensorBoardLogger(tmp_path)
+    write(board, history[1])
+    write(board, history[2])
+    board.finish("finished")
     assert [step for step, _ in curves(tmp_path)["rollout/success"]] == [0, 1, 2]
 
 
-def test_the_trainer_draws_its_curves(tmp_path: Path) -> None:
-    callbacks = Callbacks(on_iteration=TensorBoard(tmp_path / "tensorboard").write)
+def test_the_trainer_draws_its_curves_and_shows_its_settings(tmp_path: Path) -> None:
+    callbacks = Callbacks(loggers=[TensorBoardLogger(tmp_path / "tensorboard")])
     history = run(TinyModel(), tmp_path, callbacks=callbacks).history
     drawn = curves(tmp_path / "tensorboard")
     assert [value for _, value in drawn["rollout/success"]] == [
         pytest.approx(metrics.success) for metrics in history
     ]
+    (events,) = (tmp_path / "tensorboard").iterdir()
+    assert b'"train.update.method": "dpo"' in events.read_bytes()
+
+
+def test_the_name_of_version_0_1_still_works(
+    history: tuple[IterationMetrics, ...], tmp_path: Path
+) -> None:
+    with pytest.warns(DeprecationWarning):
+        from swarm_ui.optim.tensorboard import TensorBoard
+    with pytest.warns(DeprecationWarning, match=r"use Callbacks\(loggers="):
+        TensorBoard(tmp_path).write(history[0])
+    assert curves(tmp_path)["rollout/success"]
 
 
 def test_without_the_package_the_message_names_the_extra(
@@ -81,4 +97,4 @@ def test_without_the_package_the_message_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtra, match="tensorboard"):
-        TensorBoard(tmp_path)
+        TensorBoardLogger(tmp_path)

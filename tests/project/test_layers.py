@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("nodes", "environments", "optim")
 HEAVY = {"torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib", "websockets",
          "miniwob", "android_env", "android_world", "ray", "vllm", "swarm",
-         "opentelemetry", "pyarrow", "gymnasium", "pettingzoo", "jsonschema", "mcp"}  # fmt: skip
+         "opentelemetry", "pyarrow", "gymnasium", "pettingzoo", "jsonschema", "mcp", "wandb",
+         "mlflow"}  # fmt: skip
 FILES = sorted(
     path
     for folder in ("swarm_ui", *PARTS, "demos", "tests", "benchmarks")

@@ -54,6 +54,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/howto/vllm.md", "pip"): "the server's own environment",
     ("docs/howto/cluster.md", "srun"): CLUSTER,
     ("docs/howto/cluster.md", "sbatch"): CLUSTER,
+    ("docs/howto/plugins.md", "pip"): "test_cli_plugins.py installs such a package",
     ("docs/models.md", "vllm"): SERVER,
     ("docs/quickstart.md", "git"): "clones this repository",
     (
@@ -70,6 +71,7 @@ SHOWN: dict[tuple[str, str], str] = {
     "a server of the package mcp, which test_mcp_tools.py starts",
     ("docs/howto/one_gpu.md", "toml"): "a recipe for a GPU and a model of gigabytes",
     ("docs/howto/one_gpu.md", "text"): "needs a GPU and a model of gigabytes",
+    ("docs/howto/plugins.md", "toml"): "test_cli_plugins.py installs such a package",
     ("docs/howto/vllm.md", "text"): "needs a language model; test_trainer_actor.py and "
     "vllm_checks.py do the same with small ones",
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",

@@ -13,13 +13,14 @@ import typer
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
-from swarm_ui.experiment.user_code import made_by, named_in_code, user_environment
+from swarm_ui.experiment.user_code import callable_of, made_by, user_environment
 
 
 def credit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
     env: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="factory of the "
-                   "environment; default: the phone, if the run was played there")] = None,
+                   "environment, or a plug-in; default: the phone, if the run was played "
+                   "there")] = None,
     replay: Annotated[bool, flags.declare("--replay", help="also counterfactual and Shapley "
                       "credit, which call the models again", panel="")] = False,
     assigners: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
@@ -71,7 +72,7 @@ async def _report(
         graph = None if trusted is None else await _team(run, stack, trusted)
         make = None
         if env is not None:
-            named_in_code(env)  # before anything is read
+            callable_of("environments", env)  # before anything is read
             make = functools.partial(user_environment, env)
         return await compare_recorded(
             found, make_environment=make, graph=graph, assigners=more, reference=reference

@@ -37,6 +37,7 @@ seed = 0                  # of the choice of episodes; equal settings give equal
 data = ""                 # mind2web, autowebbench: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
 published = false         # miniwob: the page's clock and upstream's reward
+wrap = []                 # wrappers, the innermost first, such as ["step-limit:steps=12"]
 
 [model]
 name = "base"             # base: ships with swarm-ui; smollm2 (swarm-ui models pull smollm2);
@@ -79,6 +80,7 @@ concurrency = 8           # episodes at once
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
 max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
 report = true             # write report.html
+log = []                  # loggers: "tensorboard", "wandb", "mlflow", or "module:factory"
 
 [critic]                  # swarm-ui train: who assigns credit
 # kind = "scripted"       # knows the simulated task; llm: a model is asked; learned: a trained

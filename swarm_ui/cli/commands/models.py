@@ -9,6 +9,7 @@ import typer
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
+from swarm_ui.experiment.plugins.entry_points import plugins
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, find_model, pulled_folder
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
 from swarm_ui.storage.cache_folder import cache_folder
@@ -18,7 +19,7 @@ models = typer.Typer(help="Pretrained language models by name.")
 
 @models.command("list")
 def list_models(json: flags.Json = False) -> int:
-    """List the models that have a name, and which of them are on this machine.
+    """List the models that have a name, those of plug-ins too, and which are on this machine.
 
     Example: [bold]swarm-ui models list[/]
     """
@@ -34,6 +35,12 @@ def list_models(json: flags.Json = False) -> int:
                      ", ".join(own), where)  # fmt: skip
         rows.append({"name": name, "title": model.title, "licence": model.licence, "adapters": own,
                      "folder": None if folder is None else str(folder)})  # fmt: skip
+    for added in plugins("models"):
+        title = f"plug-in of {added.package}"
+        where = f"cannot be used: {added.problem}" if added.problem else added.place
+        made.add_row(added.name, title, "", "", "", where)
+        rows.append({"name": added.name, "title": title, "adapters": [],
+                     "place": added.place, "problem": added.problem})  # fmt: skip
     output.show(made)
     return output.done(models=rows)
 

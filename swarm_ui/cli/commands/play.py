@@ -17,7 +17,8 @@ from swarm_ui.experiment.progress import printable
 
 def play(
     env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob, web or module:factory",
-                                  autocompletion=flags.one_of("phone", "miniwob", "web"))],
+                                  autocompletion=flags.named("environments", "phone",
+                                                             "miniwob", "web"))],
     task: Annotated[str | None, typer.Argument(metavar="TASK",
                                           help="task to do; without it, tasks are listed",
                                           autocompletion=flags.tasks)]
@@ -64,7 +65,7 @@ async def _play(
 ) -> None:
     from swarm_ui.environments.play import play_in_browser, play_in_terminal
 
-    async with spec_of(section.name).open(section) as opened:
+    async with spec_of(section.name).opened(section) as opened:
         if task is None:
             print(printable("\n".join(await opened.tasks())))
             return

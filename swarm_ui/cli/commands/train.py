@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.outcome import begun, load_model, stoppable
+from swarm_ui.cli.outcome import begun, environment_shown, load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.models import describe_model, learned_adapters
@@ -15,8 +15,9 @@ from swarm_ui.experiment.training.roles import describe_credit
 
 
 @flags.command(
-    flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
-    *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, *flags.ENDING,
+    flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA, flags.WRAP,
+    *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, flags.LOG,
+    *flags.ENDING,
     defaults={f"team.{name}": value for name, value in runs.TRAINING_TEAM.items()},
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
@@ -85,7 +86,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         asyncio.run(runs.check_code(run))
     learning = runs.trainer_config(config)
     facts = {
-        "environment": config.environment.name,
+        "environment": environment_shown(config.environment),
         "model": describe_model(config.model),
         "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),

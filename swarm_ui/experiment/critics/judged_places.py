@@ -53,7 +53,7 @@ async def opened(
     """
     spec = spec_of(section.name)
     section = spec.for_training(section)
-    async with spec.open(section) as environment:
+    async with spec.opened(section) as environment:
         if environment.jobs is not None:
             raise ConfigError(
                 f"'{section.name}' replays recorded episodes; a critic learns from replies on "

@@ -16,6 +16,7 @@ from swarm_ui.experiment.environments import (
     web,
 )
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
+from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
 from swarm_ui.experiment.user_code import user_environment
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
@@ -31,20 +32,24 @@ async def _open_code(section: EnvironmentSection) -> Opening:
 
 
 def spec_of(name: str) -> EnvironmentSpec:
-    """The environment of that name; any other name is ``module:factory``."""
-    return ENVIRONMENTS.get(name) or EnvironmentSpec(
-        name=name, label=name, open=_open_code, by_user=True
-    )
+    """The environment of that name; any other name is a plug-in, or ``module:factory``."""
+    known = ENVIRONMENTS.get(name)
+    if known is not None:
+        return known
+    label = str(plugin("environments", name) or name)
+    return EnvironmentSpec(name=name, label=label, open=_open_code, by_user=True)
 
 
 def environment_findings(
     section: EnvironmentSection, splits: Sequence[str] = ()
 ) -> Iterator[Finding]:
     """Mistakes in the choice of an environment. ``splits``: instead of the section's splits."""
-    if section.name not in ENVIRONMENTS and ":" not in section.name:
-        near = get_close_matches(section.name, ENVIRONMENTS, n=1)
+    added = plugin("environments", section.name)
+    if section.name not in ENVIRONMENTS and ":" not in section.name and added is None:
+        names = (*ENVIRONMENTS, *plugin_names("environments"))
+        near = get_close_matches(section.name, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        expected = f"expected {', '.join(ENVIRONMENTS)} or module:factory{hint}"
+        expected = f"expected {', '.join(names)} or module:factory{hint}"
         yield ("environment", "name"), f"no environment '{section.name}': {expected}"
         return
     if section.published and section.name != "miniwob":

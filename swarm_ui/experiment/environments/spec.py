@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDA
 from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.plugins.wrapping import wrapped, wrapper_findings
 from swarm_ui.node import derive
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.trace.records import Episode
@@ -80,7 +82,7 @@ class EnvironmentSpec:
     label: str
     """The note below tables of its results."""
     open: Callable[[EnvironmentSection], AbstractAsyncContextManager[OpenEnvironment]]
-    """Opens the environment; its resources are closed at the end."""
+    """Opens the environment without wrappers; its resources are closed at the end."""
     splits: tuple[str, ...] = ()
     """The splits; the first is the default, a test split. Empty if there are none."""
     trains_on: str | None = ""
@@ -105,6 +107,12 @@ class EnvironmentSpec:
     critic: Callable[[int], CreditAssigner] | None = None
     """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
 
+    @asynccontextmanager
+    async def opened(self, section: EnvironmentSection) -> AsyncIterator[OpenEnvironment]:
+        """Open the environment, in the wrappers of the section."""
+        async with self.open(section) as found:
+            yield dataclasses.replace(found, make=wrapped(found.make, section.wrap))
+
     def all_findings(
         self, section: EnvironmentSection, splits: Sequence[str] = ()
     ) -> Iterator[Finding]:
@@ -117,6 +125,7 @@ class EnvironmentSpec:
             if names and (strange := [task for task in section.tasks if task not in names]):
                 problem = f"'{strange[0]}' is not in the split '{split}'; leave the split out"
                 yield ("environment", "tasks"), problem
+        yield from wrapper_findings(section.wrap)
         for finding in self.findings(section):
             yield finding
             if finding[0] == ("environment", "name"):

@@ -123,7 +123,7 @@ async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
     """The environment, the walks, and what is held out."""
     spec, place = _checked(work.place)
     _check_walker(work)
-    async with spec.open(place) as environment:
+    async with spec.opened(place) as environment:
         held_out = spec.held_out_rule()
         if environment.jobs is not None:
             found = environment.jobs(place)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import shutil
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ async def train(
     bar: Bar,
     *,
     keep_adapters: bool = False,
-    warn: Callable[[str], None] | None = None,
+    callbacks: Callbacks | None = None,
     acting: Any = None,
 ) -> TeamResult:
     """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
@@ -89,7 +90,8 @@ async def train(
         graph: the team in rollouts, whose agents ask ``acting``.
         bar: counts iterations.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
-        warn: called with warnings of the trainer; default: they are printed above the bar.
+        callbacks: receives warnings and metrics; progress and episodes are recorded in the run.
+            ``None``: warnings are printed above the bar.
         acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
     """
     recorder = _Recorder(run, model, bar, keep_adapters, model if acting is None else acting)
@@ -103,10 +105,10 @@ async def train(
         adversary=environment.adversary,
         rehearse=_rehearsal(model),
         folder=run.path,
-        callbacks=Callbacks(
+        callbacks=dataclasses.replace(
+            callbacks or Callbacks(on_warning=bar.say),
             on_progress=recorder.progress,
             on_episodes=recorder.episodes,
-            on_warning=warn or bar.say,
         ),
     )
     result = await trainer.run(resume=True)

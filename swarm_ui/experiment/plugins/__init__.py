@@ -1,0 +1,1 @@
+"""What other packages add under a name: environments, models, wrappers and loggers."""

@@ -1,0 +1,147 @@
+"""``--log``: metrics of training and evaluation go to loggers, which may fail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+SOURCE = '''\
+import json
+
+class Notes:
+    """Writes what it receives into the folder of the run."""
+
+    def __init__(self, folder):
+        self.path = folder / "notes.jsonl"
+
+    def keep(self, **values):
+        with self.path.open("a") as file:
+            file.write(json.dumps(values) + "\\n")
+
+    def start(self, config):
+        self.keep(config=dict(config))
+
+    def log(self, metrics, step):
+        self.keep(metrics=dict(metrics), step=step)
+
+    def finish(self, status):
+        self.keep(status=status)
+
+class Breaks(Notes):
+    def log(self, metrics, step):
+        raise OSError("the server is gone")
+
+def nothing(folder):
+    return None
+'''
+SMALL = (
+    "train phone --iterations 2 --rollouts 6 --agents 2 --rounds 1 --critic outcome "
+    "--set train.shared_iterations=1 --set train.shared_steps=2 --set train.update.steps=2 "
+    "--set train.rank=2"
+)
+
+
+@pytest.fixture
+def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "user_loggers", raising=False)
+    (shell.folder / "user_loggers.py").write_text(SOURCE, encoding="utf-8")
+    return shell
+
+
+def notes(code: Shell, run: str) -> list[dict[str, Any]]:
+    lines = (code.folder / run / "notes.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_an_evaluation_logs_success_by_split_with_its_interval(code: Shell) -> None:
+    done = code(
+        "eval phone --split parameters --split apps -n 2 --model script:wrong.txt --max-steps 1 "
+        "--log user_loggers:Notes --out e --json"
+    )
+    assert done.code == 0, done.err
+    began, logged, ended = notes(code, "e")
+    assert began["config"]["environment.name"] == "phone"
+    assert began["config"]["splits"] == "parameters, apps"
+    for split in ("parameters", "apps"):
+        found = {
+            name: logged["metrics"][f"success/{split}{name}"] for name in ("", "_low", "_high")
+        }
+        assert found[""] == 0.0 and found["_low"] == 0.0 < found["_high"] <= 1.0
+        assert logged["metrics"][f"episodes/{split}"] == 2
+    assert ended == {"status": "finished"}
+
+
+def test_training_is_logged_and_resumed_with_consent(code: Shell) -> None:
+    pytest.importorskip("torch")
+    done = code(
+        f"{SMALL} --wrap step-limit:steps=4 --log user_loggers:Notes --log tensorboard "
+        "--out t --json"
+    )
+    assert done.code == 0, done.err
+    began, *steps, ended = notes(code, "t")
+    assert began["config"]["train.iterations"] == 2 and began["config"]["command"] == "train"
+    assert began["config"]["environment.wrap"] == "step-limit:steps=4"
+    assert [line["step"] for line in steps] == [0, 1] and ended == {"status": "finished"}
+    rows = done.json["iterations"]
+    assert [line["metrics"]["rollout/success"] for line in steps] == [
+        row["success"] for row in rows
+    ]
+    assert list((code.folder / "t/tensorboard").glob("events*"))
+    assert "--wrap step-limit:steps=4" in done.err, "the next command wraps in the same way"
+    refused = code("train --resume t")
+    assert refused.code == 2
+    assert "import and call 'user_loggers:Notes' (a logger)" in " ".join(refused.err.split())
+    assert code("train --resume t --log tensorboard").code == 0, "loggers may be chosen anew"
+
+
+def test_a_logger_that_fails_ends_nothing(code: Shell) -> None:
+    line = f"eval {LAMP} -n 2 --model script:right.txt --log user_loggers:Breaks"
+    done = code(f"{line} --log user_loggers:Notes --out e")
+    told = " ".join(done.err.split())
+    assert done.code == 0, done.err
+    assert told.count("the logger Breaks failed in log: OSError: the server is gone") == 1
+    assert notes(code, "e")[-1] == {"status": "finished"}
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("tensorbord", "no logger 'tensorbord': expected tensorboard, wandb, mlflow, or "
+         "module:factory; did you mean 'tensorboard'?"),
+        ("user_loggers:none", "'user_loggers' has no 'none'"),
+        ("wandb", "Weights & Biases needs the module 'wandb'"),
+        ("mlflow", "pip install 'swarm-ui[mlflow]'"),
+        ("wandb --log wandb", "the logger 'wandb' is named twice"),
+    ],
+)  # fmt: skip
+def test_a_wrong_logger_is_found_before_anything_is_written(
+    code: Shell, log: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("wandb", "mlflow"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for more in ("", "--dry-run"):
+        done = code(f"eval {LAMP} -n 2 --model script:right.txt --log {log} {more}")
+        assert done.code == 2 and said in " ".join(done.err.split()), done.err
+    assert not (code.folder / "runs").exists()
+
+
+def test_a_factory_that_returns_no_logger_is_wrong_usage(code: Shell) -> None:
+    done = code(f"eval {LAMP} -n 2 --model script:right.txt --log user_loggers:nothing --out e")
+    assert done.code == 2
+    assert "returns a NoneType, expected a Logger" in " ".join(done.err.split())
+    assert not (code.folder / "e").exists()
+
+
+def test_loggers_that_send_need_consent_in_a_strangers_folder(code: Shell) -> None:
+    assert code(f"run {LAMP} -n 1 --model script:right.txt --out r").code == 0
+    path = code.folder / "r/config.json"
+    document = json.loads(path.read_text())
+    document["config"]["run"]["log"] = ["wandb"]
+    path.write_text(json.dumps(document))
+    done = code("run --resume r")
+    assert done.code == 2 and "send settings and metrics to wandb" in " ".join(done.err.split())

@@ -1,0 +1,145 @@
+"""``--wrap``: wrappers of environments by name, in order, recorded, and honoured by a resume."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.environments.wrappers import Recorder, StepLimit
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.environments.spec import OpenEnvironment
+from swarm_ui.experiment.plugins.wrapping import wrapped
+from swarm_ui.trace.jsonl import read_jsonl
+
+SOURCE = '''\
+from swarm_ui.environments.wrappers import Wrapper
+
+class Quiet(Wrapper):
+    """Does nothing."""
+
+class Breaks(Wrapper):
+    async def step(self, action):
+        raise ValueError("the wrapper broke")
+
+def fails(env):
+    raise RuntimeError("no wrapping paper")
+
+def nothing(env):
+    return None
+
+def two(env, more):
+    return env
+'''
+WAIT = "Action: " + '{"action_type": "wait"}'
+
+
+@pytest.fixture
+def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "user_wrappers", raising=False)
+    (shell.folder / "user_wrappers.py").write_text(SOURCE, encoding="utf-8")
+    (shell.folder / "wait.txt").write_text(WAIT + "\n", encoding="utf-8")
+    return shell
+
+
+def test_wrappers_apply_in_order_and_are_recorded(code: Shell) -> None:
+    line = (
+        "run phone contacts-add --model script:wait.txt --wrap step-limit:steps=2 "
+        "--wrap recorder:path=mine.jsonl,actor=me --wrap user_wrappers:Quiet"
+    )
+    done = code(f"{line} --out r --json")
+    assert done.code == 1, done.err
+    (episode,) = read_jsonl(code.folder / "r/traces/parameters.jsonl")
+    assert len(episode.steps) == 2 and episode.steps[-1].truncated
+    (recorded,) = read_jsonl(code.folder / "mine.jsonl")
+    assert recorded.policy == "me" and recorded.steps[-1].truncated, "it wraps the limit"
+    kept = json.loads((code.folder / "r/config.json").read_text())["config"]["environment"]["wrap"]
+    assert kept == [
+        "step-limit:steps=2", "recorder:path=mine.jsonl,actor=me", "user_wrappers:Quiet",
+    ]  # fmt: skip
+    told = json.loads((code.folder / "r/results.json").read_text())["labels"]
+    assert "step-limit:steps=2" in told[-1]
+    plan = code(f"{line} --dry-run --json").json
+    assert plan["environment"].startswith("phone in step-limit:steps=2, recorder")
+
+
+def test_a_resumed_run_keeps_its_wrappers(code: Shell) -> None:
+    done = code(f"run {LAMP} --model script:right.txt --wrap fault-injector:step=1 --out r")
+    assert done.code == 3 and "injected fault in step" in done.err
+    again = code("run --resume r --trust")
+    assert again.code == 3 and "injected fault in step" in again.err
+    other = code("run --resume r --trust --wrap step-limit:steps=3")
+    assert other.code == 2 and "--wrap: cannot be changed" in " ".join(other.err.split())
+    right = code(f"run {LAMP} --model script:right.txt --wrap fault-injector --out s --json")
+    assert right.code == 0, "without faults the lamp is lit"
+
+
+@pytest.mark.parametrize(
+    ("wrap", "said"),
+    [
+        ("step-limit", "wrapper 'step-limit': it needs 'steps'; for example step-limit:steps=12"),
+        ("step-limit:steps=0", "'steps': Expected 'int' >= 1"),
+        ("step-limit:steps", "expected KEY=VALUE with steps, got 'steps'"),
+        ("step-limit:steps=1,steps=2", "'steps' is given twice"),
+        ("action-filter:deny=pay", "'deny': Invalid enum value 'pay'"),
+        ("stop-limit", "did you mean 'step-limit'?"),
+        ("user_wrappers:none", "'user_wrappers' has no 'none'"),
+        ("user_wrappers:two", "is called with 1 argument: missing a required argument: 'more'"),
+        ("user_wrappers:fails", "RuntimeError: no wrapping paper (user_wrappers.py:11)"),
+        ("user_wrappers:nothing", "returns a NoneType, expected a Environment; it lacks name"),
+        ("no_such_module:make", "no module 'no_such_module' is installed"),
+    ],
+)
+def test_a_wrong_wrapper_is_found_before_anything_is_written(
+    code: Shell, wrap: str, said: str
+) -> None:
+    for more in ("", "--dry-run"):
+        done = code(f"run {LAMP} --model script:right.txt --wrap {wrap} {more}")
+        assert done.code == 2 and said in " ".join(done.err.split()), done.err
+        assert "Traceback" not in done.err
+    assert not (code.folder / "runs").exists()
+
+
+def test_a_wrapper_that_raises_is_a_fault_that_names_the_line(code: Shell) -> None:
+    done = code(f"run {LAMP} --model script:right.txt --wrap user_wrappers:Breaks --out r")
+    assert done.code == 3
+    assert "ValueError: the wrapper broke (user_wrappers.py:8)" in " ".join(done.err.split())
+
+
+def test_wrappers_in_a_strangers_folder_need_consent(code: Shell) -> None:
+    assert code("run phone contacts-add --model script:wait.txt --max-steps 1 --out r").code == 1
+    path = code.folder / "r/config.json"
+    document = json.loads(path.read_text())
+    for wrap, said in (
+        ("os:abort", "import and call 'os:abort' (a wrapper)"),
+        ("recorder:path=/etc/passwd", "write episodes to '/etc/passwd'"),
+    ):
+        document["config"]["environment"]["wrap"] = [wrap]
+        path.write_text(json.dumps(document))
+        done = code("run --resume r")
+        assert done.code == 2 and said in " ".join(done.err.split()), done.err
+
+
+async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> None:
+    closed = []
+
+    class Phone(PhoneEnvironment):
+        async def close(self) -> None:
+            closed.append(True)
+            await super().close()
+
+    with pytest.raises(ConfigError, match="Recorder"):
+        await OpenEnvironment(wrapped(Phone, ["recorder:path=no/such/folder.jsonl"])).one()
+    assert closed == [True]
+
+
+async def test_no_wrapper_changes_nothing_and_several_nest() -> None:
+    assert wrapped(PhoneEnvironment, []) is PhoneEnvironment
+    made = await OpenEnvironment(
+        wrapped(PhoneEnvironment, ["step-limit:steps=3", "action-filter:deny=sending"])
+    ).one()
+    assert isinstance(made.env, StepLimit) and not isinstance(made.env.env, Recorder)
