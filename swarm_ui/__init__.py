@@ -110,9 +110,8 @@ __all__ = [
     "SwarmError", "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel",
     "View", "Window", "__version__", "append_jsonl", "chat_of", "execute", "function_node",
     "iter_jsonl", "map_node", "open_jsonl", "parse_action", "random_dag", "read_jsonl", "render",
-    "repair_jsonl",
-    "rollout_many", "rollout_stream", "shapes", "trace_schema", "transcript", "windows",
-    "write_jsonl",
+    "repair_jsonl", "rollout_many", "rollout_stream", "shapes", "trace_schema", "transcript",
+    "windows", "write_jsonl",
 ]  # fmt: skip
 
 
