@@ -12,11 +12,10 @@ from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.charts import curve
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
 from swarm_ui.report.contents import GraphDrawing, HeatMap, Picture, ReportData, ReportTable
-from swarm_ui.report.deciding import team_decision
+from swarm_ui.report.first_screen import first_curve, overview, team_decision
 from swarm_ui.report.heat_maps import heat_map, scale
 from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
-from swarm_ui.report.overview import first_curve, overview
 from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
 from swarm_ui.storage.run_directory import write_atomic
@@ -112,10 +111,10 @@ def _section(name: str, inside: Markup) -> Markup:
 
 
 def _contents(names: list[str]) -> Markup:
-    """The table of contents, which stays at the top of the window."""
-    links = [tag("a", name, attrs={"href": f"#{_anchor(name)}"}) for name in names]
-    if not links:
+    """The table of contents, which stays at the top of the window; for two sections or more."""
+    if len(names) < 2:
         return Markup("")
+    links = [tag("a", name, attrs={"href": f"#{_anchor(name)}"}) for name in names]
     return tag("nav", *links, attrs={"aria-label": "Contents"})
 
 

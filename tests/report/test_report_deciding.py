@@ -8,7 +8,7 @@ import msgspec
 from report_samples import AGENTS, episode, trace
 
 from swarm_ui.report import EpisodeSet
-from swarm_ui.report.deciding import team_decision
+from swarm_ui.report.first_screen import team_decision
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from swarm_ui.report.charts import arm_list, curve
 from swarm_ui.report.contents import Curve, Estimate, Headline, ReportData
-from swarm_ui.report.deciding import Decision
 from swarm_ui.report.estimates import bounds, figure
+from swarm_ui.report.first_screen.deciding import Decision
 from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.viz import trace_svg
 
