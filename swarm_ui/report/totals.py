@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -104,22 +104,23 @@ class RunTotals:
     def _which(self) -> str:
         return "kept episodes" if self.kept else "tested episodes"
 
-    @property
-    def _warning(self) -> str:
-        return "A run may keep a selection of its episodes. " if self.kept else ""
-
     def success(self) -> ReportTable | None:
-        """Success of each set with its Wilson interval."""
+        """Success of each set with its interval."""
         rows: list[tuple[TableCell, ...]] = []
         for name, tasks in self.outcomes.items():
-            shown = _rate([v for outcomes in tasks.values() for v in outcomes])
+            shown = _rate(tasks)
             rows.append((name, shown, self.costs[name].masked))
         if not rows:
             return None
         note = (
-            f"{self._warning}95 % intervals: Wilson. Episodes masked by a fault are left "
-            "out. Training episodes are sampled and may be guided: do not compare them with tests."
+            "95 % intervals: bootstrap over tasks and their episodes. Episodes masked by a fault "
+            "are left out."
         )
+        if self.kept:
+            note = (
+                f"A run may keep a selection of its episodes. {note} Training episodes are sampled "
+                "and may be guided: do not compare them with tests."
+            )
         columns = ("episodes", "success, %", "masked")
         return ReportTable(title=f"Success of {self._which}", columns=columns, rows=tuple(rows),
                            note=note)  # fmt: skip
@@ -145,12 +146,13 @@ class RunTotals:
     def _rates(self) -> tuple[str, dict[str, Estimate]]:
         """Success on the first split by the name of the policy, over all its seeds."""
         first = next((self.splits.get(name, "") for name in self.outcomes), "")
-        pooled: dict[str, list[float]] = {}
+        pooled: dict[str, dict[str, list[float]]] = {}
         for name, tasks in self.outcomes.items():
             if self.splits.get(name, "") == first:
-                values = pooled.setdefault(self.labels.get(name, ""), [])
-                values += [value for outcomes in tasks.values() for value in outcomes]
-        rates = {label: _rate(values) for label, values in pooled.items()}
+                found = pooled.setdefault(self.labels.get(name, ""), {})
+                for task, outcomes in tasks.items():
+                    found.setdefault(task, []).extend(outcomes)
+        rates = {label: _rate(outcomes) for label, outcomes in pooled.items()}
         return first, {label: rate for label, rate in rates.items() if rate is not None}
 
     def families(self) -> list[HeatMap]:
@@ -233,11 +235,12 @@ def _spent(cost: Cost, episode: Episode) -> None:
     cost.seconds = (cost.seconds or 0.0) + episode.seconds
 
 
-def _rate(outcomes: list[float]) -> Estimate | None:
-    """The share of solved episodes with its Wilson interval; ``None`` for no episodes."""
-    from swarm_ui.stats import wilson
+def _rate(outcomes: Mapping[str, Sequence[float]]) -> Estimate | None:
+    """The share of solved episodes, by task, with the interval that ``eval`` prints."""
+    from swarm_ui.stats import Outcome, clustered_mean
 
-    rate = wilson(outcomes)
+    pairs = [(task, k, value) for task, found in outcomes.items() for k, value in enumerate(found)]
+    rate = clustered_mean([Outcome(task, k, value) for task, k, value in pairs])
     if rate is None:
         return None
     return Estimate(value=rate.mean, low=rate.low, high=rate.high, count=rate.n)
