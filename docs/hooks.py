@@ -1,4 +1,4 @@
-"""Gives the site the pages that stand at the root of the repository."""
+"""Gives the site the pages that stand at the root of the repository, and pictures their links."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _PAGES = {
     "CHANGELOG.md": "changelog.md",
 }
 _FILES = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(LICENSE|demos/[\w./]+)\)")
+_PICTURE = re.compile(r'<p>(<img [^>]*src="([^":]+)"[^>]*>)</p>')
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -32,3 +33,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         link = rf"\]\((?:\.\./)*{re.escape(name)}(#[^)]*)?\)"
         markdown = re.sub(link, rf"]({up}{place}\1)", markdown)
     return _FILES.sub(r"\1", markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Link pictures to their files: in a narrow column, a drawing is read in its own window."""
+    return _PICTURE.sub(r'<p><a href="\2">\1</a></p>', html)

@@ -24,8 +24,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     elapsed: float
     """Seconds since this process began to train."""
     remaining: float | None
-    """Estimated seconds to the end, from the iterations finished so far; ``None`` before the
-    first."""
+    """Estimated seconds to the end, from the iterations finished so far; in the first one, from its
+    rollouts and the adapters updated so far. ``None`` before the first adapter is updated, because
+    the time of an update is not known before."""
 
 
 class ProgressReporter:
@@ -38,7 +39,7 @@ class ProgressReporter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._iterations, self._on_progress, self._clock = iterations, on_progress, clock
-        self._started = self._iteration_started = clock()
+        self._started = self._iteration_started = self._update_started = clock()
         self._durations: list[float] = []
 
     def start_iteration(self) -> None:
@@ -50,6 +51,8 @@ class ProgressReporter:
         if self._on_progress is None:
             return
         now = self._clock()
+        if phase == "update" and not done:
+            self._update_started = now
         self._on_progress(
             Progress(
                 iteration=iteration,
@@ -58,7 +61,7 @@ class ProgressReporter:
                 done=done,
                 total=total,
                 elapsed=now - self._started,
-                remaining=self._remaining(iteration, now),
+                remaining=self._remaining(iteration, phase, done, total, now),
             )
         )
 
@@ -69,9 +72,17 @@ class ProgressReporter:
         self._iteration_started = now
         self.report(iteration + 1, "iteration", iteration + 1, self._iterations)
 
-    def _remaining(self, iteration: int, now: float) -> float | None:
-        if not self._durations:
+    def _remaining(
+        self, iteration: int, phase: Phase, done: int, total: int, now: float
+    ) -> float | None:
+        spent = now - self._iteration_started
+        if self._durations:
+            mean = sum(self._durations) / len(self._durations)
+            return max(0.0, (self._iterations - iteration) * mean - spent)
+        if phase == "rollout" or (phase == "update" and not done):
             return None
-        mean = sum(self._durations) / len(self._durations)
-        left = (self._iterations - iteration) * mean - (now - self._iteration_started)
-        return max(0.0, left)
+        whole = spent
+        if phase == "update":
+            updating = now - self._update_started
+            whole += updating * (total - done) / done
+        return (self._iterations - iteration) * whole - spent

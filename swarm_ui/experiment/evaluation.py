@@ -91,7 +91,7 @@ class Evaluator:
                 stream = rollout_stream(
                     pool, policy, left, intervention=intervention, max_steps=max_steps
                 )
-                await self._play(trial, kept, pool, stream)
+                await self._play(trial, kept, pool, stream, together=min(concurrency, len(left)))
             episodes = in_order(trial.jobs, _saved(self._run, trial))
             result = _result(trial, episodes, Cost.of_episodes(episodes))
             if score is not None:
@@ -105,14 +105,17 @@ class Evaluator:
         kept: Sequence[Episode],
         pool: EnvironmentPool,
         stream: AsyncGenerator[Episode, None],
+        *,
+        together: int,
     ) -> None:
         path = self._run.traces / f"{trial.file}.jsonl"
         if path.exists():
             write_jsonl(path, kept)
         label = trial.name or f"{trial.split}: {trial.arm.label}"
         found = Counter(e.success for e in kept)
-        with self._display.bar(label, len(trial.jobs), share=not trial.name) as bar:
-            bar.update(found.total(), _note(found))
+        count = len(trial.jobs)
+        with self._display.bar(label, count, share=not trial.name, together=together) as bar:
+            bar.start_from(found.total())
             async with pool, aclosing(stream) as episodes:
                 async for episode in episodes:
                     append_jsonl(path, [episode])
@@ -126,18 +129,21 @@ class Evaluator:
 
         Trials that have a result are left out. ``agent`` is the agent's folder.
         """
-        trials, episodes, turn = self.left(trials), 0, itertools.count()
+        trials, work, turn = self.left(trials), 0, itertools.count()
         if not trials:
             return
-        with self._display.bar(label, sum(len(trial.jobs) for trial in trials)) as bar:
+        # Episodes of a team take longer than those of one agent, by as much as it has calls.
+        total = sum(trial.arm.calls * len(trial.jobs) for trial in trials)
+        together = limit * max(t.arm.calls * min(BATCH_SIZE, len(t.jobs)) for t in trials)
+        with self._display.bar(label, total, together=together) as bar:
 
             async def part(trial: Trial, at: int) -> BatchResult:
-                nonlocal episodes
+                nonlocal work
                 jobs = trial.jobs[at : at + BATCH_SIZE]
                 batch = Batch(trial.arm, agent, trial.adapters, jobs)
                 played = await workers.play(batch, next(turn) % limit)
-                episodes += len(jobs)
-                bar.update(episodes, trial.arm.label)
+                work += trial.arm.calls * len(jobs)
+                bar.update(work, trial.arm.label)
                 return played
 
             async def whole(trial: Trial) -> None:

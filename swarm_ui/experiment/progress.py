@@ -17,7 +17,6 @@ from rich.progress import (
     Task,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.segment import Segment
 from rich.text import Text
@@ -26,6 +25,8 @@ from swarm_ui.trace.records import Episode
 
 _SECONDS_BETWEEN_LINES = 10.0
 """Seconds between two lines about the same task if there is no terminal."""
+_FEWEST = 3
+"""Steps after which the time left is estimated from their mean rate."""
 _WIDTH = 140
 
 
@@ -90,9 +91,18 @@ class ProgressDisplay:
             self.console.print(what)
 
     @contextmanager
-    def bar(self, label: str, total: float, *, share: bool = True) -> Iterator[Bar]:
-        """Show a bar while the block runs. ``share``: a percentage; else a count and its rate."""
-        bar = Bar(self, label, total, share)
+    def bar(
+        self, label: str, total: float, *, share: bool = True, together: float = 1
+    ) -> Iterator[Bar]:
+        """Show a bar while the block runs.
+
+        Args:
+            label: the name of the task.
+            total: the number of its steps; 1 for a task that tells its share.
+            share: a percentage is shown; else a count and its rate.
+            together: the number of steps that run at the same time.
+        """
+        bar = Bar(self, label, total, share, together)
         try:
             yield bar
         finally:
@@ -111,10 +121,23 @@ class ProgressDisplay:
 
 
 class Bar:
-    """One long task. :meth:`update` may be called often."""
+    """One long task. :meth:`update` may be called often.
 
-    def __init__(self, display: ProgressDisplay, label: str, total: float, share: bool) -> None:
+    The time left is told by the task, or else estimated from the mean rate of its steps: when three
+    of them are done, and as many as run at the same time. Before that, an estimate would be wrong
+    by a factor: of eight steps that run together, the first one ends when the others nearly do.
+    """
+
+    def __init__(
+        self,
+        display: ProgressDisplay,
+        label: str,
+        total: float,
+        share: bool,
+        together: float = 1,
+    ) -> None:
         self._display, self._label, self._share = display, label, share
+        self._fewest, self._before = max(_FEWEST, together), 0.0
         self._total = max(total, 1e-9)
         self._began = self._line_at = time.monotonic()
         self._live = display.live()
@@ -141,6 +164,11 @@ class Bar:
         if self._live is not None:
             self._live.update(self._task, total=total)
 
+    def start_from(self, done: float) -> None:
+        """Set the number of steps that were done before this process began."""
+        self._before = done
+        self.update(done)
+
     def update(self, done: float, note: str = "", *, left: float | None = None) -> None:
         """Set the number of finished steps.
 
@@ -151,11 +179,13 @@ class Bar:
                 its steps tells.
         """
         now = time.monotonic()
+        if left is None:
+            left = self._estimate(done)
         if self._live is not None:
             end = None if left is None else now + left
             self._live.update(self._task, completed=done, note=note, end=end)
             return
-        if now - self._line_at >= _SECONDS_BETWEEN_LINES and (done > 0 or left is not None):
+        if now - self._line_at >= _SECONDS_BETWEEN_LINES:
             self._line_at = now
             self._display.say(Text(self._line(done, note, left)))
 
@@ -163,15 +193,19 @@ class Bar:
         """A line above the bar."""
         self._display.say(text)
 
-    def _line(self, done: float, note: str, seconds: float | None) -> str:
-        rate = done / max(self.seconds, 1e-9)
-        if seconds is None:
-            seconds = (self._total - done) / rate
+    def _estimate(self, done: float) -> float | None:
+        made = done - self._before
+        if made < self._fewest:
+            return None
+        return self.seconds * max(0.0, self._total - done) / made
+
+    def _line(self, done: float, note: str, left: float | None) -> str:
         shown = f"{done / self._total:.0%}"
         if not self._share:
+            rate = (done - self._before) / max(self.seconds, 1e-9)
             shown = f"{done:g}/{self._total:g}, {rate:.2f}/s"
-        left = f"about {seconds:.0f} s left"
-        return f"{self._label}: {shown}, {left}" + (f", {note}" if note else "")
+        ends = "" if left is None else f"about {left:.0f} s left"
+        return f"{self._label}: {', '.join(filter(None, [shown, ends, note]))}"
 
 
 def counting(bar: Bar) -> Callable[[str, Sequence[Episode]], None]:
@@ -196,15 +230,15 @@ class _Amount(ProgressColumn):
         return Text(count if rate is None else f"{count} {rate:.1f}/s", style="progress.download")
 
 
-class _Left(TimeRemainingColumn):
-    """The time that is left: as the task told it, or else by the rate of its steps."""
+class _Left(ProgressColumn):
+    """The time that is left, if it is known."""
 
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
         end = task.fields["end"]
         if end is None:
-            return super().render(task)
+            return Text("-:--:--", style="progress.remaining")
         minutes, seconds = divmod(max(0, round(end - time.monotonic())), 60)
         hours, minutes = divmod(minutes, 60)
         return Text(f"{hours:d}:{minutes:02d}:{seconds:02d}", style="progress.remaining")

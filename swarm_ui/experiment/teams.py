@@ -55,6 +55,11 @@ class Arm:
     adapters: tuple[str | None, ...] = ()
     """The adapter of each agent, instead of what ``trained`` says."""
 
+    @property
+    def calls(self) -> int:
+        """The number of calls of a decision."""
+        return self.agents * self.rounds
+
     def policy(self, model: ChatModel) -> Policy:
         """The policy, which calls ``model``."""
         if self.guard:

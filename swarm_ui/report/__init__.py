@@ -5,6 +5,8 @@ write_report(run.path, ReportData(title=..., summary=..., tables=(...,), episode
 """
 
 from swarm_ui.report.contents import (
+    Arm,
+    Arms,
     Curve,
     CurvePoint,
     EdgeFrame,
@@ -12,6 +14,7 @@ from swarm_ui.report.contents import (
     EpisodeSet,
     Estimate,
     GraphDrawing,
+    Headline,
     HeatMap,
     Link,
     Picture,
@@ -25,6 +28,8 @@ from swarm_ui.report.page import page, write_report
 from swarm_ui.report.run_reader import gathered, learning_curves
 
 __all__ = [
+    "Arm",
+    "Arms",
     "Curve",
     "CurvePoint",
     "EdgeFrame",
@@ -32,6 +37,7 @@ __all__ = [
     "EpisodeSet",
     "Estimate",
     "GraphDrawing",
+    "Headline",
     "HeatMap",
     "Link",
     "Picture",

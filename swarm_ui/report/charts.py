@@ -1,81 +1,87 @@
-"""Line charts and heat maps as SVG that follows the page's colours."""
+"""Line charts as SVG that follows the page's colours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from swarm_ui.report.contents import Curve, CurvePoint, HeatMap, Series
+from swarm_ui.report.contents import Arm, Arms, Curve, CurvePoint, Series
+from swarm_ui.report.estimates import interval
 from swarm_ui.report.html import Attribute, Markup, join, note, tag
 from swarm_ui.viz.svg import ticks
 
-_WIDTH, _HEIGHT = 560, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
-_NARROW = 5  # heat maps with no more columns than these are placed side by side
+_WIDTH, _HEIGHT = 480, 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 12, 10, 40
+_ARM = 18  # pixels between two arms, and between the arms and the curve
 COLOURS = 6
 """The number of line colours in the style sheet. Further series are dashed."""
 
 
 class _Axes:
-    """Converts data to pixels."""
+    """Converts data to pixels. ``aside``: pixels on the right that the curve leaves free."""
 
-    def __init__(self, points: Sequence[CurvePoint]) -> None:
+    def __init__(self, points: Sequence[CurvePoint], arms: Sequence[Arm]) -> None:
         xs = [p.x for p in points] or [0.0, 1.0]
-        ys = [v for p in points for v in (p.y, p.low, p.high) if v is not None] or [0.0, 1.0]
+        tested = [(arm.value.value, arm.value.low, arm.value.high) for arm in arms]
+        drawn = [*((p.y, p.low, p.high) for p in points), *tested]
+        ys = [v for values in drawn for v in values if v is not None] or [0.0, 1.0]
         self.x_ticks = ticks(min(xs), max(xs), 6, whole=all(x == int(x) for x in xs))
         self.y_ticks = ticks(min(ys), max(ys), 5)
         self._x = min(self.x_ticks[0], *xs), max(self.x_ticks[-1], *xs)
         self._y = min(self.y_ticks[0], *ys), max(self.y_ticks[-1], *ys)
+        self.right = _WIDTH - _RIGHT - (_ARM * (len(arms) + 1) if arms else 0)
+        self.has_arms = bool(arms)
 
     def x(self, value: float) -> float:
         low, high = self._x
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - low) / ((high - low) or 1.0)
+        return _LEFT + (self.right - _LEFT) * (value - low) / ((high - low) or 1.0)
 
     def y(self, value: float) -> float:
         low, high = self._y
         tall = _HEIGHT - _TOP - _BOTTOM
         return _HEIGHT - _BOTTOM - tall * (value - low) / ((high - low) or 1.0)
 
+    def arm(self, number: int) -> float:
+        return self.right + _ARM * (number + 1)
 
-def curve(data: Curve) -> Markup:
-    """A line chart with bands for known intervals. Points that are not finite are left out."""
+
+def curve(data: Curve, arms: Arms | None = None) -> Markup:
+    """A line chart with bands for known intervals. Points that are not finite are left out.
+
+    ``arms`` are whiskers with letters on the right, on the same vertical axis, and a list of their
+    names beside the chart.
+    """
     lines = [
         Series(name=s.name, points=tuple(p for p in s.points if _finite(p))) for s in data.series
     ]
-    axes = _Axes([p for s in lines for p in s.points])
-    drawn = [_grid(axes, data), *(_series(s, i, axes) for i, s in enumerate(lines))]
+    tested = arms.arms if arms is not None else ()
+    axes = _Axes([p for s in lines for p in s.points], tested)
+    whiskers = (_whisker(arm, k, axes) for k, arm in enumerate(tested))
+    drawn = [_grid(axes, data), *(_series(s, i, axes) for i, s in enumerate(lines)), *whiskers]
     keys = (tag("i", attrs={"class": f"key s{i % COLOURS}"}) for i in range(len(lines)))
     names = [tag("li", key, s.name) for key, s in zip(keys, lines, strict=True)]
-    legend = tag("ul", *names, attrs={"class": "legend"})
-    box = f"0 0 {_WIDTH} {_HEIGHT}"
-    picture = tag("svg", *drawn, attrs={"viewBox": box, "role": "img", "aria-label": data.title})
+    legend = tag("ul", *names, attrs={"class": "legend"}) if len(names) > 1 else Markup("")
+    shape: dict[str, Attribute] = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "class": "chart"}
+    picture = tag("svg", *drawn, attrs={**shape, "role": "img", "aria-label": data.title})
+    if arms is not None and tested:
+        picture = tag("div", picture, arm_list(arms), attrs={"class": "with-arms"})
     return tag("figure", tag("figcaption", data.title), legend, picture, note(data.note))
 
 
-def heat_map(data: HeatMap) -> Markup:
-    """A matrix of shaded cells with the numbers in them."""
-    head = tag("tr", tag("td"), *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
-    details = data.details or (("",) * len(data.columns),) * len(data.rows)
-    rows = []
-    for name, values, small in zip(data.rows, data.values, details, strict=True):
-        cells = [_shade(v, data, more) for v, more in zip(values, small, strict=True)]
-        rows.append(tag("tr", tag("th", name, attrs={"scope": "row"}), *cells))
-    grid = tag("table", head, *rows, attrs={"class": "heat"})
-    size = {"class": "full" if len(data.columns) > _NARROW else "part"}
-    box = tag("div", grid, attrs={"class": "wide"})
-    return tag("figure", tag("figcaption", data.title), box, note(data.note), attrs=size)
-
-
 def _grid(axes: _Axes, data: Curve) -> Markup:
-    left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    left, right, bottom = _LEFT, axes.right, _HEIGHT - _BOTTOM
     parts: list[Markup] = []
     for value in axes.y_ticks:
         y = axes.y(value)
-        line: dict[str, Attribute] = {"x1": left, "x2": right, "y1": y, "y2": y, "class": "grid"}
-        parts.append(tag("line", attrs=line))
-        parts.append(_text(f"{value:g}", left - 6, y + 4, "end"))
+        line: dict[str, Attribute] = {"x1": left, "x2": _WIDTH - _RIGHT, "y1": y, "y2": y}
+        parts.append(tag("line", attrs={**line, "class": "grid"}))
+        parts.append(_text(f"{100 * value if data.percent else value:g}", left - 6, y + 4, "end"))
     for value in axes.x_ticks:
         parts.append(_text(f"{value:g}", axes.x(value), bottom + 16, "middle"))
+    if axes.has_arms:
+        x = right + _ARM / 2
+        ends: dict[str, Attribute] = {"x1": x, "x2": x, "y1": _TOP, "y2": bottom}
+        parts.append(tag("line", attrs={**ends, "class": "border"}))
     parts.append(_text(data.x_label, (left + right) / 2, _HEIGHT - 6, "middle"))
     y = (_TOP + bottom) / 2
     parts.append(_text(data.y_label, 13, y, "middle", rotate=y))
@@ -101,6 +107,36 @@ def _series(series: Series, number: int, axes: _Axes) -> Markup:
     return join(*parts)
 
 
+def _whisker(arm: Arm, number: int, axes: _Axes) -> Markup:
+    """The interval of an arm, with its letter at the foot."""
+    value, x = arm.value, axes.arm(number)
+    style = "arm chosen" if arm.chosen else "arm"
+    parts = [tag("title", f"{arm.name}: {interval(value)}")]
+    if value.low is not None and value.high is not None:
+        ends: dict[str, Attribute] = {"y1": axes.y(value.low), "y2": axes.y(value.high)}
+        parts.append(tag("line", attrs={"x1": x, "x2": x, **ends}))
+    parts.append(tag("circle", attrs={"cx": x, "cy": axes.y(value.value), "r": 4.0}))
+    parts.append(_text(_letter(number), x, _HEIGHT - _BOTTOM + 16, "middle"))
+    return tag("g", *parts, attrs={"class": style})
+
+
+def arm_list(data: Arms) -> Markup:
+    """The arms by letter, with their values."""
+    lines = [
+        tag("li", tag("b" if arm.chosen else "span", arm.name), " ",
+            tag("small", interval(arm.value)))
+        for arm in data.arms
+    ]  # fmt: skip
+    title = tag("p", data.title, attrs={"class": "note"})
+    return tag("div", title, tag("ol", *lines, attrs={"class": "arms", "type": "A"}))
+
+
+def _letter(number: int) -> str:
+    """``A`` to ``Z``, then ``AA``, as HTML counts in lists."""
+    head, last = divmod(number, 26)
+    return (_letter(head - 1) if head else "") + chr(ord("A") + last)
+
+
 def _path(points: Sequence[tuple[float, float]], axes: _Axes) -> str:
     return " ".join(f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in points)
 
@@ -110,16 +146,6 @@ def _text(text: str, x: float, y: float, anchor: str, rotate: float | None = Non
     if rotate is not None:
         where["transform"] = f"rotate(-90 {x:g} {rotate:g})"
     return tag("text", text, attrs=where)
-
-
-def _shade(value: float | None, data: HeatMap, detail: str) -> Markup:
-    if value is None or not math.isfinite(value):
-        return tag("td", "–", attrs={"class": "unscored", "title": detail or "unscored"})
-    share = (value - data.low) / ((data.high - data.low) or 1.0)
-    strength = round(100 * min(1.0, max(0.0, share)))
-    shown = f"{100 * value:.0f}" if data.percent else f"{value:.2f}"
-    small = tag("small", detail) if detail else Markup("")
-    return tag("td", shown, small, attrs={"style": f"--share:{strength}%"})
 
 
 def _finite(point: CurvePoint) -> bool:

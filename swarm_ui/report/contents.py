@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 import msgspec
 
 from swarm_ui.trace.records import EdgeName, Episode
+
+_LEAST_SPAN = 0.1
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,6 +56,36 @@ class ReportTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Text below the table: the measure and the method."""
 
 
+class Headline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The one figure with which a report begins."""
+
+    label: str
+    """What was measured: the policy, or the measure."""
+    value: Estimate
+    where: str = ""
+    """The split or the episodes it was measured on."""
+    gain: Estimate | None = None
+    """The paired difference to ``against``."""
+    against: str = ""
+    """The policy that ``gain`` compares with."""
+
+
+class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A policy that was tested."""
+
+    name: str
+    value: Estimate
+    chosen: bool = False
+    """Whether the headline is about this policy."""
+
+
+class Arms(msgspec.Struct, frozen=True, kw_only=True):
+    """The policies that were tested on one split; they are drawn beside the learning curve."""
+
+    title: str
+    arms: tuple[Arm, ...]
+
+
 class CurvePoint(msgspec.Struct, frozen=True):
     """One point of a line, with the ends of its interval."""
 
@@ -77,6 +110,8 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     y_label: str
     series: tuple[Series, ...]
     note: str = ""
+    percent: bool = False
+    """Fractions, shown times 100."""
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,7 +123,9 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     values: tuple[tuple[float | None, ...], ...]
     """``None`` means unscored, which is not 0; such cells are hatched."""
     low: float = 0.0
+    """The value of the weakest colour; values below it have the same colour."""
     high: float = 1.0
+    """The value of the strongest colour."""
     note: str = ""
     details: tuple[tuple[str, ...], ...] = ()
     """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
@@ -164,9 +201,12 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: tuple[str, ...] = ()
     """Simulated or scripted parts: ``"phone: simulated"``, ``"critic: scripted"``."""
     facts: tuple[tuple[str, str], ...] = ()
-    """Names and values of settings: command, seed, versions, time."""
+    """Names and values of settings: command, seed, versions, time. They are folded away."""
+    headline: Headline | None = None
+    arms: Arms | None = None
     tables: tuple[ReportTable, ...] = ()
     curves: tuple[Curve, ...] = ()
+    """The first one of percentages (or else the first one) is drawn on the first screen."""
     heat_maps: tuple[HeatMap, ...] = ()
     graphs: tuple[GraphDrawing, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -201,10 +241,26 @@ def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> 
                 if value is not None:
                     cell.append(value)
     means = tuple(tuple(sum(c) / len(c) if c else None for c in row) for row in cells)
+    low, high = limits([means])
     return HeatMap(
         title=title,
         rows=tuple(f"round {r}" for r in range(rounds)),
         columns=agents,
         values=means,
         note=f"{scored} decisions.",
+        low=low,
+        high=high,
     )
+
+
+def limits(maps: Iterable[Iterable[Iterable[float | None]]]) -> tuple[float, float]:
+    """The ends of a colour scale for several matrices: their least and their greatest value.
+
+    They are at least 0.1 apart, so that noise does not look like a difference.
+    """
+    found = [v for rows in maps for row in rows for v in row if v is not None and isfinite(v)]
+    if not found:
+        return 0.0, 1.0
+    low, high = min(found), max(found)
+    more = max(0.0, _LEAST_SPAN - (high - low)) / 2
+    return low - more, high + more

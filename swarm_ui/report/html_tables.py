@@ -1,86 +1,151 @@
-"""Tables with intervals drawn next to the numbers."""
+"""Tables of results, with one column of dots and intervals where that says something."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import count, zip_longest
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from swarm_ui.report.contents import Estimate, Link, ReportTable, TableCell
+from swarm_ui.report.estimates import bounds, figure
 from swarm_ui.report.html import Attribute, Markup, join, note, tag
+from swarm_ui.viz.svg import ticks
 
-_WIDTH, _HEIGHT = 96, 14
+_WIDTH, _HEIGHT, _MARGIN = 210.0, 16.0, 14.0
 
 
-def table(data: ReportTable) -> Markup:
-    """A table. All estimates of a column share one scale."""
-    head = tag("tr", *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
-    scales = [_scale(column) for column in zip_longest(*data.rows)]
-    body = [tag("tr", *map(_cell, row, scales, count())) for row in data.rows]
-    grid = tag("table", tag("thead", head), tag("tbody", *body))
+class _Axis(NamedTuple):
+    """The axis of a table's dots."""
+
+    column: int
+    """The column whose estimates are drawn."""
+    ticks: Sequence[float]
+    percent: bool
+    difference: bool
+
+    def at(self, value: float) -> float:
+        """Pixels from the left end of the drawing."""
+        low, high = self.ticks[0], self.ticks[-1]
+        share = min(1.0, max(0.0, (value - low) / ((high - low) or 1.0)))
+        return _MARGIN + (_WIDTH - 2 * _MARGIN) * share
+
+
+def table(data: ReportTable, *, footnote: bool = True) -> Markup:
+    """A table with its title.
+
+    The first column of differences with two or more intervals, or else the first such column of
+    other estimates, is also drawn: as dots and intervals on one axis for the whole table, which has
+    0 as a line. A single interval, equal ones and estimates without intervals are not drawn.
+
+    Args:
+        data: the contents.
+        footnote: with the note below the table.
+    """
+    axis = _axis(data)
+    numbers = [_numbers(column) for column in zip(*data.rows, strict=True)] or [False] * len(
+        data.columns
+    )
+    heads = [
+        tag("th", name, attrs={"scope": "col", **({"class": "number"} if right else {})})
+        for name, right in zip(data.columns, numbers, strict=True)
+    ]
+    body = []
+    for row in data.rows:
+        cells = [_cell(value, k, numbers[k]) for k, value in enumerate(row)]
+        if axis is not None:
+            cells.insert(axis.column + 1, _dot(row[axis.column], axis))
+        body.append(tag("tr", *cells))
+    if axis is not None:
+        heads.insert(axis.column + 1, tag("td", _ticks(axis), attrs={"class": "plot"}))
+    grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *body))
     box = tag("div", grid, attrs={"class": "wide"})
-    return tag("section", tag("h2", data.title), box, note(data.note))
+    below = note(data.note) if footnote else Markup("")
+    return tag("section", tag("h3", data.title), box, below, attrs={"class": "result"})
 
 
-def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:
+def _axis(data: ReportTable) -> _Axis | None:
+    columns = range(1, len(data.columns))
+    drawn = {k: [row[k] for row in data.rows if _has_interval(row[k])] for k in columns}
+    fit = [k for k in columns if len(drawn[k]) > 1 and any(c != drawn[k][0] for c in drawn[k])]
+    chosen = next((k for k in fit if all(_differs(cell) for cell in drawn[k])), None)
+    column = chosen if chosen is not None else next(iter(fit), None)
+    if column is None:
+        return None
+    cells = [cell for cell in drawn[column] if isinstance(cell, Estimate)]
+    ends = [v for c in cells for v in (c.value, c.low, c.high) if v is not None]
+    percent, difference = all(c.percent for c in cells), all(c.difference for c in cells)
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    if percent and not difference and low == 0.0 and high <= 1.0:
+        high = 1.0  # shares are drawn on the whole axis
+    return _Axis(column, ticks(low, high, 4), percent, difference)
+
+
+def _has_interval(cell: TableCell) -> bool:
+    return isinstance(cell, Estimate) and cell.low is not None and cell.high is not None
+
+
+def _differs(cell: TableCell) -> bool:
+    return isinstance(cell, Estimate) and cell.difference
+
+
+def _numbers(column: Sequence[TableCell]) -> bool:
+    """Whether a column holds plain numbers, which are set to the right."""
+    known = [cell for cell in column if cell is not None]
+    return bool(known) and all(isinstance(cell, int | float) for cell in known)
+
+
+def _cell(value: TableCell, column: int, right: bool) -> Markup:
     if isinstance(value, Estimate):
-        return tag("td", _estimate(value), _whisker(value, *scale), attrs={"class": "estimate"})
+        return tag("td", _estimate(value), attrs={"class": "estimate"})
     if isinstance(value, Link):
         shown = tag("a", value.text, attrs={"href": value.address})
         return tag("th", shown, attrs={"scope": "row"}) if column == 0 else tag("td", shown)
-    if isinstance(value, str):
-        return tag("th", value, attrs={"scope": "row"}) if column == 0 else tag("td", value)
+    if isinstance(value, str) and column == 0:
+        return tag("th", value, attrs={"scope": "row"})
     if value is None:
-        return tag("td", "–", attrs={"class": "number"})
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return tag("td", text, attrs={"class": "number"})
+        text = "–"
+    elif isinstance(value, str):
+        text = value
+    else:
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return tag("td", text, attrs={"class": "number"} if right else {})
 
 
 def _estimate(value: Estimate) -> Markup:
     name = "b" if value.excludes_zero and value.difference else "span"
-    parts = [tag(name, _number(value, value.value))]
-    if value.low is not None and value.high is not None:
-        text = f" [{_number(value, value.low)}, {_number(value, value.high)}]"
-        parts.append(tag("small", text))
+    parts = [tag(name, figure(value, value.value))]
+    if bounds(value):
+        parts.append(tag("small", f" {bounds(value)}"))
     if value.count is not None:
         parts.append(tag("small", f" n = {value.count}"))
-    return tag("div", *parts)
+    return join(*parts)
 
 
-def _number(estimate: Estimate, value: float) -> str:
-    text = f"{100 * value:.1f}" if estimate.percent else f"{value:.4g}"
-    text = "0.0" if text == "-0.0" else text
-    if estimate.difference and value > 0:
-        text = f"+{text}"
-    return text.replace("-", "−")
-
-
-def _scale(cells: Iterable[TableCell]) -> tuple[float, float]:
-    """The ends of a column's scale: 0 and 1 for fractions, symmetric for differences."""
-    found = [c for c in cells if isinstance(c, Estimate)]
-    ends = [v for c in found for v in (c.value, c.low, c.high) if v is not None]
-    if not ends:
-        return 0.0, 1.0
-    if any(c.difference for c in found):
-        reach = max(abs(v) for v in ends) or 1.0
-        return -reach, reach
-    if all(c.percent for c in found) and min(ends) >= 0 and max(ends) <= 1:
-        return 0.0, 1.0
-    return min(0.0, *ends), max(ends) if max(ends) > 0 else 1.0
-
-
-def _whisker(value: Estimate, low: float, high: float) -> Markup:
-    def at(v: float) -> float:
-        return 4 + (_WIDTH - 8) * min(1.0, max(0.0, (v - low) / ((high - low) or 1.0)))
-
+def _dot(cell: TableCell, axis: _Axis) -> Markup:
+    attributes: dict[str, Attribute] = {"class": "plot", "style": f"--zero:{axis.at(0.0):.1f}px"}
+    if not isinstance(cell, Estimate):
+        return tag("td", attrs=attributes)
     middle = _HEIGHT / 2
-    zero = at(0.0) if value.difference else at(low)
-    marks = [_line(zero, 1, zero, _HEIGHT - 1, "axis")]
-    if value.low is not None and value.high is not None:
-        marks.append(_line(at(value.low), middle, at(value.high), middle, "whisker"))
-    marks.append(tag("circle", attrs={"cx": at(value.value), "cy": middle, "r": 3, "class": "dot"}))
-    box: dict[str, Attribute] = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "width": _WIDTH}
-    return tag("svg", join(*marks), attrs={**box, "height": _HEIGHT, "aria-hidden": "true"})
+    marks = []
+    if cell.low is not None and cell.high is not None:
+        ends: dict[str, Attribute] = {"x1": axis.at(cell.low), "x2": axis.at(cell.high)}
+        marks.append(tag("line", attrs={**ends, "y1": middle, "y2": middle, "class": "whisker"}))
+    place: dict[str, Attribute] = {"cx": axis.at(cell.value), "cy": middle, "r": 4}
+    marks.append(tag("circle", attrs={**place, "class": "dot"}))
+    return tag("td", _drawing(*marks), attrs=attributes)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    return tag("line", attrs={"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind})
+def _ticks(axis: _Axis) -> Markup:
+    """The numbers of the axis."""
+    marks = []
+    for value in axis.ticks:
+        shown = Estimate(value=value, percent=axis.percent, difference=axis.difference)
+        text = figure(shown, value).removesuffix(".0")
+        place: dict[str, Attribute] = {"x": axis.at(value), "y": 12, "text-anchor": "middle"}
+        marks.append(tag("text", text, attrs=place))
+    return _drawing(*marks)
+
+
+def _drawing(*marks: Markup) -> Markup:
+    box: dict[str, Attribute] = {"viewBox": f"0 0 {_WIDTH:g} {_HEIGHT:g}", "width": _WIDTH}
+    more: dict[str, Attribute] = {"height": _HEIGHT, "class": "dots", "aria-hidden": "true"}
+    return tag("svg", *marks, attrs={**box, **more})

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import predecessors
-from swarm_ui.report.charts import curve, heat_map
+from swarm_ui.report.charts import curve
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
-from swarm_ui.report.contents import GraphDrawing, Picture, ReportData
+from swarm_ui.report.contents import GraphDrawing, HeatMap, Picture, ReportData, ReportTable
+from swarm_ui.report.first_screen import first_curve, overview, team_decision
+from swarm_ui.report.heat_maps import heat_map, scale
 from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
@@ -45,18 +47,14 @@ def write_report(run: Path, data: ReportData | None = None) -> Path:
 def page(data: ReportData) -> str:
     """The report as HTML text. Every string of ``data`` is escaped."""
     script = _script()
-    episodes = packed(joined(data.episodes, data.sets))
+    sets = joined(data.episodes, data.sets)
+    episodes = packed(sets)
+    sections = [(name, found) for name, found in _sections(data, episodes) if found]
     body = join(
+        _contents([name for name, _ in sections]),
         _header(data),
-        *(table(t) for t in data.tables),
-        _group("Learning", [curve(c) for c in data.curves]),
-        _histories(data),
-        _group("Success by task", [heat_map(h) for h in data.heat_maps if h.percent]),
-        _group("Credit", [heat_map(h) for h in data.heat_maps if not h.percent]),
-        _graphs(data),
-        _group("Plots", [_picture(p) for p in data.pictures]),
-        _missing(data),
-        _viewer(episodes),
+        overview(data, team_decision(sets)),
+        *(_section(name, found) for name, found in sections),
     )
     alive = episodes.episodes or data.edge_histories
     code = Markup(f"<script>{script}</script>") if alive else Markup("")
@@ -87,21 +85,85 @@ def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
+    """The titles of the sections with their contents, which may be empty."""
+    first = first_curve(data)
+    cost = [t for t in data.tables if t.title.startswith("Cost")]
+    results = [t for t in data.tables if t not in cost]
+    by_task = [drawn for drawn in data.heat_maps if drawn.percent]
+    credit = [drawn for drawn in data.heat_maps if not drawn.percent]
+    return [
+        ("Results", _tables(results)),
+        ("Success by task", _by_task(by_task)),
+        ("Learning", _figures([curve(c) for c in data.curves if c is not first])),
+        ("Who talks to whom", join(_histories(data), _graphs(data))),
+        ("Credit", join(scale(credit), _figures([heat_map(h) for h in credit]))),
+        ("Episodes", _viewer(episodes)),
+        ("Cost", _tables(cost)),
+        ("Plots", _figures([_picture(p) for p in data.pictures])),
+        ("Not in this run", _missing(data)),
+        ("Settings", _facts(data)),
+    ]
+
+
+def _section(name: str, inside: Markup) -> Markup:
+    return tag("section", tag("h2", name, attrs={"id": _anchor(name)}), inside)
+
+
+def _contents(names: list[str]) -> Markup:
+    """The table of contents, which stays at the top of the window; for two sections or more."""
+    if len(names) < 2:
+        return Markup("")
+    links = [tag("a", name, attrs={"href": f"#{_anchor(name)}"}) for name in names]
+    return tag("nav", *links, attrs={"aria-label": "Contents"})
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
 def _header(data: ReportData) -> Markup:
     labels = [tag("li", label) for label in data.labels]
-    facts = [join(tag("dt", name), tag("dd", value)) for name, value in data.facts]
+    # The card of the headline has the summary, where there is one.
+    summary = Markup("") if data.headline is not None else tag("p", data.summary)
     return tag(
         "header",
         tag("h1", data.title),
         tag("ul", *labels, attrs={"class": "labels"}) if labels else Markup(""),
-        tag("p", data.summary),
-        tag("dl", *facts) if facts else Markup(""),
+        summary,
     )
 
 
-def _group(title: str, figures: list[Markup], size: str = "large") -> Markup:
-    inside = tag("div", *figures, attrs={"class": f"figures {size}"})
-    return tag("section", tag("h2", title), inside) if figures else Markup("")
+def _tables(tables: list[ReportTable]) -> Markup:
+    """Tables; a note that several of them share stands below the last one."""
+    later = [{t.note for t in tables[k + 1 :]} for k in range(len(tables))]
+    return join(
+        *(table(t, footnote=t.note not in after) for t, after in zip(tables, later, strict=True))
+    )
+
+
+def _by_task(maps: list[HeatMap]) -> Markup:
+    """One split at a time: a split that is opened closes the one before."""
+    if len(maps) < 2:
+        return _figures([heat_map(drawn) for drawn in maps])
+    parts = []
+    for k, drawn in enumerate(maps):
+        attributes = {"name": "split", **({"open": ""} if k == 0 else {})}
+        inside = heat_map(drawn, caption=False)
+        parts.append(tag("details", tag("summary", drawn.title), inside, attrs=attributes))
+    return join(*parts)
+
+
+def _facts(data: ReportData) -> Markup:
+    facts = [join(tag("dt", name), tag("dd", value)) for name, value in data.facts]
+    if not facts:
+        return Markup("")
+    summary = tag("summary", "Settings, packages and machine")
+    return tag("details", summary, tag("dl", *facts))
+
+
+def _figures(figures: list[Markup], size: str = "large") -> Markup:
+    return tag("div", *figures, attrs={"class": f"figures {size}"}) if figures else Markup("")
 
 
 def _picture(picture: Picture) -> Markup:
@@ -124,9 +186,7 @@ def _histories(data: ReportData) -> Markup:
          "frames": [{"label": f.label, "edges": f.edges} for f in h.frames]}
         for h in data.edge_histories
     ]  # fmt: skip
-    return tag(
-        "section",
-        tag("h2", "Who talks to whom"),
+    return join(
         tag("div", attrs={"id": "edges"}),
         Markup("<noscript><p>The drawing needs JavaScript.</p></noscript>"),
         Markup(f'<script type="application/json" id="edge-data">{embedded(drawn)}</script>'),
@@ -147,16 +207,15 @@ def graph(data: GraphDrawing) -> Markup:
 def _graphs(data: ReportData) -> Markup:
     drawn = [graph(g) for g in data.graphs]
     if not data.edge_histories or not drawn:
-        return _group("Who talks to whom", drawn, "small")
-    figures = tag("div", *drawn, attrs={"class": "figures small"})
-    return tag("details", tag("summary", f"All {len(drawn)} graphs"), figures)
+        return _figures(drawn, "small")
+    return tag("details", tag("summary", f"All {len(drawn)} graphs"), _figures(drawn, "small"))
 
 
 def _missing(data: ReportData) -> Markup:
     if not data.missing:
         return Markup("")
     lines = [tag("li", line) for line in data.missing]
-    return tag("section", tag("h2", "Not in this run"), tag("ul", *lines, attrs={"class": "note"}))
+    return tag("ul", *lines, attrs={"class": "note"})
 
 
 def _viewer(episodes: Packed) -> Markup:
@@ -167,9 +226,7 @@ def _viewer(episodes: Packed) -> Markup:
         said.append(f"{episodes.left_out:,} more did not fit into this file.")
     if episodes.bare:
         said.append(f"{episodes.bare:,} screenshots did not fit: their elements are drawn.")
-    return tag(
-        "section",
-        tag("h2", "Episodes", attrs={"id": "episodes"}),
+    return join(
         note(" ".join(said)),
         tag("div", attrs={"id": "viewer"}),
         Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),

@@ -12,25 +12,25 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError, TraceError
 from swarm_ui.report.contents import (
-    Curve,
-    CurvePoint,
-    EdgeFrame,
-    EdgeHistory,
     Episodes,
     EpisodeSet,
     Estimate,
     HeatMap,
     ReportData,
     ReportTable,
-    Series,
     credit_map,
 )
-from swarm_ui.report.totals import RunTotals, filled_columns
+from swarm_ui.report.totals import RunTotals
+from swarm_ui.report.training_metrics import (
+    credit_maps,
+    curves,
+    edge_history,
+    last_rollouts,
+    training_cost,
+)
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import Episode
-
-_MOST_MAPS = 6
 
 Line = dict[str, Any]
 
@@ -51,25 +51,27 @@ def gathered(run: Path) -> ReportData:
     sets, lines = _sets(run, missing), _metrics(run, missing)
     tested, measures = _results(run, missing)
     totals = tested or RunTotals.of_episodes(sets)
-    found = (totals.success(), measures, totals.cost(), _training(lines))
+    found = (totals.success(), measures, totals.cost(), training_cost(lines))
     tables = [table for table in found if table]
-    family = totals.families()
-    history = _history(lines, missing)
-    credit = _credit(lines) or _played(sets)
+    families = totals.families()
+    history = edge_history(lines, missing)
+    credit = credit_maps(lines) or _played(sets)
     if not any(part.episodes for part in sets):
         missing.append("Episodes: there is no trace file with episodes in traces/.")
     if not credit:
         missing.append("Credit: no message was scored, or the run does not say how.")
-    curves = _curves(lines)
-    if not curves:
+    drawn = curves(lines)
+    if not drawn:
         missing.append("Learning curves: the run has no measurements of iterations.")
     return ReportData(
         title=run.resolve().name,
         summary=_summary(totals),
         facts=_facts(run, missing),
+        headline=totals.headline() or last_rollouts(lines),
+        arms=totals.arms(),
         tables=tuple(tables),
-        curves=curves,
-        heat_maps=tuple(([family] if family else []) + credit),
+        curves=drawn,
+        heat_maps=(*families, *credit),
         edge_histories=history,
         sets=sets,
         missing=tuple(missing),
@@ -100,6 +102,8 @@ def filled(data: ReportData, run: Path) -> ReportData:
     return msgspec.structs.replace(
         data,
         facts=data.facts or found.facts,
+        headline=data.headline or found.headline,
+        arms=data.arms or found.arms,
         tables=(*data.tables, *tables),
         curves=tuple(curves.values()),
         heat_maps=tuple(maps.values()),
@@ -222,136 +226,10 @@ def _summary(totals: RunTotals) -> str:
     return said + (f" {masked} more were masked by faults." if masked else "")
 
 
-def _iterations(lines: Sequence[Line]) -> list[Line]:
-    """One metrics line for each iteration.
-
-    A resumed run may have written several lines for an iteration; the last one is used."""
-    found = {
-        line["iteration"]: line
-        for line in lines
-        if line.get("kind", "iteration") == "iteration" and _number(line.get("iteration"))
-    }
-    return [found[k] for k in sorted(found)]
-
-
-def _curves(lines: Sequence[Line]) -> tuple[Curve, ...]:
-    from swarm_ui.stats import wilson
-
-    success, credit, losses = [], [], []
-    for line in _iterations(lines):
-        x = float(line["iteration"]) + 1
-        if _number(line.get("success")):
-            value, low, high = float(line["success"]), None, None
-            counted = int(line.get("episodes") or 0) - int(line.get("masked") or 0)
-            if counted > 0:
-                solved = round(value * counted)
-                rate = wilson([1.0] * solved + [0.0] * (counted - solved))
-                low, high = (rate.low, rate.high) if rate else (None, None)
-            success.append(CurvePoint(x, value, low, high))
-        if _number(line.get("credit")):
-            credit.append(CurvePoint(x, float(line["credit"])))
-        updates = [u["loss"] for u in line.get("updates") or () if _number(u.get("loss"))]
-        if updates:
-            losses.append(CurvePoint(x, sum(updates) / len(updates)))
-    shares = [("success of rollouts", success), ("mean credit", credit)]
-    note = (
-        "Band: 95 % Wilson interval of the success of the iteration's episodes. Sampled and, with "
-        "a critic, guided: not comparable with a test."
-    )
-    return tuple(
-        curve
-        for curve in (
-            _curve("Rollouts", "share", shares, note),
-            _curve("Loss", "loss", [("mean over adapters", losses)], "After the last step."),
-        )
-        if curve.series
-    )
-
-
-def _curve(title: str, y: str, lines: list[tuple[str, list[CurvePoint]]], note: str) -> Curve:
-    series = tuple(Series(name=name, points=tuple(points)) for name, points in lines if points)
-    return Curve(title=title, x_label="iteration", y_label=y, series=series, note=note)
-
-
-def _training(lines: Sequence[Line]) -> ReportTable | None:
-    work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
-    names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
-    seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")
-    rows = []
-    for line in _iterations(lines):
-        spent = work.get(line["iteration"], {})
-        cells = [int(spent[k]) if _number(spent.get(k)) else None for k in names]
-        times = [round(float(line[k]), 1) if _number(line.get(k)) else None for k in seconds]
-        rows.append((str(int(line["iteration"]) + 1), *cells, *times))
-    if not any(cell is not None for row in rows for cell in row[1:]):
-        return None
-    columns = ("iteration", "decisions", "calls", "prompt tokens", "completion tokens",
-               "seconds of rollouts", "seconds of updates", "CPU-seconds")  # fmt: skip
-    return filled_columns(ReportTable(title="Cost of training", columns=columns, rows=tuple(rows)))
-
-
-def _credit(lines: Sequence[Line]) -> list[HeatMap]:
-    """Mean credit by round and agent for the first, the last and some other iterations."""
-    found = {line["iteration"]: line for line in lines if line.get("kind") == "credit"}
-    order = sorted(found)
-    step = max(1, -(-len(order) // _MOST_MAPS))
-    shown = sorted({*order[::step], *order[-1:]})
-    return [
-        HeatMap(
-            title=f"Mean credit in iteration {k + 1}",
-            rows=tuple(f"round {r}" for r in range(len(found[k]["values"]))),
-            columns=tuple(found[k]["agents"]),
-            values=tuple(tuple(row) for row in found[k]["values"]),
-        )
-        for k in shown
-    ]
-
-
 def _played(sets: Sequence[EpisodeSet]) -> list[HeatMap]:
     maps = (credit_map(part.episodes, title=f"Mean credit, {part.name}") for part in sets)
     first = next((found for found in maps if found is not None), None)
     return [] if first is None else [first]
-
-
-def _history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
-    """The learned edge probabilities, or how many of the drawn graphs had each edge."""
-    done = _iterations(lines)
-    agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}
-    learned = [line for line in done if line.get("edge_probabilities")]
-    if learned:
-        frames = [
-            _frame(line, [(*key.split(">", 1), p) for key, p in line["edge_probabilities"].items()])
-            for line in learned
-        ]
-        return (_edges("Learned edge probabilities", frames, agents, "After each iteration."),)
-    drawn = [line for line in done if line.get("graphs")]
-    if drawn:
-        frames = [_frame(line, _shares(line["graphs"])) for line in drawn]
-        note = "Edges were not learned: share of the iteration's graphs that had each edge."
-        return (_edges("Edges of the graphs that were played", frames, agents, note),)
-    missing.append("Edges over iterations: the run has no measurements of edges.")
-    return ()
-
-
-def _shares(graphs: Sequence[Line]) -> list[tuple[str, str, float]]:
-    counts: dict[tuple[str, str], int] = {}
-    for graph in graphs:
-        for sender, listener in graph.get("edges") or ():
-            counts[sender, listener] = counts.get((sender, listener), 0) + 1
-    return [(a, b, n / len(graphs)) for (a, b), n in sorted(counts.items())]
-
-
-def _frame(line: Line, edges: Sequence[Any]) -> EdgeFrame:
-    return EdgeFrame(label=f"iteration {int(line['iteration']) + 1}", edges=tuple(edges))
-
-
-def _edges(title: str, frames: list[EdgeFrame], agents: set[str], note: str) -> EdgeHistory:
-    names = {*agents, *(name for frame in frames for edge in frame.edges for name in edge[:2])}
-    return EdgeHistory(title=title, nodes=tuple(sorted(names)), frames=tuple(frames), note=note)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _line(error: Exception) -> str:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from swarm_ui.report.contents import EpisodeSet, Estimate, HeatMap, ReportTable, TableCell
+from swarm_ui.report.contents import (
+    Arm,
+    Arms,
+    EpisodeSet,
+    Estimate,
+    Headline,
+    HeatMap,
+    ReportTable,
+    TableCell,
+)
 from swarm_ui.trace.records import Episode
 
 MOST_FAMILIES = 24
@@ -43,6 +52,10 @@ class RunTotals:
         """Outcomes of unmasked episodes, by set and task."""
         self.splits: dict[str, str] = {}
         """The split of each set, where it is known."""
+        self.labels: dict[str, str] = {}
+        """The policy of each set, as tables call it, where it is known."""
+        self.titles: dict[str, str] = {}
+        """What is held out in each split."""
 
     @classmethod
     def of_episodes(cls, sets: Iterable[EpisodeSet]) -> RunTotals:
@@ -60,12 +73,13 @@ class RunTotals:
     def of_results(cls, results: Mapping[str, Any]) -> RunTotals | None:
         """The totals of a ``results.json`` of a command or a demo; ``None`` for other contents."""
         totals = cls(kept=False)
+        totals.titles = {k: str(v) for k, v in (results.get("splits") or {}).items()}
         for part in (*(results.get("plans") or ()), *(results.get("arms") or ())):
             work = part.get("work") or part
             name = str(part.get("name") or f"{part.get('split', '')}-{part.get('arm', '')}")
             totals.outcomes.setdefault(name, {})
-            if part.get("name") and part.get("split"):
-                totals.splits[name] = str(part["split"])
+            totals.splits[name] = str(part.get("split") or "")
+            totals.labels[name] = str(part.get("label") or part.get("arm") or "")
             prompt, completion = work.get("prompt_tokens"), work.get("completion_tokens")
             totals.costs[name] = Cost(
                 decisions=work.get("decisions", work.get("steps")),
@@ -90,46 +104,82 @@ class RunTotals:
     def _which(self) -> str:
         return "kept episodes" if self.kept else "tested episodes"
 
-    @property
-    def _warning(self) -> str:
-        return "A run may keep a selection of its episodes. " if self.kept else ""
-
     def success(self) -> ReportTable | None:
-        from swarm_ui.stats import wilson
-
+        """Success of each set with its interval."""
         rows: list[tuple[TableCell, ...]] = []
         for name, tasks in self.outcomes.items():
-            rate = wilson([v for outcomes in tasks.values() for v in outcomes])
-            shown = None
-            if rate is not None:
-                shown = Estimate(value=rate.mean, low=rate.low, high=rate.high, count=rate.n)
+            shown = _rate(tasks)
             rows.append((name, shown, self.costs[name].masked))
         if not rows:
             return None
         note = (
-            f"{self._warning}95 % intervals: Wilson. Episodes masked by a fault are left "
-            "out. Training episodes are sampled and may be guided: do not compare them with tests."
+            "95 % intervals: bootstrap over tasks and their episodes. Episodes masked by a fault "
+            "are left out."
         )
+        if self.kept:
+            note = (
+                f"A run may keep a selection of its episodes. {note} Training episodes are sampled "
+                "and may be guided: do not compare them with tests."
+            )
         columns = ("episodes", "success, %", "masked")
         return ReportTable(title=f"Success of {self._which}", columns=columns, rows=tuple(rows),
                            note=note)  # fmt: skip
 
-    def families(self) -> HeatMap | None:
-        """Share solved, by task (or family of tasks) and set."""
-        names = sorted({task for tasks in self.outcomes.values() for task in tasks})
-        if not names:
+    def headline(self) -> Headline | None:
+        """Success of the last policy on the first split; ``None`` if not all episodes are known."""
+        split, rates = self._rates()
+        if self.kept or not rates:
             return None
+        label, value = list(rates.items())[-1]
+        where = self.titles.get(split, split)
+        return Headline(label=f"Success: {label}" if label else "Success", value=value, where=where)
+
+    def arms(self) -> Arms | None:
+        """Success of all policies on the first split, where there is more than one."""
+        split, rates = self._rates()
+        if self.kept or len(rates) < 2:
+            return None
+        last = list(rates)[-1]
+        arms = tuple(Arm(name=name, value=v, chosen=name == last) for name, v in rates.items())
+        return Arms(title=self.titles.get(split, split) or "tested episodes", arms=arms)
+
+    def _rates(self) -> tuple[str, dict[str, Estimate]]:
+        """Success on the first split by the name of the policy, over all its seeds."""
+        first = next((self.splits.get(name, "") for name in self.outcomes), "")
+        pooled: dict[str, dict[str, list[float]]] = {}
+        for name, tasks in self.outcomes.items():
+            if self.splits.get(name, "") == first:
+                found = pooled.setdefault(self.labels.get(name, ""), {})
+                for task, outcomes in tasks.items():
+                    found.setdefault(task, []).extend(outcomes)
+        rates = {label: _rate(outcomes) for label, outcomes in pooled.items()}
+        return first, {label: rate for label, rate in rates.items() if rate is not None}
+
+    def families(self) -> list[HeatMap]:
+        """Share solved by task (or family of tasks) and policy, a map for each split."""
+        names = {task for tasks in self.outcomes.values() for task in tasks}
         whole = len(names) <= MOST_FAMILIES
-        group = {task: task if whole else family(task) for task in names}
-        rows = tuple(dict.fromkeys(sorted(group.values())))
+        splits = dict.fromkeys(self.splits.get(name, "") for name in self.outcomes)
+        found = [self._by_task(split, whole) for split in splits]
+        return [drawn for drawn in found if drawn is not None]
+
+    def _by_task(self, split: str, whole: bool) -> HeatMap | None:
+        """The map of one split. ``whole``: by task, else by family."""
         solved: Counter[tuple[str, str]] = Counter()  # outcomes are 0 or 1
         played: Counter[tuple[str, str]] = Counter()
+        columns: dict[str, None] = {}
         for name, tasks in self.outcomes.items():
-            part = self.splits.get(name, name)
+            if self.splits.get(name, "") != split:
+                continue
+            column = self.labels.get(name) or split or name
+            columns[column] = None
             for task, outcomes in tasks.items():
-                solved[group[task], part] += sum(v == 1.0 for v in outcomes)
-                played[group[task], part] += len(outcomes)
-        columns = tuple(dict.fromkeys(self.splits.get(name, name) for name in self.outcomes))
+                key = task if whole else family(task), column
+                solved[key] += sum(v == 1.0 for v in outcomes)
+                played[key] += len(outcomes)
+        rows = sorted({row for row, _ in played})
+        if not rows:
+            return None
 
         def cell(row: str, column: str) -> tuple[float | None, str]:
             done, all_ = solved[row, column], played[row, column]
@@ -138,16 +188,17 @@ class RunTotals:
         cells = [[cell(row, column) for column in columns] for row in rows]
         kind = "task" if whole else "family of tasks, by the first word of the task's name"
         return HeatMap(
-            title=f"Success of {self._which}, %, by {'task' if whole else 'family'} and split",
-            rows=rows,
-            columns=columns,
+            title=self.titles.get(split, split) or self._which,
+            rows=tuple(rows),
+            columns=tuple(columns),
             values=tuple(tuple(share for share, _ in row) for row in cells),
             details=tuple(tuple(said for _, said in row) for row in cells),
             percent=True,
-            note=f"{self._warning}A row is a {kind}. Small: solved of unmasked.",
+            note=f"Success in percent. A row is a {kind}. Small: solved of unmasked.",
         )
 
     def cost(self) -> ReportTable | None:
+        """Decisions, calls, tokens and seconds of each set."""
         if not self.costs:
             return None
         rows = tuple(
@@ -158,10 +209,7 @@ class RunTotals:
         )  # fmt: skip
         columns = ("", "episodes", "decisions", "calls", "prompt tokens", "completion tokens",
                    "tokens", "calls a decision", "seconds")  # fmt: skip
-        note = (
-            f"{self._warning}Seconds: wall time summed over episodes, also where they ran at the "
-            "same time."
-        )
+        note = "Seconds: wall time summed over episodes, also where they ran at the same time."
         table = ReportTable(title=f"Cost of {self._which}", columns=columns, rows=rows, note=note)
         return filled_columns(table)
 
@@ -185,6 +233,17 @@ def _spent(cost: Cost, episode: Episode) -> None:
     cost.completion = (cost.completion or 0) + completion
     cost.tokens = (cost.tokens or 0) + prompt + completion
     cost.seconds = (cost.seconds or 0.0) + episode.seconds
+
+
+def _rate(outcomes: Mapping[str, Sequence[float]]) -> Estimate | None:
+    """The share of solved episodes, by task, with the interval that ``eval`` prints."""
+    from swarm_ui.stats import Outcome, clustered_mean
+
+    pairs = [(task, k, value) for task, found in outcomes.items() for k, value in enumerate(found)]
+    rate = clustered_mean([Outcome(task, k, value) for task, k, value in pairs])
+    if rate is None:
+        return None
+    return Estimate(value=rate.mean, low=rate.low, high=rate.high, count=rate.n)
 
 
 def set_name(stem: str) -> str:

@@ -140,9 +140,12 @@ const startViewer = async () => {
   if (!root) return;
   const viewer = new Viewer(root, await readIndex());
   const linked = await viewer.address();
-  if (linked) document.getElementById("episodes").scrollIntoView();
+  const reveal = () => document.getElementById("episodes").scrollIntoView();
+  if (linked) reveal();
   else await viewer.open(0, 0);
-  window.addEventListener("hashchange", () => viewer.address());
+  window.addEventListener("hashchange", async () => {
+    if (await viewer.address()) reveal();
+  });
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.target.closest("input, select, textarea")) {

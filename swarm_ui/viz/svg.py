@@ -1,7 +1,7 @@
 """The SVG elements that all pictures share, as text.
 
-Every text is escaped. Colours suit light and dark pages: lines and text have the colour of the
-page's text, and fills are half transparent.
+Every text is escaped. Colours suit light and dark pages: inside a page, lines and text have the
+colour of the page's text, and fills are half transparent; a file of its own has its own ground.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
 NAME, WORDS, SMALL = 12.0, 11.0, 9.5
 """Font sizes in pixels: names, messages, figures."""
 
-# `svg:root` matches in a file of its own only; inside a page the page's colour is used.
+# `svg:root` matches in a file of its own only; inside a page the page's colours are used. As
+# `<img>` a picture follows the system, not the page, so it has its own ground: dark lines on a
+# page that is dark by its own choice could not be read.
 _STYLE = (
-    "<style>svg:root{color:#24292f}"
-    "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
+    "<style>svg:root{color:#24292f;background:#fff;border-radius:8px}"
+    "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3;background:#161b22}}"
     ".swarm-edge:hover{opacity:1;stroke-width:2.6}</style>"
 )
 

@@ -265,7 +265,7 @@ def test_long_work_is_told_where_there_is_no_terminal(
 ) -> None:
     monkeypatch.setattr("swarm_ui.experiment.progress._SECONDS_BETWEEN_LINES", 0.0)
     with Output().progress.bar("apps", 4, share=False) as bar:
-        bar.update(1, "1 solved")
+        bar.update(3, "1 solved")
     with Output().progress.bar("training", 300) as bar:
         bar.update(100, "iteration 2/3: rollouts 1/8")
     with Output().progress.bar("finetune", 1.0) as bar:
@@ -275,7 +275,7 @@ def test_long_work_is_told_where_there_is_no_terminal(
     told = capsys.readouterr()
     first, second, third = told.err.splitlines()
     assert third == "finetune: 0%, about 90 s left, step 1"
-    assert first.startswith("apps: 1/4, ") and first.endswith(" s left, 1 solved")
+    assert first.startswith("apps: 3/4, ") and first.endswith(" s left, 1 solved")
     assert second.startswith("training: 33%, about ") and second.endswith("rollouts 1/8")
     assert told.out == ""
 

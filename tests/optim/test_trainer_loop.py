@@ -221,7 +221,7 @@ def test_progress_tells_phases_and_time_left() -> None:
     rollouts = [r for r in reports if r.phase == "rollout" and r.iteration == 2]
     assert [r.done for r in rollouts] == list(range(1, 17))
     assert {r.total for r in rollouts} == {16}
-    assert all(r.remaining is None for r in reports if r.iteration == 0)
+    assert all(r.remaining is None for r in reports if r.iteration == 0 and r.phase == "rollout")
     assert all(r.remaining is not None for r in reports if r.iteration > 0)
     assert (reports[-1].phase, reports[-1].iteration) == ("iteration", 3)
 
@@ -237,6 +237,21 @@ def test_time_left_shrinks_with_the_clock() -> None:
     now[0] = 14.0
     progress.report(1, "update", 1, 2)
     assert (reports[-1].remaining, reports[-1].elapsed) == (pytest.approx(26.0), 14.0)
+
+
+def test_the_first_iteration_tells_the_time_when_an_adapter_is_updated() -> None:
+    now = [0.0]
+    reports: list[Progress] = []
+    progress = ProgressReporter(3, reports.append, clock=lambda: now[0])
+    progress.start_iteration()
+    for second, phase, done, total in (
+        (20.0, "rollout", 8, 8), (20.0, "update", 0, 4), (23.0, "update", 1, 4),
+        (32.0, "update", 4, 4), (34.0, "checkpoint", 1, 1),
+    ):  # fmt: skip
+        now[0] = second
+        progress.report(0, phase, done, total)  # type: ignore[arg-type]
+    # An iteration takes 20 s of rollouts and four times 3 s of updates, and then 2 s to save.
+    assert [r.remaining for r in reports] == [None, None, 73.0, 64.0, 68.0]
 
 
 def test_settings_are_checked_together() -> None:

@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from report_tab import opened_report
 
+LOADED = "document.readyState === 'complete'"
 ROOT = Path(__file__).resolve().parents[2]
 # The site takes ten seconds to build, once in every process that runs one of these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -62,6 +64,30 @@ def test_pictures_are_there(site: Path) -> None:
         shown = [link for link in re.findall(r'<img[^>]* src="([^"]+)"', page) if ":" not in link]
         assert [link for link in shown if not (path.parent / link).is_file()] == [], path
     assert "concept_trace.svg" in (site / "concepts.html").read_text(encoding="utf-8")
+
+
+def test_pictures_link_to_themselves(site: Path) -> None:
+    page = (site / "concepts.html").read_text(encoding="utf-8")
+    assert '<a href="pictures/concept_trace.svg"><img' in page
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [420, 1440])
+async def test_pictures_are_no_wider_than_their_column(
+    site: Path, chromium: str, width: int
+) -> None:
+    sizes = (
+        "[...document.querySelectorAll('.md-content img')].map(i => "
+        "[i.width, i.closest('p').clientWidth, i.closest('p').scrollWidth])"
+    )
+    for name in ("index", "concepts", "results", "architecture", "report"):
+        async with opened_report(
+            chromium, site / f"{name}.html", width=width, ready=LOADED, alone=False
+        ) as tab:
+            wide = await tab.js(sizes)
+            assert wide, name
+            for picture, column, content in wide:
+                assert picture <= column and content <= column, name
 
 
 def test_the_pictures_of_the_concepts_are_drawn_from_runs(tmp_path: Path) -> None:

@@ -15,17 +15,24 @@ from report_samples import AGENTS, episode, png, report
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Dropped
 from swarm_ui.report import (
+    Arm,
+    Arms,
+    Curve,
+    CurvePoint,
     Estimate,
     GraphDrawing,
+    Headline,
     Picture,
     ReportData,
     ReportTable,
+    Series,
     credit_map,
     page,
     write_report,
 )
 from swarm_ui.report.compressed_episodes import packed, unpacked
 from swarm_ui.report.contents import EpisodeSet
+from swarm_ui.report.html_tables import table
 from swarm_ui.report.page import graph
 from swarm_ui.report.viewer import outcome, viewer_episode
 from swarm_ui.trace.records import Episode
@@ -86,9 +93,12 @@ def embedded_texts(parsed: Parsed) -> dict[str, str]:
 def test_text_from_models_and_screens_is_inert(attack: str) -> None:
     harmless = Parsed(page(report("Ada")))
     attacked = Parsed(page(report(attack)))
-    assert [tag for tag, _ in attacked.elements] == [tag for tag, _ in harmless.elements]
-    names = [sorted(attrs) for _, attrs in attacked.elements]
-    assert names == [sorted(attrs) for _, attrs in harmless.elements]
+    # A text that is cut has a tooltip; any other element and its attributes stay the same.
+    found, expected = ([e for e in p.elements if e[0] != "title"] for p in (attacked, harmless))
+    assert [(tag, sorted(attrs)) for tag, attrs in found] == [
+        (tag, sorted(attrs)) for tag, attrs in expected
+    ]
+    assert not [attrs for tag, attrs in attacked.elements if tag == "title" and attrs]
     assert attacked.scripts[-1] == harmless.scripts[-1], "the only script that runs"
     assert all(re.fullmatch(r"[A-Za-z0-9+/=]*", text) for text in attacked.scripts[1:-1])
     assert not set("<>&") & set(attacked.scripts[0])
@@ -117,7 +127,8 @@ def test_half_a_character_does_not_break_the_file(tmp_path: Path) -> None:
 def test_nothing_is_loaded_from_elsewhere() -> None:
     parsed = Parsed(page(report()))
     links = [a.get(k) or "" for _, a in parsed.elements for k in ("src", "href", "data", "action")]
-    assert all(link == "" or link.startswith("data:image/png;base64,") for link in links)
+    inside = ("#", "data:image/png;base64,")
+    assert all(link == "" or link.startswith(inside) for link in links)
     assert not {tag for tag, _ in parsed.elements} & {"link", "iframe", "object", "embed", "base"}
     loading = (
         r"url\((?!#)|@import|fetch\(|XMLHttp|innerHTML|eval\(|https?://(?!www\.w3\.org/2000/svg)"
@@ -144,6 +155,80 @@ def test_rounding_never_shows_a_negative_zero() -> None:
     )
     text = page(ReportData(title="t", summary="s", tables=(table,)))
     assert "<span>0.0</span>" in text
+
+
+def values(*estimates: Estimate | None, note: str = "") -> ReportTable:
+    rows = tuple((f"row {k}", e) for k, e in enumerate(estimates))
+    return ReportTable(title="t", columns=("", "a"), rows=rows, note=note)
+
+
+def share(value: float, reach: float = 0.1, *, difference: bool = False) -> Estimate:
+    return Estimate(value=value, low=value - reach, high=value + reach, difference=difference)
+
+
+def test_a_table_has_one_axis_with_a_line_at_zero() -> None:
+    drawn = str(table(values(share(0.1, 0.2, difference=True), share(0.3, difference=True), None)))
+    axis = re.findall(r"<text x=\"([\d.]+)\"[^>]*>([−+\d]+)</text>", drawn)
+    assert [label for _, label in axis] == ["−20", "0", "+20", "+40"]
+    lines = set(re.findall(r"--zero:([\d.]+)px", drawn))
+    assert {float(line) for line in lines} == {round(float(dict(map(reversed, axis))["0"]), 1)}
+    assert drawn.count("<circle") == 2
+    places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
+    zero, twenty = (float(x) for x, label in axis if label in ("0", "+20"))
+    assert [(x - zero) / (twenty - zero) for x in places] == pytest.approx([0.5, 1.5], abs=0.01)
+
+
+def test_differences_are_drawn_rather_than_levels() -> None:
+    rows = tuple((f"r{k}", share(0.5 + k / 10), share(k / 10, difference=True)) for k in range(2))
+    drawn = str(table(ReportTable(title="t", columns=("", "level", "gain"), rows=rows)))
+    assert drawn.count('<td class="plot">') == 1, "one axis"
+    assert "+20</text>" in drawn
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [(share(0.5), None), (share(0.5), share(0.5)), (Estimate(value=0.1), Estimate(value=0.2))],
+    ids=["one interval", "equal intervals", "no intervals"],
+)
+def test_dots_that_say_nothing_are_not_drawn(cells: tuple[Estimate | None, ...]) -> None:
+    assert "<svg" not in table(values(*cells))
+
+
+def test_a_footnote_that_tables_share_is_told_once() -> None:
+    tables = (values(None, note="same"), values(None, note="same"), values(None, note="other"))
+    text = page(ReportData(title="t", summary="s", tables=tables))
+    assert (text.count(">same</p>"), text.count(">other</p>")) == (1, 1)
+
+
+def test_the_first_screen_has_the_headline_the_arms_and_a_decision() -> None:
+    gain = share(0.05, difference=True)
+    headline = Headline(label="Success: <team>", value=share(0.6), gain=gain, against="base")
+    tested = Arm(name="base", value=share(0.5)), Arm(name="team", value=share(0.6), chosen=True)
+    arms = Arms(title="new apps", arms=tested)
+    points = tuple(CurvePoint(float(k), 0.1 * k) for k in range(3))
+    line = Curve(title="c", x_label="x", y_label="%", percent=True,
+                 series=(Series(name="s", points=points),))  # fmt: skip
+    data = msgspec.structs.replace(report(), headline=headline, arms=arms)
+    data = msgspec.structs.replace(data, curves=(*data.curves, line))
+    text = page(data)
+    first = text[text.index('id="overview"') : text.index('id="results"')]
+    assert "Success: &lt;team&gt;" in first
+    assert "95 % interval [50.0, 70.0]" in first
+    assert "+5.0 points" in first and "against base; 0 is inside the interval" in first
+    assert first.count('class="arm"') == 1 and first.count('class="arm chosen"') == 1
+    assert "<figcaption>c</figcaption>" in first, "a curve of percentages, on the axis of the arms"
+    assert 'href="#1/3"' in first, "a link to the decision in the viewer"
+    assert "<figcaption>c</figcaption>" not in text[text.index('id="results"') :]
+
+
+def test_the_table_of_contents_names_every_section_and_settings_fold_away() -> None:
+    text = page(report())
+    nav = text[text.index("<nav") : text.index("</nav>")]
+    links = re.findall(r'href="#([^"]+)">([^<]+)<', nav)
+    assert links == re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', text)
+    assert {"results", "credit", "episodes", "settings"} <= {anchor for anchor, _ in links}
+    folded = re.search(r"<details><summary>Settings.*?</details>", text)
+    assert folded is not None and "<dd>7</dd>" in folded[0]
 
 
 def test_without_episodes_there_is_no_script() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from report_samples import episode, png, report
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.results import success_interval
 from swarm_ui.report import gathered, write_report
 from swarm_ui.report.compressed_episodes import joined
 from swarm_ui.report.contents import Estimate, ReportTable
@@ -34,7 +36,9 @@ def cells(table: ReportTable) -> dict[object, tuple[object, ...]]:
 def test_curves_have_intervals_of_unmasked_episodes(run: RunDirectory) -> None:
     for k in range(2):
         run.log(iteration(k))
-    curve = next(c for c in gathered(run.path).curves if c.title == "Rollouts")
+    curve = next(
+        c for c in gathered(run.path).curves if c.title == "Success of rollouts by iteration"
+    )
     first = curve.series[0].points[0]
     # Wilson interval of 2 of 4, from the closed form.
     assert (first.x, first.y) == (1.0, 0.5)
@@ -80,7 +84,10 @@ def test_kept_episodes_tell_success_by_task_and_cost(run: RunDirectory) -> None:
     (by_task,) = [m for m in data.heat_maps if m.percent]
     assert by_task.values == ((0.5,),)
     assert by_task.details == (("1/2",),)
-    assert "selection" in by_task.note
+    assert by_task.title == "kept episodes"
+    assert data.headline is None, "a selection of episodes is no figure to begin with"
+    told = [table.note for table in data.tables] + [m.note for m in data.heat_maps]
+    assert sum("selection" in note for note in told) == 1, "a footnote is told once"
 
 
 def test_results_of_all_tests_come_before_what_was_kept_of_them(run: RunDirectory) -> None:
@@ -91,11 +98,13 @@ def test_results_of_all_tests_come_before_what_was_kept_of_them(run: RunDirector
     (run.path / "results.json").write_text(json.dumps({"arms": [arm], "plans": [plan]}))
     data = gathered(run.path)
     assert data.summary == "2 of 3 tested episodes were solved. 1 more were masked by faults."
-    (by_task,) = [m for m in data.heat_maps if m.percent]
-    assert dict(zip(by_task.rows, by_task.details, strict=True)) == {
-        "add-x": ("1/1", "1/1"),
-        "add-y": ("", "0/1"),
+    rest, known = (m for m in data.heat_maps if m.percent)
+    assert (known.title, known.columns) == ("known", ("base",))
+    assert dict(zip(known.rows, known.details, strict=True)) == {
+        "add-x": ("1/1",),
+        "add-y": ("0/1",),
     }
+    assert (rest.columns, rest.details) == (("plan",), (("1/1",),))
     cost = next(cells(t) for t in data.tables if t.title == "Cost of tested episodes")
     assert cost["known-base"][:3] == (3, 5, 7)
     assert cost["plan"][:3] == (1, 4, None), "what was not recorded is not 0"
@@ -116,6 +125,64 @@ def test_seeds_of_a_split_are_one_column_and_unknown_columns_are_left_out(
     assert list(success) == ["apps-seed0", "apps-seed1"]
     cost = next(t for t in data.tables if t.title.startswith("Cost"))
     assert cost.columns == ("", "episodes", "tokens")
+
+
+def policy(split: str, label: str, outcomes: list[float]) -> dict[str, object]:
+    jobs = [["add" if k % 2 else "edit", k] for k in range(len(outcomes))]
+    return {"split": split, "arm": label, "label": label, "jobs": jobs, "outcomes": outcomes}
+
+
+def test_success_by_task_has_a_map_for_each_split_with_the_labels_of_the_tables(
+    run: RunDirectory,
+) -> None:
+    arms = [policy(split, label, [1.0, 0.0]) for split in ("a", "b") for label in ("base", "team")]
+    document = {"arms": arms, "splits": {"a": "known apps", "b": "new apps"}}
+    (run.path / "results.json").write_text(json.dumps(document))
+    maps = [m for m in gathered(run.path).heat_maps if m.percent]
+    assert [m.title for m in maps] == ["known apps", "new apps"]
+    assert [m.columns for m in maps] == [("base", "team")] * 2
+    text = write_report(run.path).read_text(encoding="utf-8")
+    opened = re.findall(r'<details name="split"( open="")?><summary>(\w+ apps)', text)
+    assert opened == [(' open=""', "known apps"), ("", "new apps")], "one split at a time"
+
+
+def test_headline_and_arms_are_those_of_the_first_split(run: RunDirectory) -> None:
+    arms = [policy("a", "base", [1.0, 0.0, 0.0, 0.0]), policy("a", "team", [1.0, 1.0, 1.0, 0.0]),
+            policy("b", "team", [0.0, 0.0])]  # fmt: skip
+    document = {"arms": arms, "splits": {"a": "known apps"}}
+    (run.path / "results.json").write_text(json.dumps(document))
+    data = gathered(run.path)
+    assert data.headline is not None and data.arms is not None
+    assert (data.headline.label, data.headline.where) == ("Success: team", "known apps")
+    assert data.headline.value.value == 0.75
+    printed = success_interval([("edit", 0), ("add", 1), ("edit", 2), ("add", 3)], [1, 1, 1, 0])
+    assert printed is not None
+    ends = data.headline.value.low, data.headline.value.high
+    assert ends == (printed.low, printed.high), "the interval that eval prints"
+    assert [(arm.name, arm.value.value, arm.chosen) for arm in data.arms.arms] == [
+        ("base", 0.25, False), ("team", 0.75, True)
+    ]  # fmt: skip
+
+
+def test_a_training_without_a_test_begins_with_its_last_rollouts(run: RunDirectory) -> None:
+    for k in range(2):
+        run.log(iteration(k))
+    headline = gathered(run.path).headline
+    assert headline is not None
+    assert (headline.value.value, headline.value.count) == (0.75, 4)
+    assert "not a test" in headline.where
+
+
+def test_credit_is_shown_in_the_order_of_iterations_on_one_scale(run: RunDirectory) -> None:
+    for k, values in ((10, [[0.62, 0.9]]), (2, [[0.6, 0.7]]), (1, [[0.5, None]])):
+        run.log({"kind": "credit", "iteration": k, "agents": ["a", "b"], "values": values})
+    maps = gathered(run.path).heat_maps
+    assert [m.title for m in maps] == [f"Mean credit in iteration {k}" for k in (2, 3, 11)]
+    assert {(m.low, m.high) for m in maps} == {(0.5, 0.9)}
+    text = write_report(run.path).read_text(encoding="utf-8")
+    assert text.count('class="gradient"') == 1
+    shares = re.findall(r"--share:(\d+)%", text)
+    assert shares == ["0", "25", "50", "30", "100"]
 
 
 def test_settings_are_told_in_words(tmp_path: Path) -> None:
@@ -164,7 +231,7 @@ def test_what_is_given_stays_and_the_folder_fills_the_rest(run: RunDirectory) ->
     text = write_report(run.path, report("Ada")).read_text(encoding="utf-8")
     assert "A team learns to operate a phone Ada" in text
     assert "Cost of training" in text
-    assert "<h2>Success of kept episodes</h2>" not in text, "the given tables tell the success"
+    assert "Success of kept episodes" not in text, "the given tables tell the success"
     assert "5 episodes" in text, "three given ones and two of the folder"
 
 

@@ -47,9 +47,12 @@ class ReportTab(Tab):
 @asynccontextmanager
 async def opened_report(
     binary: str, path: Path, *, address: str = "", width: int = 1280, dark: bool = False,
-    ready: str = READY,
+    ready: str = READY, alone: bool = True,
 ) -> AsyncIterator[ReportTab]:  # fmt: skip
-    """Open a report file; at the end it must have logged nothing and asked for nothing else."""
+    """Open a report file; at the end it must have logged nothing and asked for nothing else.
+
+    ``alone=False``: a page of several files, for which that does not hold.
+    """
     browser = await Browser.launch(Path(binary))
     try:
         call = browser.connection.call
@@ -68,6 +71,8 @@ async def opened_report(
         await tab.call("Page.navigate", url=url)
         await tab.until(ready)
         yield tab
+        if not alone:
+            return
         assert tab.log == []
         asked = [u for u in tab.requests if not u.startswith("data:image/png;base64,")]
         assert set(asked) <= {url, url.partition("#")[0]}, "a report asks for nothing but itself"

@@ -14,6 +14,9 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, find_model, p
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
 from swarm_ui.storage.cache_folder import cache_folder
 
+_FIRST_ESTIMATE = 0.1
+"""The share of a task from which its remaining time is estimated."""
+
 models = typer.Typer(help="Pretrained language models by name.")
 
 
@@ -99,6 +102,7 @@ def _pull(name: str, file: Path | None, force: bool, output: Output) -> Path:
             if steps[-1:] != [step]:
                 steps.append(step)
                 output.say(step)
-            bar.update(share, step)
+            left = bar.seconds * (1 - share) / share if share >= _FIRST_ESTIMATE else None
+            bar.update(share, step, left=left)
 
         return pull(find_model(name), file=file, force=force, report=report)

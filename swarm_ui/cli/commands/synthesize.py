@@ -138,7 +138,7 @@ def _make(work: Synthesis, out: Path, output: Output) -> int:
     resume = f"the same command (finished walks in {out} are kept)"
     try:
         with output.progress.bar(
-            f"walks in {work.place.name}", work.walks or 0, share=False
+            f"walks in {work.place.name}", work.walks or 0, share=False, together=work.parallel
         ) as bar:
             totals = asyncio.run(make_corpus(work, out, bar))
     except (KeyboardInterrupt, BudgetExceeded) as error:

@@ -163,7 +163,9 @@ async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None
                         if not left:
                             continue
                         label = f"{place.name}, {purpose}"
-                        with display.bar(label, len(left), share=False) as bar:
+                        with display.bar(
+                            label, len(left), share=False, together=place.concurrency
+                        ) as bar:
                             await keep(file, judged(place, purpose, left, model, names), bar)
 
 

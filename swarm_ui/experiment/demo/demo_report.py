@@ -17,10 +17,13 @@ from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report import (
+    Arm,
+    Arms,
     Curve,
     CurvePoint,
     Estimate,
     GraphDrawing,
+    Headline,
     Picture,
     ReportData,
     ReportTable,
@@ -34,6 +37,10 @@ from swarm_ui.trace.records import Episode
 
 CURVE_SPLIT = "validation"
 """This split is for the learning curve, not for the table."""
+_INTERVALS = (
+    "95 % intervals: bootstrap over tasks and their episodes; differences: score interval paired "
+    "on the same episodes, {mark} if 0 is outside."
+)
 _SHOWN = 14
 """Episodes in the viewer: a failed and a solved one of each arm."""
 
@@ -48,11 +55,15 @@ def write_demo_report(
     names = tuple(agent_names(settings.agents))
     speed = _speed_line(results)
     tested = {arm.label: arm.edges for arm in results.arms if arm.edges}
+    headline, arms = _first_split(results)
     data = ReportData(
         title="A team of agents "
         + ("at work" if settings.given_model and not settings.trains_model else "learns"),
-        summary=" ".join([*_findings(results), speed]).strip(),
+        # The headline tells the first finding.
+        summary=" ".join([*_findings(results)[headline is not None :], speed]).strip(),
         labels=results.labels,
+        headline=headline,
+        arms=arms,
         tables=_report_tables(results),
         curves=(*learning, *_critic_weights(metrics)),
         graphs=tuple(GraphDrawing(title=t, nodes=names, edges=e) for t, e in tested.items()),
@@ -79,6 +90,22 @@ def _findings(results: Results) -> list[str]:
     return parts
 
 
+def _first_split(results: Results) -> tuple[Headline | None, Arms | None]:
+    """Success of the last policy on the first split, and of all policies beside it."""
+    for split, rows in _grouped(results):
+        rated = [(row, value) for row in rows if (value := _estimate(row.success)) is not None]
+        if not rated:
+            continue
+        row, value = rated[-1]
+        where = results.splits.get(split, split)
+        gain = _estimate(row.to_base, difference=True)
+        headline = Headline(label=f"Success: {row.label}", value=value, where=where, gain=gain,
+                            against="base, greedy" if gain else "")  # fmt: skip
+        arms = tuple(Arm(name=r.label, value=v, chosen=r is row) for r, v in rated)
+        return headline, Arms(title=where, arms=arms) if len(arms) > 1 else None
+    return None, None
+
+
 def _learning_curve(results: Results) -> list[Curve]:
     points = [
         CurvePoint(float(arm.arm.rpartition("-")[2]), s.mean, s.low, s.high)
@@ -90,7 +117,8 @@ def _learning_curve(results: Results) -> list[Curve]:
     drawn = Curve(
         title="Success of one agent, greedy, on tuning episodes",
         x_label="iterations of stage 2",
-        y_label="success",
+        y_label="success, %",
+        percent=True,
         series=(Series(name="agent_0", points=tuple(sorted(points, key=lambda p: p.x))),),
         note="Known templates with parameters of neither training nor test.",
     )
@@ -114,7 +142,7 @@ def _critic_weights(metrics: Sequence[dict[str, Any]]) -> list[Curve]:
         series=series,
         note="The weight of the critic beside the outcome; used where its trust is learned.",
     )
-    return [drawn] if series else []
+    return [drawn] if any(p.y for line in series for p in line.points) else []
 
 
 def _plots(
@@ -204,7 +232,7 @@ def _report_tables(results: Results) -> tuple[ReportTable, ...]:
                 )
                 for row in rows
             ),
-            note=_caption(results),
+            note=_intervals(results),
         )
         for split, rows in _grouped(results)
     )
@@ -238,13 +266,15 @@ def _estimate(interval: Interval | None, *, difference: bool = False) -> Estimat
 
 
 def _caption(results: Results) -> str:
-    parts = [
-        "95 % intervals: bootstrap over tasks and their episodes; differences: score interval "
-        "paired on the same episodes, * if 0 is outside."
-    ]
-    if results.labels:
-        parts.append("; ".join(results.labels) + ".")
-    return " ".join([*parts, *results.notes])
+    """The note of the terminal's table."""
+    labels = "; ".join(results.labels) + "." if results.labels else ""
+    first = _INTERVALS.format(mark="*")
+    return " ".join(filter(None, [first, labels, *results.notes]))
+
+
+def _intervals(results: Results) -> str:
+    """The note of the report's tables, which has the labels at its head."""
+    return " ".join([_INTERVALS.format(mark="bold"), *results.notes])
 
 
 def _gap(interval: Interval | None) -> str:

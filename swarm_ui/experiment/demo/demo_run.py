@@ -130,7 +130,7 @@ class DemoRun:
         async with MiniWobBrowser(pages=miniwob.PAGES, binary=binary) as browser:
             for trial in trials:
                 label = f"web pages: {trial.arm.label}"
-                with self.display.bar(label, len(trial.jobs)) as bar:
+                with self.display.bar(label, len(trial.jobs), together=miniwob.PAGES) as bar:
                     before, began = Cost.of_model(model), time.perf_counter()
                     episodes = await miniwob.play_pages(
                         browser, trial.arm.policy(model), trial.jobs, counting(bar)

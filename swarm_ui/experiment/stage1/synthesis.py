@@ -91,8 +91,14 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
     """
     from swarm_ui.optim.stage1.corpus.synthesize import synthesize
 
+    known = False
+
     def report(done: int, count: int, _: Any) -> None:
+        nonlocal known
         bar.resize(count)
+        if not known:  # walks of an earlier attempt are counted too
+            bar.start_from(done - 1)
+            known = True
         bar.update(done)
 
     limits = Budget(work.model.max_calls, work.model.max_tokens_total)

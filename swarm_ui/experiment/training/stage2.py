@@ -232,7 +232,7 @@ class _Recorder:
             note = f"iteration {at.iteration} of {at.iterations} done"
         else:
             done += 1.0
-        self._bar.update(done, note)
+        self._bar.update(done, note, left=at.remaining)
 
     def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
         cost = Cost.of_model(self._acting, self._before)

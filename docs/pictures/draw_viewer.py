@@ -1,0 +1,92 @@
+"""The picture of the report's viewer: ``python docs/pictures/draw_viewer.py [FILE]``.
+
+Four shipped base agents act on the embedded phone (a simulation) under a scripted critic, and a
+Chromium shows the report. Seeds are fixed. A quarter of a CPU-minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from draw import TASKS, divided, played
+from PIL import Image
+
+from swarm_ui import CollabGraph, Episode
+from swarm_ui.environments.miniwob.browser import Browser
+from swarm_ui.nodes import BASE_AGENT, LocalModel
+from swarm_ui.report import ReportData, page
+
+_WIDTH, _HEIGHT = 1280, 1010
+_SEEDS = range(3)
+_COLOURS = 128
+
+
+def team_of(model: LocalModel) -> CollabGraph:
+    """Four agents and three rounds; each agent sees the elements in an order of its own."""
+    edges = [("agent_0", "agent_1"), ("agent_0", "agent_2"), ("agent_2", "agent_3")]
+    return CollabGraph.collaborative(
+        agents=4, rounds=3, model=model, edges=edges, views="shuffle", temperatures=0.8
+    )
+
+
+def shown(episodes: Sequence[Episode]) -> str:
+    """The address of the first step on which the agents disagreed, as the viewer writes it."""
+    for number, episode in enumerate(episodes, start=1):
+        step = divided(episode.steps)
+        if step is not None:
+            return f"#{number}/{episode.steps.index(step) + 1}"
+    raise SystemExit("no episode fits: choose other tasks or seeds")
+
+
+async def photographed(address: str) -> bytes:
+    """The page at an address as a PNG, when the viewer has drawn its episode."""
+    browser = await Browser.launch(on_request=False)
+    try:
+        call = browser.connection.call
+        target = await call("Target.createTarget", url="about:blank")
+        attached = await call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        session = str(attached["sessionId"])
+        sizes: dict[str, Any] = {"width": _WIDTH, "height": _HEIGHT, "deviceScaleFactor": 1}
+        await call("Emulation.setDeviceMetricsOverride", session, **sizes, mobile=False)
+        await call("Page.navigate", session, url=address)
+        ready = "!!document.querySelector('#viewer .phone .mark')"
+        for _ in range(200):
+            found = await call("Runtime.evaluate", session, expression=ready)
+            if found["result"].get("value"):
+                break
+            await asyncio.sleep(0.1)
+        else:
+            raise SystemExit("the viewer does not open the episode")
+        await asyncio.sleep(0.3)  # the page scrolls
+        picture = await call("Page.captureScreenshot", session, format="png")
+        return base64.b64decode(picture["data"])
+    finally:
+        await browser.close()
+
+
+async def write(file: Path) -> None:
+    """Draw it."""
+    torch.set_num_threads(1)
+    team = team_of(LocalModel.load(BASE_AGENT))
+    episodes = [await played(team, task, seed) for task in TASKS for seed in _SEEDS]
+    data = ReportData(title="Four agents", summary="", episodes=tuple(episodes))
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.html"
+        report.write_text(page(data), encoding="utf-8")
+        png = await photographed(report.as_uri() + shown(episodes))
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    picture.quantize(_COLOURS).save(file, optimize=True)
+    print(file.name, file.stat().st_size)
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parent
+    asyncio.run(write(Path(sys.argv[1]) if len(sys.argv) > 1 else here / "report_viewer.png"))

@@ -1,0 +1,26 @@
+"""Estimates as text: a number, its interval and its count."""
+
+from __future__ import annotations
+
+from swarm_ui.report.contents import Estimate
+
+
+def figure(estimate: Estimate, value: float) -> str:
+    """One number of an estimate, with a sign if it is a difference."""
+    text = f"{100 * value:.1f}" if estimate.percent else f"{value:.4g}"
+    text = "0.0" if text == "-0.0" else text
+    if estimate.difference and value > 0 and text != "0.0":
+        text = f"+{text}"
+    return text.replace("-", "−")
+
+
+def bounds(estimate: Estimate) -> str:
+    """``"[55.0, 66.0]"``; ``""`` if the interval is not known."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{figure(estimate, estimate.low)}, {figure(estimate, estimate.high)}]"
+
+
+def interval(estimate: Estimate) -> str:
+    """The number with its interval."""
+    return f"{figure(estimate, estimate.value)} {bounds(estimate)}".strip()

@@ -1,0 +1,193 @@
+"""Curves, credit, edges and cost of a training, from the lines of ``metrics.jsonl``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from swarm_ui.report.contents import (
+    Curve,
+    CurvePoint,
+    EdgeFrame,
+    EdgeHistory,
+    Estimate,
+    Headline,
+    HeatMap,
+    ReportTable,
+    Series,
+    limits,
+)
+from swarm_ui.report.totals import filled_columns
+
+_MOST_MAPS = 6
+
+Line = dict[str, Any]
+
+
+def _iterations(lines: Sequence[Line]) -> list[Line]:
+    """One metrics line for each iteration.
+
+    A resumed run may have written several lines for an iteration; the last one is used."""
+    found = {
+        line["iteration"]: line
+        for line in lines
+        if line.get("kind", "iteration") == "iteration" and _number(line.get("iteration"))
+    }
+    return [found[k] for k in sorted(found)]
+
+
+def curves(lines: Sequence[Line]) -> tuple[Curve, ...]:
+    """Success of the rollouts, mean credit and loss by iteration."""
+    success, credit, losses = [], [], []
+    for line in _iterations(lines):
+        x = float(line["iteration"]) + 1
+        rate = _success(line)
+        if rate is not None:
+            success.append(CurvePoint(x, rate.value, rate.low, rate.high))
+        if _number(line.get("credit")):
+            credit.append(CurvePoint(x, float(line["credit"])))
+        updates = [u["loss"] for u in line.get("updates") or () if _number(u.get("loss"))]
+        if updates:
+            losses.append(CurvePoint(x, sum(updates) / len(updates)))
+    note = (
+        "Band: 95 % Wilson interval of the success of the iteration's episodes. Sampled and, with "
+        "a critic, guided: not comparable with a test."
+    )
+    drawn = (
+        _curve(
+            "Success of rollouts by iteration",
+            "success, %",
+            [("success of rollouts", success)],
+            note,
+            percent=True,
+        ),
+        _curve("Credit", "mean credit", [("mean credit", credit)], "Of all scored messages."),
+        _curve("Loss", "loss", [("mean over adapters", losses)], "After the last step."),
+    )
+    return tuple(found for found in drawn if found.series)
+
+
+def last_rollouts(lines: Sequence[Line]) -> Headline | None:
+    """Success of the rollouts of the last iteration that has a success."""
+    rates = [(line, rate) for line in _iterations(lines) if (rate := _success(line)) is not None]
+    if not rates:
+        return None
+    line, rate = rates[-1]
+    where = f"Iteration {int(line['iteration']) + 1}; sampled episodes of training, not a test."
+    return Headline(label="Success of rollouts", value=rate, where=where)
+
+
+def _success(line: Line) -> Estimate | None:
+    """Success of an iteration's rollouts with its Wilson interval."""
+    from swarm_ui.stats import wilson
+
+    if not _number(line.get("success")):
+        return None
+    value = float(line["success"])
+    counted = int(line.get("episodes") or 0) - int(line.get("masked") or 0)
+    if counted <= 0:
+        return Estimate(value=value)
+    solved = round(value * counted)
+    rate = wilson([1.0] * solved + [0.0] * (counted - solved))
+    if rate is None:
+        return Estimate(value=value)
+    return Estimate(value=value, low=rate.low, high=rate.high, count=counted)
+
+
+def _curve(
+    title: str,
+    y: str,
+    lines: list[tuple[str, list[CurvePoint]]],
+    note: str,
+    *,
+    percent: bool = False,
+) -> Curve:
+    series = tuple(Series(name=name, points=tuple(points)) for name, points in lines if points)
+    return Curve(
+        title=title, x_label="iteration", y_label=y, series=series, note=note, percent=percent
+    )
+
+
+def training_cost(lines: Sequence[Line]) -> ReportTable | None:
+    """Decisions, calls, tokens and seconds of each iteration, as far as they are known."""
+    work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
+    names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
+    seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")
+    rows = []
+    for line in _iterations(lines):
+        spent = work.get(line["iteration"], {})
+        cells = [int(spent[k]) if _number(spent.get(k)) else None for k in names]
+        times = [round(float(line[k]), 1) if _number(line.get(k)) else None for k in seconds]
+        rows.append((str(int(line["iteration"]) + 1), *cells, *times))
+    if not any(cell is not None for row in rows for cell in row[1:]):
+        return None
+    columns = ("iteration", "decisions", "calls", "prompt tokens", "completion tokens",
+               "seconds of rollouts", "seconds of updates", "CPU-seconds")  # fmt: skip
+    return filled_columns(ReportTable(title="Cost of training", columns=columns, rows=tuple(rows)))
+
+
+def credit_maps(lines: Sequence[Line]) -> list[HeatMap]:
+    """Mean credit by round and agent for the first, the last and some other iterations.
+
+    In the order of the iterations, with one colour scale for all of them.
+    """
+    found = {line["iteration"]: line for line in lines if line.get("kind") == "credit"}
+    order = sorted(found)
+    step = max(1, -(-len(order) // _MOST_MAPS))
+    shown = sorted({*order[::step], *order[-1:]})
+    low, high = limits(found[k]["values"] for k in shown)
+    return [
+        HeatMap(
+            title=f"Mean credit in iteration {k + 1}",
+            rows=tuple(f"round {r}" for r in range(len(found[k]["values"]))),
+            columns=tuple(found[k]["agents"]),
+            values=tuple(tuple(row) for row in found[k]["values"]),
+            low=low,
+            high=high,
+        )
+        for k in shown
+    ]
+
+
+def edge_history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
+    """The learned edge probabilities, or how many of the drawn graphs had each edge.
+
+    Where the run has neither, ``missing`` gets a line that says so.
+    """
+    done = _iterations(lines)
+    agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}
+    learned = [line for line in done if line.get("edge_probabilities")]
+    if learned:
+        frames = [
+            _frame(line, [(*key.split(">", 1), p) for key, p in line["edge_probabilities"].items()])
+            for line in learned
+        ]
+        return (_edges("Learned edge probabilities", frames, agents, "After each iteration."),)
+    drawn = [line for line in done if line.get("graphs")]
+    if drawn:
+        frames = [_frame(line, _shares(line["graphs"])) for line in drawn]
+        note = "Edges were not learned: share of the iteration's graphs that had each edge."
+        return (_edges("Edges of the graphs that were played", frames, agents, note),)
+    missing.append("Edges over iterations: the run has no measurements of edges.")
+    return ()
+
+
+def _shares(graphs: Sequence[Line]) -> list[tuple[str, str, float]]:
+    counts: dict[tuple[str, str], int] = {}
+    for graph in graphs:
+        for sender, listener in graph.get("edges") or ():
+            counts[sender, listener] = counts.get((sender, listener), 0) + 1
+    return [(a, b, n / len(graphs)) for (a, b), n in sorted(counts.items())]
+
+
+def _frame(line: Line, edges: Sequence[Any]) -> EdgeFrame:
+    return EdgeFrame(label=f"iteration {int(line['iteration']) + 1}", edges=tuple(edges))
+
+
+def _edges(title: str, frames: list[EdgeFrame], agents: set[str], note: str) -> EdgeHistory:
+    names = {*agents, *(name for frame in frames for edge in frame.edges for name in edge[:2])}
+    return EdgeHistory(title=title, nodes=tuple(sorted(names)), frames=tuple(frames), note=note)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
