@@ -125,8 +125,8 @@ def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
             missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")
         if count:
             episodes = Episodes(partial(_read, path, count), count)
-            file = f"traces/{path.name}"
-            found.append(EpisodeSet(name=path.stem, episodes=episodes, file=file))
+            place = f"traces/{path.name}"
+            found.append(EpisodeSet(name=path.stem, episodes=episodes, file=place))
     return tuple(found)
 
 

@@ -209,10 +209,15 @@ const startViewer = async () => {
   const root = document.getElementById("viewer");
   if (!root) return;
   const viewer = new Viewer(root, await readIndex());
+  const reveal = () => document.getElementById("episodes").scrollIntoView();
   const linked = await viewer.address();
-  if (linked) document.getElementById("episodes").scrollIntoView();
+  if (linked) reveal();
   else await viewer.open(0, 0, { quiet: location.hash !== "" });
-  window.addEventListener("hashchange", () => viewer.address());
+  // A link elsewhere on the page leads here. Going back within the viewer does not scroll.
+  window.addEventListener("hashchange", async () => {
+    const { top, bottom } = root.getBoundingClientRect();
+    if (await viewer.address() && (top > innerHeight / 2 || bottom < innerHeight / 4)) reveal();
+  });
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.target.closest("input, select, textarea")) {

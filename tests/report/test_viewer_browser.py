@@ -238,6 +238,24 @@ async def test_an_address_of_nothing_says_so(
         assert await tab.js("document.querySelector('article .bar').checkVisibility()")
 
 
+async def test_a_link_from_elsewhere_on_the_page_leads_to_the_viewer(
+    chromium: str, tmp_path: Path
+) -> None:
+    async with opened_report(chromium, written(tmp_path, *tasks())) as tab:
+        await tab.js("document.body.style.padding = '3000px 0'")
+        await tab.js("scrollTo(0, 0)")
+        await tab.js("location.hash = '#learning'")
+        await tab.js("location.hash = '#3/2?outcome=failed'")
+        place = "document.getElementById('episodes').getBoundingClientRect().top"
+        await tab.until(f"{place} < 90")
+        await tab.js("scrollBy(0, 200)")
+        await tab.js("location.hash = '#2/2'")
+        await tab.until("document.querySelector('article .note').innerText.includes('episode 2 ')")
+        assert await tab.js(place) < -100, "what is in sight stays where it is"
+        await tab.js("location.hash = '#learning'")
+        assert "episode 2 " in await tab.words("article .note"), "no address of the viewer"
+
+
 async def test_an_episode_without_steps_says_so(chromium: str, tmp_path: Path) -> None:
     path = alone(tmp_path, msgspec.structs.replace(shuffled(), steps=()))
     ready = "!!document.querySelector('article .empty')"
