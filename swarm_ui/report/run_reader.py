@@ -12,6 +12,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError, TraceError
 from swarm_ui.report.contents import (
+    Curve,
     Episodes,
     EpisodeSet,
     Estimate,
@@ -80,7 +81,7 @@ def gathered(run: Path) -> ReportData:
 
 def learning_curves(run: Path) -> tuple[Curve, ...]:
     """The learning curves of a run's folder; none if it has no measurements that can be read."""
-    return _curves(_metrics(run, []))
+    return curves(_metrics(run, []))
 
 
 def filled(data: ReportData, run: Path) -> ReportData:
@@ -134,7 +135,8 @@ def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
             missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")
         if count:
             episodes = Episodes(partial(_read, path, count), count)
-            found.append(EpisodeSet(name=path.stem, episodes=episodes))
+            place = f"traces/{path.name}"
+            found.append(EpisodeSet(name=path.stem, episodes=episodes, file=place))
     return tuple(found)
 
 
