@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.cli import exits, flags
+from swarm_ui.cli.failure_table import failure_rows, failure_table
 from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.cli.tables import (
     comparison_table,
@@ -128,6 +129,10 @@ def _show_outcome(
     if measures is not None:
         out.show(measures)
     document: dict[str, object] = {"run": str(path), **results_json(results, most)}
+    failed = failure_rows(results, run.folder)
+    if failed:
+        out.show(failure_table(failed, run.folder))
+    document["failures"] = msgspec.to_builtins(failed)
     if per_task:
         document["tasks"] = task_rows(results)
     if against is not None:

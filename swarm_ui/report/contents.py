@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import EdgeName, Episode
 
 
@@ -167,6 +168,8 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     edge_histories: tuple[EdgeHistory, ...] = ()
     missing: tuple[str, ...] = ()
     """Parts that this run lacks, a sentence each."""
+    failures: Mapping[str, Mapping[FailureClass, int]] = {}
+    """Number of tested episodes of each class, by set; empty: counted in the shown episodes."""
 
 
 def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> HeatMap | None:

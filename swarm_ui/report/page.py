@@ -12,6 +12,7 @@ from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.charts import curve, heat_map
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
 from swarm_ui.report.contents import GraphDrawing, Picture, ReportData
+from swarm_ui.report.failures import failures
 from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
@@ -56,6 +57,7 @@ def page(data: ReportData) -> str:
         _graphs(data),
         _group("Plots", [_picture(p) for p in data.pictures]),
         _missing(data),
+        failures(episodes.failed, data.failures),
         _viewer(episodes),
     )
     alive = episodes.episodes or data.edge_histories

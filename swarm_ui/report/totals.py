@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.report.contents import EpisodeSet, Estimate, HeatMap, ReportTable, TableCell
+from swarm_ui.trace.failed_episodes import FAILURE_NAMES, FailureClass
 from swarm_ui.trace.records import Episode
 
 MOST_FAMILIES = 24
@@ -43,6 +44,8 @@ class RunTotals:
         """Outcomes of unmasked episodes, by set and task."""
         self.splits: dict[str, str] = {}
         """The split of each set, where it is known."""
+        self.failures: dict[str, Counter[FailureClass]] = {}
+        """Why episodes failed, by set, where all tested episodes were classified."""
 
     @classmethod
     def of_episodes(cls, sets: Iterable[EpisodeSet]) -> RunTotals:
@@ -77,6 +80,9 @@ class RunTotals:
             )
             for job, outcome in zip(part["jobs"], part["outcomes"], strict=True):
                 totals._count(name, str(job[0]), outcome)
+            if part.get("failures"):
+                found = Counter(why for why in part["failures"] if why in FAILURE_NAMES)
+                totals.failures[name] = found
         return totals if totals.outcomes else None
 
     def _count(self, name: str, task: str, outcome: float | None) -> None:

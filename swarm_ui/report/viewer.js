@@ -142,7 +142,9 @@ const startViewer = async () => {
   const linked = await viewer.address();
   if (linked) document.getElementById("episodes").scrollIntoView();
   else await viewer.open(0, 0);
-  window.addEventListener("hashchange", () => viewer.address());
+  window.addEventListener("hashchange", async () => {
+    if (await viewer.address()) root.scrollIntoView();
+  });
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.target.closest("input, select, textarea")) {
