@@ -20,21 +20,23 @@ from swarm_ui.experiment.demo.flows import (
 )
 from swarm_ui.experiment.demo.options import parse
 from swarm_ui.experiment.progress import printable
+from swarm_ui.experiment.stored.run_status import running
 
 
 def main() -> int:
     run: DemoRun | None = None
     try:
         run = open_run(parse())  # checks all that the run needs before anything is written
-        run.train_base_agent()  # stage 1, with --from-scratch
-        if run.settings.trains_model:
-            report = asyncio.run(learn_with_model(run))
-        elif run.settings.given_model or run.settings.env == "androidworld":
-            report = asyncio.run(evaluate_only(run))
-        elif run.settings.env == "miniwob":
-            report = asyncio.run(learn_on_pages(run))
-        else:
-            report = asyncio.run(learn_on_phone(run))
+        with running(run.directory):
+            run.train_base_agent()  # stage 1, with --from-scratch
+            if run.settings.trains_model:
+                report = asyncio.run(learn_with_model(run))
+            elif run.settings.given_model or run.settings.env == "androidworld":
+                report = asyncio.run(evaluate_only(run))
+            elif run.settings.env == "miniwob":
+                report = asyncio.run(learn_on_pages(run))
+            else:
+                report = asyncio.run(learn_on_phone(run))
     except SwarmError as error:
         text = printable(f"error: {' '.join(str(error).split())}{resume(run)}")
         print(text, file=sys.stderr)

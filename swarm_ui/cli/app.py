@@ -29,6 +29,7 @@ from swarm_ui.cli.commands import (
     train,
     view,
 )
+from swarm_ui.cli.commands.stored import answer, run_list, run_report
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import SwarmError
@@ -56,11 +57,13 @@ for _name, _command, _panel in (
     ("eval", evaluate.evaluate, _PLAY),
     ("compare", compare.compare, _PLAY),
     ("play", play.play, _PLAY),
+    ("answer", answer.answer, _PLAY),
     ("train", train.train, _LEARN),
     ("synthesize", synthesize.synthesize, _LEARN),
     ("finetune", finetune.finetune, _LEARN),
     ("critic", critic.critic, _LEARN),
     ("view", view.view, _LOOK),
+    ("report", run_report.report, _LOOK),
     ("replay", replay.replay, _LOOK),
     ("credit", credit.credit, _LOOK),
     ("export", export.export, _LOOK),
@@ -69,6 +72,7 @@ for _name, _command, _panel in (
 ):
     app.command(_name, rich_help_panel=_panel)(_command)
 app.add_typer(adapters.adapters, name="adapters", rich_help_panel=_LEARN)
+app.add_typer(run_list.runs, name="runs", rich_help_panel=_LOOK)
 app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
 
 

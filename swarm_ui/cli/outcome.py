@@ -27,6 +27,7 @@ from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
 
 
@@ -107,7 +108,8 @@ def stoppable(run: runs.Run, work: Callable[[], Any], *, new: bool) -> Any:
     """
     path, command = run.folder.path, run.resume_command
     try:
-        return work()
+        with running(run.folder):
+            return work()
     except KeyboardInterrupt as error:
         raise Stopped(path, command, error) from None
     except BudgetExceeded as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,7 +16,10 @@ from swarm_ui.experiment.demo.arm_settings import arm_configuration, is_demo_run
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.permissions import expect_trust
 from swarm_ui.experiment.runs import configuration_of
+from swarm_ui.experiment.stored.named_graph import graph_named
 from swarm_ui.experiment.teams import arm_of, parse_edges
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.storage.run_directory import RunDirectory
@@ -48,6 +51,8 @@ class Replayed:
     after: Trace
     requests: int
     """Calls that were made again."""
+    note: str = ""
+    """How the replay differs from a run of the graph that made the record."""
 
 
 def parse_change(text: str) -> tuple[str, str]:
@@ -66,8 +71,12 @@ async def replay_decision(
     overrides: Draft,
     *,
     trusted: bool = False,
+    graph: str = "",
 ) -> Replayed:
     """Run the decision again.
+
+    Without ``graph``, the team is that of the settings, with the recorded edges and delays. If a
+    predicate ended the rounds, they end where they did in the record.
 
     Args:
         path: folder of a run, or a trace file; ``overrides`` override the team of the run.
@@ -76,6 +85,8 @@ async def replay_decision(
         trusted: the run's settings may import code and open connections; see
             :func:`~swarm_ui.experiment.permissions.expect_trust`.
             Without changes, no model is opened.
+        graph: ``module:name`` of the graph that made the decision, used instead of the settings;
+            its module is imported.
 
     Raises:
         ConfigError: there is no such decision, message or edge, or the team is not known.
@@ -86,18 +97,75 @@ async def replay_decision(
             f"episode {episode} has {len(record.steps)} steps, so there is no step {step}"
         )
     before = record.steps[step - 1].trace
+    if graph:
+        return await _replay_with(graph_named(graph), graph, before, changes, overrides)
     config = _settings(run, file, overrides)
     _check_team(config, before)
-    again = [c.message for c in before.calls if changes.again and c.node in before.agents]
     if run is not None and changes.any:
         expect_trust(run, config, overrides.places, trusted=trusted, plays=False)
     async with open_model(config.model, None if changes.any else _NoModel()) as model:
         counting: Any = _CountingModel(model)
         names = adapter_names(config.model, config.team.agents)
-        graph = arm_of(config.team, names, edges=_edges(before, changes)).graph(counting)
-        said = {id: _message(before, id, text) for id, text in changes.say.items()}
-        after = await replay(graph, before, messages=said, without=changes.without, again=again)
-    return Replayed(before, after, counting.requests)
+        team = _as_recorded(config, names, counting, before, _edges(before, changes))
+        after = await _replayed(team, before, changes)
+    note = ""
+    if before.ended_by:
+        note = (
+            f"the rounds end after {before.rounds}, as in the record: '{before.ended_by}' is not "
+            "evaluated; with --graph MODULE:NAME it is"
+        )
+    return Replayed(before, after, counting.requests, note)
+
+
+async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
+    again = [c.message for c in before.calls if changes.again and c.node in before.agents]
+    said = {id: _message(before, id, text) for id, text in changes.say.items()}
+    return await replay(graph, before, messages=said, without=changes.without, again=again)
+
+
+async def _replay_with(
+    graph: CollabGraph, place: str, before: Trace, changes: Changes, overrides: Draft
+) -> Replayed:
+    """Replay with a graph of the user, which has its own models and edges."""
+    if overrides.places:
+        given = ", ".join(dict.fromkeys(overrides.places.values()))
+        raise ConfigError(f"{given}: not used with --graph, whose nodes have their own settings")
+    if set(graph.agents) != set(before.agents):
+        raise ConfigError(
+            f"--graph {place}: its agents are {', '.join(graph.agents)}; the decision was made by "
+            f"{', '.join(before.agents)}"
+        )
+    for text in changes.cut:
+        for edge in parse_edges(text, [*graph.nodes]):
+            graph = graph.without_edge(*edge)
+    for text in changes.add:
+        for edge in parse_edges(text, [*graph.nodes]):
+            graph = graph if edge in graph.edges else graph.with_edge(*edge)
+    after = await _replayed(graph, before, changes)
+    kept = {id(call) for call in before.calls}
+    # A nested graph is entered again, whatever is made in it; an edited message is not made.
+    nested = {name for name, node in graph.nodes.items() if inner_graph(node) is not None}
+    made = [c for c in after.calls if id(c) not in kept and c.node not in nested]
+    return Replayed(before, after, sum(c.message not in changes.say for c in made))
+
+
+def _as_recorded(
+    config: Config, adapters: Sequence[str | None], model: Any, trace: Trace, edges: Sequence[Edge]
+) -> CollabGraph:
+    """The configured team with these edges, the recorded delays, and as many rounds."""
+    late = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
+    at_once = [edge for edge in edges if not late.get(edge)]
+    graph = arm_of(config.team, adapters, edges=at_once).graph(model)
+    if late:
+        graph = graph.with_edges(edges, delays=late)
+    if not trace.ended_by:
+        return graph
+
+    def ended(newest: Mapping[str, Message]) -> bool:
+        return max((m.round for m in newest.values()), default=0) >= trace.rounds - 1
+
+    ended.__name__ = ended.__qualname__ = trace.ended_by
+    return graph.with_rounds(config.team.rounds, until=ended)
 
 
 def messages(done: Replayed) -> list[dict[str, str]]:
@@ -207,18 +275,18 @@ def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
 
 
 def _check_team(config: Config, trace: Trace) -> None:
-    team = config.team
-    if len(trace.agents) != team.agents or trace.rounds != team.rounds:
-        raise ConfigError(
-            f"the decision was made by {len(trace.agents)} agents in {trace.rounds} rounds, the "
-            f"configuration says {team.agents} and {team.rounds}; give the team's settings with "
-            "--config FILE or --set team.agents=…"
-        )
-    if trace.delays or trace.ended_by:
-        raise ConfigError(
-            "the decision was made by a graph with delayed edges or 'until', which a configuration "
-            "cannot describe; replay it in Python with graph.replay(trace)"
-        )
+    team, early = config.team, bool(trace.ended_by)
+    rounds_fit = team.rounds > trace.rounds if early else team.rounds == trace.rounds
+    if len(trace.agents) == team.agents and rounds_fit:
+        return
+    made = f"{len(trace.agents)} agents in {trace.rounds} rounds"
+    if early:
+        made += f", ended by '{trace.ended_by}' before the last"
+    raise ConfigError(
+        f"the decision was made by {made}; the configuration says {team.agents} and {team.rounds}. "
+        "Give the team's settings with --config FILE or --set team.agents=…, or your own graph "
+        "with --graph MODULE:NAME"
+    )
 
 
 def _edges(trace: Trace, changes: Changes) -> list[Edge]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swarm_ui.errors import SwarmError
+from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
-from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.results import Results, existing_results
 from swarm_ui.report import ReportData, credit_map, page, write_report
 from swarm_ui.report.page import GENERATOR
 from swarm_ui.rollout.episodes import WAIT
@@ -19,6 +19,56 @@ from swarm_ui.trace.records import Episode, StepRecord
 
 _PICTURED = 30
 """Episodes whose screens are drawn as pictures, failed ones first."""
+
+
+def run_report(run: Path) -> Path:
+    """Write the report of a run of any command, a demo's run, or a trace file; returns its path.
+
+    Raises:
+        ConfigError: there is no such run or file, or its report cannot be written again.
+    """
+    if not run.exists():
+        raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")
+    if run.is_file():
+        target = run.with_suffix(".html")
+        expect_report(target, f"the report of '{run}'")
+        return trace_report(run, target)
+    directory = RunDirectory.open_existing(run)
+    tested, config = (run / "results.json").exists(), directory.config()
+    if config.get("made_by") == "swarm-ui" and tested:
+        return evaluation_report(directory, existing_results(run))
+    if _written_by_a_demo(run):
+        raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
+    return training_report(directory) if config.get("command") == "train" else write_report(run)
+
+
+def current_report(run: Path, out: Path | None = None) -> Path:
+    """Write the report of a run, or take the one that a demo wrote; returns its path.
+
+    ``out``: a file for it outside of the run's folder. Raises as :func:`run_report`.
+    """
+    path = run / "report.html" if _written_by_a_demo(run) else run_report(run)
+    if out is None:
+        return path
+    expect_report(out, f"the report of '{run}'")
+    write_atomic(out, path.read_bytes())
+    return out
+
+
+def _written_by_a_demo(run: Path) -> bool:
+    """Whether a demo made the report of a run, which has more in it than the folder tells."""
+    if not all((run / name).is_file() for name in ("report.html", "results.json", "config.json")):
+        return False
+    return RunDirectory(run).config().get("made_by") != "swarm-ui"
+
+
+def expect_report(target: Path, what: str) -> None:
+    """Raise ``ConfigError`` if a page that is no report stands where ``what`` would be written."""
+    if target.exists() and not is_report(target):
+        raise ConfigError(
+            f"'{target}' exists and is not a report of swarm-ui; {what} would replace it: choose "
+            "another name, or rename it"
+        )
 
 
 def evaluation_report(run: RunDirectory, results: Results) -> Path:
@@ -54,6 +104,8 @@ def training_report(run: RunDirectory) -> Path:
 
 def is_report(path: Path) -> bool:
     """Whether a file is a report that this library wrote."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return GENERATOR.encode() in file.read(4096)
 

@@ -13,6 +13,7 @@ from swarm_ui.report.contents import (
     Estimate,
     GraphDrawing,
     HeatMap,
+    Link,
     Picture,
     ReportData,
     ReportTable,
@@ -21,7 +22,7 @@ from swarm_ui.report.contents import (
     credit_map,
 )
 from swarm_ui.report.page import page, write_report
-from swarm_ui.report.run_reader import gathered
+from swarm_ui.report.run_reader import gathered, learning_curves
 
 __all__ = [
     "Curve",
@@ -32,6 +33,7 @@ __all__ = [
     "Estimate",
     "GraphDrawing",
     "HeatMap",
+    "Link",
     "Picture",
     "ReportData",
     "ReportTable",
@@ -39,6 +41,7 @@ __all__ = [
     "TableCell",
     "credit_map",
     "gathered",
+    "learning_curves",
     "page",
     "write_report",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,16 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-TableCell = Estimate | str | float | int | None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A table cell that leads to another page."""
+
+    text: str
+    address: str
+    """Relative to the report, quoted as an address."""
+
+
+TableCell = Estimate | Link | str | float | int | None
 """``None`` is shown as a dash."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count, zip_longest
 
-from swarm_ui.report.contents import Estimate, ReportTable, TableCell
+from swarm_ui.report.contents import Estimate, Link, ReportTable, TableCell
 from swarm_ui.report.html import Attribute, Markup, join, note, tag
 
 _WIDTH, _HEIGHT = 96, 14
@@ -24,6 +24,9 @@ def table(data: ReportTable) -> Markup:
 def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:
     if isinstance(value, Estimate):
         return tag("td", _estimate(value), _whisker(value, *scale), attrs={"class": "estimate"})
+    if isinstance(value, Link):
+        shown = tag("a", value.text, attrs={"href": value.address})
+        return tag("th", shown, attrs={"scope": "row"}) if column == 0 else tag("td", shown)
     if isinstance(value, str):
         return tag("th", value, attrs={"scope": "row"}) if column == 0 else tag("td", value)
     if value is None:

@@ -77,6 +77,11 @@ def gathered(run: Path) -> ReportData:
     )
 
 
+def learning_curves(run: Path) -> tuple[Curve, ...]:
+    """The learning curves of a run's folder; none if it has no measurements that can be read."""
+    return _curves(_metrics(run, []))
+
+
 def filled(data: ReportData, run: Path) -> ReportData:
     """``data``, completed with the contents of the run's folder.
 

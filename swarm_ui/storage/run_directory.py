@@ -103,25 +103,42 @@ class RunDirectory:
         if not path.is_dir():
             raise ConfigError(f"no run to resume at '{path}': there is no such directory")
         run = cls(path)
-        if not (path / "config.json").is_file():
-            raise ConfigError(f"'{path}' is not a run: it has no config.json")
-        version = run._document("config.json").get("run_version")
-        if version != RUN_VERSION:
-            raise ConfigError(
-                f"the run '{path}' has version {str(version)[:40]}, this library reads "
-                f"{RUN_VERSION}; open it with the swarm-ui that wrote it"
-            )
+        run.document()
         for folder in _FOLDERS:
             (path / folder).mkdir(exist_ok=True)
         return run
 
+    def document(self) -> dict[str, object]:
+        """All of ``config.json``: name, time, versions and, as ``config``, the settings.
+
+        Raises:
+            ConfigError: there is no run here, another version wrote it, or it is damaged.
+        """
+        if not (self.path / "config.json").is_file():
+            raise ConfigError(f"'{self.path}' is not a run: it has no config.json")
+        document = self._document("config.json")
+        version = document.get("run_version")
+        if version != RUN_VERSION:
+            raise ConfigError(
+                f"the run '{self.path}' has version {str(version)[:40]}, this library reads "
+                f"{RUN_VERSION}; open it with the swarm-ui that wrote it"
+            )
+        return document
+
+    @property
+    def unused(self) -> bool:
+        """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock."""
+        files = (path for path in self.path.rglob("*") if path.is_file())
+        return all(path.name in ("config.json", ".run.lock") for path in files)
+
     def remove_if_unused(self) -> bool:
-        """Delete a directory that holds only what :meth:`create` wrote; returns whether it did."""
-        if any(path.is_file() and path.name != "config.json" for path in self.path.rglob("*")):
+        """Delete a directory that is :attr:`unused`; returns whether it did."""
+        if not self.unused:
             return False
         with contextlib.suppress(OSError):  # something else is in it
             for folder in _FOLDERS:
                 (self.path / folder).rmdir()
+            (self.path / ".run.lock").unlink(missing_ok=True)
             (self.path / "config.json").unlink()
             self.path.rmdir()
         return not self.path.exists()

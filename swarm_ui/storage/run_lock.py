@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
@@ -49,6 +50,10 @@ def claim(path: Path) -> FileIO | None:
         file.close()  # deleted between opening and locking: the path now has another file
 
 
+_TRIES, _PAUSE = 5, 0.02
+"""How often a lock is tried, and the seconds between: :func:`being_written` holds it briefly."""
+
+
 @contextmanager
 def only_writer(folder: Path, part: str) -> Iterator[None]:
     """Lock a part of a run's folder for writing while the block runs.
@@ -59,6 +64,11 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
     path = folder / f".{part}.lock"
     try:
         file = claim(path)
+        for _ in range(_TRIES - 1):
+            if file is not None:
+                break
+            time.sleep(_PAUSE)
+            file = claim(path)
     except OSError as error:
         raise ConfigError(f"'{folder}' cannot be written: {error}") from error
     if file is None:
@@ -72,6 +82,25 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
         with suppress(OSError):  # deleted while locked: a waiting process opens a new file
             path.unlink()
         file.close()
+
+
+def being_written(folder: Path) -> bool:
+    """Whether a process holds a lock of :func:`only_writer` in a folder; changes nothing there.
+
+    Always false without ``fcntl`` (Windows). A file system without ``flock`` between machines shows
+    only the processes of this one.
+    """
+    if fcntl is None:
+        return False
+    for path in folder.glob(".*.lock"):
+        if not path.is_file():  # a pipe would block
+            continue
+        with suppress(OSError), FileIO(path) as file:  # deleted: its holder has ended
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
 
 
 def _is_at(file: FileIO, path: Path) -> bool:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import webbrowser
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
-from cli_world import LAMP, WRONG, Shell, shell  # noqa: F401
+from cli_world import LAMP, WRONG, Lamp, Shell, shell  # noqa: F401
 from loopback import Loopback
 
+from swarm_ui import CollabGraph, Message, NodeContext
 from swarm_ui.cli.checks import checks
 from swarm_ui.model import Dropped, Request
+from swarm_ui.nodes import function_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
@@ -263,3 +267,90 @@ def test_what_a_goal_says_is_not_read_as_markup(shell: Shell) -> None:  # noqa: 
     shell(TEAM)
     assert "light <b>" in shell("replay r").out
     assert "<b>" not in Path(shell.folder / "r/report.html").read_text(encoding="utf-8")
+
+
+@function_node
+def writer(inbox: Sequence[Message], context: NodeContext) -> str:
+    notes = [message.content for message in inbox if message.sender == "critic"]
+    return f"draft {context.round}" + "".join(f" (no {note})" for note in notes)
+
+
+@function_node
+def critic(inbox: Sequence[Message], context: NodeContext) -> str:
+    return "fine" if "no typo" in inbox[-1].content else "typo"
+
+
+def approved(newest: Mapping[str, Message]) -> bool:
+    return newest["critic"].content == "fine"
+
+
+feedback = CollabGraph(
+    [writer, critic], [("writer", "critic")], "writer", rounds=5, until=approved
+).with_edge("critic", "writer", delay=1)  # fmt: skip
+
+
+def test_a_graph_of_the_user_replays_its_own_decisions(shell: Shell) -> None:  # noqa: F811
+    trace = feedback.run_sync("a letter")
+    assert (trace.rounds, trace.ended_by, trace.delays) == (2, "approved", (0, 1))
+    write_jsonl(shell.folder / "trace.jsonl", [trace])
+    same = shell("replay trace.jsonl --graph test_cli_look:feedback --out same.jsonl --json").json
+    assert same["asked"] == 0 and [row["id"] for row in same["messages"]] == [
+        "writer:0", "critic:0", "writer:1", "critic:1",
+    ]  # fmt: skip
+    assert read_jsonl(shell.folder / "same.jsonl", Trace) == [trace]
+    line = "replay trace.jsonl --graph test_cli_look:feedback --out new.jsonl --json --say"
+    changed = shell(line, "critic:1=typo").json
+    (after,) = read_jsonl(shell.folder / "new.jsonl", Trace)
+    assert (after.rounds, changed["asked"]) == (3, 2), "'until' is evaluated again"
+    shell("replay trace.jsonl --graph test_cli_look:feedback --out cut.jsonl --cut critic>writer")
+    (cut,) = read_jsonl(shell.folder / "cut.jsonl", Trace)
+    assert (cut.rounds, cut.ended_by) == (5, "")
+    for words, said in (
+        ("--graph test_cli_look:feedback --model base", "--model: not used with --graph"),
+        ("--graph test_cli_look:TEAM", "expected a callable"),
+        ("--graph test_cli_look:other_graph", "its agents are writer; the decision was made by"),
+        ("--set team.agents=2 --set team.rounds=2", "ended by 'approved' before the last"),
+    ):
+        done = shell(f"replay trace.jsonl {words}")
+        assert done.code == 2 and said in " ".join(done.err.split()), done.err
+
+
+def other_graph() -> CollabGraph:
+    return CollabGraph([writer])
+
+
+def test_delays_and_an_early_end_of_a_configured_team_are_as_recorded(shell: Shell) -> None:  # noqa: F811
+    """A team of the settings has neither; the record says which delays and how many rounds."""
+
+    def twice(newest: Mapping[str, Message]) -> bool:
+        return newest["agent_0"].round == 1
+
+    team = CollabGraph.collaborative(2, 4, model=follower(), edges=[("agent_0", "agent_1")])
+    team = team.with_edge("agent_1", "agent_0", delay=2).with_rounds(4, until=twice)
+    screen = asyncio.run(Lamp().reset(task="light", seed=0))
+    trace = team.run_sync(screen)
+    assert (trace.rounds, trace.ended_by, trace.delays) == (2, "twice", (0, 2))
+    write_jsonl(shell.folder / "trace.jsonl", [trace])
+    settings = "--set team.agents=2 --set team.rounds=4"
+    done = shell(f"replay trace.jsonl {settings} --out same.jsonl --json")
+    assert done.json["asked"] == 0 and done.json["same"] is True
+    assert "'twice' is not evaluated" in " ".join(done.err.split())
+    assert read_jsonl(shell.folder / "same.jsonl", Trace) == [trace]
+    model = "--model test_cli_look:follower"
+    changed = shell(f"replay trace.jsonl {settings} {model} --out new.jsonl --json").json
+    (new,) = read_jsonl(shell.folder / "new.jsonl", Trace)
+    assert (changed["asked"], new.rounds, new.ended_by, new.delays) == (4, 2, "twice", (0, 2))
+
+    late = team.with_rounds(4)
+    trace = late.run_sync(screen)
+    write_jsonl(shell.folder / "late.jsonl", [trace])
+    line = f"replay late.jsonl {settings} --out new.jsonl --json --model test_cli_look:follower"
+    cut = shell(f"{line} --cut agent_1>agent_0").json
+    (new,) = read_jsonl(shell.folder / "new.jsonl", Trace)
+    assert (new.rounds, new.edges, new.delays) == (4, (("agent_0", "agent_1"),), ())
+    assert cut["asked"] == 8
+    done = shell(f"replay late.jsonl {settings} --add agent_1>agent_0 --json")
+    assert done.code == 0 and done.json["asked"] == 0, "it is there already, with its delay"
+    said = shell(f"{line} --say", f"agent_1:1={WRONG}").json
+    moved = [row["id"] for row in said["messages"] if row["before"] != row["after"]]
+    assert "agent_0:3" in moved and "agent_0:2" not in moved, "two rounds later"

@@ -38,6 +38,9 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
     _repeatable("without", "ID", "deliver this message to no node; repeatable"),
     _repeatable("add", "A>B", "add this edge; repeatable"),
     _repeatable("cut", "A>B", "remove this edge; repeatable"),
+    flags.Option("graph", str, typer.Option("--graph", "-g", metavar="MODULE:NAME", help="the "
+                 "graph that made the decision, or a function that returns it (default: the team "
+                 "of the settings)"), default=""),
     flags.MODEL,
     flags.URL,
     flags.switch("again", "--again", help="call every agent again", panel=""),
@@ -65,7 +68,9 @@ def replay(arguments: flags.Arguments) -> int:
     )
     where = (arguments["trace"], arguments["episode"], arguments["step"])
     done = asyncio.run(
-        replay_decision(*where, changes, arguments.draft(), trusted=arguments["trust"])
+        replay_decision(
+            *where, changes, arguments.draft(), trusted=arguments["trust"], graph=arguments["graph"]
+        )
     )
     output.show(_table(done))
     same = done.before.action == done.after.action
@@ -73,6 +78,8 @@ def replay(arguments: flags.Arguments) -> int:
     output.show(
         Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
     )
+    if done.note:
+        output.say(done.note)
     if out is not None:
         from swarm_ui.trace.jsonl import write_jsonl
 

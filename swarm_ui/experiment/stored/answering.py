@@ -1,0 +1,109 @@
+"""The questions that stored runs of graphs wait for, and their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, RunPaused
+from swarm_ui.experiment.stored.named_graph import graph_named
+from swarm_ui.message import Question
+from swarm_ui.storage.directory_store import DirectoryStore
+from swarm_ui.storage.sqlite_store import SQLiteStore
+from swarm_ui.trace.records import Trace
+
+_SQLITE = b"SQLite format 3\x00"
+
+
+class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that a run waits for."""
+
+    run: str
+    id: str
+    """Id of the message that will hold the answer."""
+    node: str
+    round: int
+    text: str
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """A run after an answer."""
+
+    answered: str
+    """Id of the question."""
+    trace: Trace | None
+    """``None``: the run waits for more answers."""
+    questions: tuple[OpenQuestion, ...] = ()
+    """The questions that are open now."""
+
+
+def opened_store(path: Path) -> DirectoryStore | SQLiteStore:
+    """The store at a path: a folder, or a SQLite file.
+
+    Raises:
+        ConfigError: there is none; nothing is created.
+    """
+    if path.is_dir():
+        return DirectoryStore(path)
+    if not path.is_file():
+        raise ConfigError(f"there is no store '{path}': expected a folder or a SQLite file of runs")
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE)) != _SQLITE:
+            raise ConfigError(f"'{path}' is no store: expected a folder or a SQLite file of runs")
+    return SQLiteStore(path)
+
+
+def open_questions(path: Path, run: str = "") -> list[OpenQuestion]:
+    """The open questions of a run of a store, or of all its runs, the oldest first.
+
+    Raises:
+        ConfigError: there is no such store or run.
+        TraceError: a run is damaged.
+    """
+    with opened_store(path) as store:
+        names = [run] if run else [kept.name for kept in store.runs() if not kept.finished]
+        records = [store.read(name) for name in names]
+    return [_of(r.head.run, question) for r in records for question in r.questions]
+
+
+async def answer(path: Path, run: str, text: str, graph: str, node: str = "") -> Answered:
+    """Answer a question of a run, and make the calls that it waits for.
+
+    Args:
+        path: the store.
+        run: name of the run.
+        text: the answer.
+        graph: ``module:name`` of the graph that made the run; its module is imported.
+        node: id of the question, or its node; empty: the only open question.
+
+    Raises:
+        ConfigError: there is no such question or graph, or the answer is not allowed.
+    """
+    question = _chosen(open_questions(path, run), run, node)
+    team = graph_named(graph)
+    with opened_store(path) as store:
+        try:
+            trace = await team.resume(run, {question.id: text}, store=store)
+        except RunPaused as paused:
+            left = tuple(_of(run, each) for each in paused.questions)
+            return Answered(answered=question.id, trace=None, questions=left)
+    return Answered(answered=question.id, trace=trace)
+
+
+def _chosen(questions: list[OpenQuestion], run: str, node: str) -> OpenQuestion:
+    if not questions:
+        raise ConfigError(f"the run '{run}' waits for no answer")
+    found = [q for q in questions if node in ("", q.id)] or [q for q in questions if q.node == node]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(q.id for q in questions)
+    if not found:
+        raise ConfigError(f"the run '{run}' has no open question of '{node}'; it has {known}")
+    raise ConfigError(f"the run '{run}' waits for several answers: name one with --node: {known}")
+
+
+def _of(run: str, question: Question) -> OpenQuestion:
+    return OpenQuestion(
+        run=run, id=question.id, node=question.node, round=question.round, text=question.text
+    )

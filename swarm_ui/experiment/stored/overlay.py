@@ -1,0 +1,249 @@
+"""Several runs on one page: curves overlaid, success side by side, and what was set otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.comparing import compare_runs
+from swarm_ui.experiment.reporting import expect_report, run_report
+from swarm_ui.experiment.results import ArmResult, Results, success_interval
+from swarm_ui.experiment.stored.summary import RunSummary, summary_of
+from swarm_ui.report import (
+    Curve,
+    Estimate,
+    Link,
+    ReportData,
+    ReportTable,
+    Series,
+    TableCell,
+    learning_curves,
+    page,
+)
+from swarm_ui.stats import Interval
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+
+_OWN = {"run.out", "made_by"}
+"""Settings that say where a run is, not what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    name: str
+    """Unique on the page."""
+    path: Path
+    summary: RunSummary
+    arms: list[ArmResult]
+    settings: dict[str, str]
+    report: Path
+
+
+def overlay_report(paths: Sequence[Path], out: Path) -> Path:
+    """Write one page about several runs; returns its path.
+
+    Runs without a report of their own get one, because the page links to it.
+
+    Args:
+        paths: folders of runs, at least two.
+        out: the HTML file; a report there is replaced.
+
+    Raises:
+        ConfigError: one of them is no run or is damaged, or ``out`` is another page.
+    """
+    expect_report(out, "the report of these runs")
+    runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
+    names = ", ".join(run.name for run in runs)
+    curves, missing = _curves(runs), []
+    success, gaps = _success(runs), _differences(runs)
+    if not curves:
+        missing.append("Learning curves: none of the runs has measurements of iterations.")
+    if success is None:
+        missing.append("Success: none of the runs has tested episodes.")
+    elif gaps is None:
+        missing.append("Paired differences: no run has episodes in common with the first.")
+    tables = (success, gaps, _overview(runs, out), _settings(runs))
+    data = ReportData(
+        title=f"{len(runs)} runs: {names}",
+        summary="Runs side by side. A run that was begun with another split, seed or version of "
+        "the success check is not comparable with the others.",
+        labels=tuple(dict.fromkeys(label for run in runs for label in _labels(run.path))),
+        tables=tuple(table for table in tables if table is not None),
+        curves=curves,
+        missing=tuple(missing),
+    )
+    try:
+        write_atomic(out, page(data))
+    except OSError as error:
+        raise ConfigError(f"'{out}' cannot be written: {error}") from error
+    return out
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """A short name for each run: its folder's, or the path where two have the same."""
+    resolved = [path.resolve() for path in paths]
+    if twice := [path for path in resolved if resolved.count(path) > 1]:
+        raise ConfigError(f"'{twice[0]}' is named twice")
+    names = [path.name for path in resolved]
+    return [
+        str(path) if names.count(name) > 1 else name
+        for path, name in zip(paths, names, strict=True)
+    ]
+
+
+def _read(path: Path, name: str) -> _Run:
+    if not path.is_dir():
+        raise ConfigError(f"there is no run '{path}': expected the folder of a run")
+    document = RunDirectory(path).document()
+    summary = summary_of(path)
+    if summary.state == "damaged":
+        raise ConfigError(f"the run '{path}' is damaged: {summary.problem}")
+    report = path / "report.html"
+    if not report.is_file():
+        report = run_report(path)
+    arms = Results.load(path).arms
+    return _Run(name, path, summary, arms, _flat(document.get("config"), ""), report)
+
+
+def _labels(path: Path) -> tuple[str, ...]:
+    return Results.load(path).labels
+
+
+def _flat(value: object, prefix: str) -> dict[str, str]:
+    """Settings by their full names, such as ``team.agents``."""
+    if not isinstance(value, dict):
+        return {prefix: _shown(value)}
+    found: dict[str, str] = {}
+    for key, inner in value.items():
+        found |= _flat(inner, f"{prefix}.{key}" if prefix else str(key))
+    return found
+
+
+def _shown(value: Any) -> str:
+    if value is None or value in ("", []):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(_shown, value)) if isinstance(value, list) else str(value)
+
+
+def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
+    """A chart for each measure, with a line for each run that has it."""
+    found: dict[tuple[str, str], tuple[Curve, list[Series]]] = {}
+    for run in runs:
+        for curve in learning_curves(run.path):
+            for series in curve.series:
+                _, lines = found.setdefault((curve.title, series.name), (curve, []))
+                lines.append(Series(name=run.name, points=series.points))
+    return tuple(
+        Curve(title=f"{title}: {measure}", x_label=curve.x_label, y_label=curve.y_label,
+              series=tuple(lines), note=curve.note)
+        for (title, measure), (curve, lines) in found.items()
+    )  # fmt: skip
+
+
+def _success(runs: Sequence[_Run]) -> ReportTable | None:
+    """Success by split: a row for each run, or for each policy of a run that has several."""
+    splits = list(dict.fromkeys(arm.split for run in runs for arm in run.arms))
+    if not splits:
+        return None
+    rows: list[tuple[TableCell, ...]] = []
+    for run in runs:
+        for name in dict.fromkeys(arm.arm for arm in run.arms):
+            own = [arm for arm in run.arms if arm.arm == name]
+            cells: list[TableCell] = [run.name, name or own[0].label or "–"]
+            cells += [_estimate([arm for arm in own if arm.split == split]) for split in splits]
+            rows.append((*cells, *([_estimate(own)] if len(splits) > 1 else [])))
+        if not run.arms:
+            rows.append((run.name, "not tested", *[None] * (len(splits) + (len(splits) > 1))))
+    columns = ("run", "policy", *(split or "episodes" for split in splits))
+    return ReportTable(
+        title="Success by split, %",
+        columns=(*columns, *(["all"] if len(splits) > 1 else [])),
+        rows=tuple(rows),
+        note="95 % intervals: bootstrap over tasks and their episodes. n: episodes that count; "
+        "those that a fault masked are left out.",
+    )
+
+
+def _estimate(arms: Sequence[ArmResult]) -> Estimate | None:
+    jobs = [job for arm in arms for job in arm.jobs]
+    return _of(success_interval(jobs, [value for arm in arms for value in arm.outcomes]))
+
+
+def _of(found: Interval | None, *, difference: bool = False) -> Estimate | None:
+    if found is None:
+        return None
+    return Estimate(
+        value=found.mean, low=found.low, high=found.high, count=found.n, difference=difference
+    )
+
+
+def _differences(runs: Sequence[_Run]) -> ReportTable | None:
+    """Paired differences to the first run, for runs of one policy that share episodes with it."""
+    first, *others = [run for run in runs if len({arm.arm for arm in run.arms}) == 1] or [runs[0]]
+    rows: list[tuple[TableCell, ...]] = []
+    for run in others:
+        try:
+            found = compare_runs(run.path, first.path)
+        except ConfigError:  # no episode in common, which the note says
+            continue
+        for row in found:
+            gap = _of(row.difference, difference=True)
+            rows.append((run.name, row.name, gap, row.better, row.worse))
+    if not rows:
+        return None
+    return ReportTable(
+        title=f"Difference to {first.name} on the same episodes, points",
+        columns=("run", "split", "difference", "only this run", f"only {first.name}"),
+        rows=tuple(rows),
+        note="95 % intervals: Tango's score interval for paired proportions. The last columns: "
+        "episodes that only one of the two solved. Runs without common episodes are left out.",
+    )
+
+
+def _overview(runs: Sequence[_Run], out: Path) -> ReportTable:
+    rows = []
+    for run in runs:
+        at, about = run.summary.created, run.summary
+        begun = "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
+        link = Link(text=run.name, address=_address(run.report, out))
+        rows.append((link, about.command or "–", about.environment or "–", about.model or "–",
+                     begun, about.state))  # fmt: skip
+    return ReportTable(
+        title="The runs",
+        columns=("run", "command", "environment", "model", "begun", "state"),
+        rows=tuple(rows),
+        note="A name leads to the run's own report.",
+    )
+
+
+def _address(target: Path, page: Path) -> str:
+    """The path from one page to another, as an address: no part of it is taken for a scheme."""
+    try:
+        found = os.path.relpath(target.resolve(), page.resolve().parent)
+    except ValueError:  # on another drive
+        return target.resolve().as_uri()
+    return quote(found.replace(os.sep, "/"), safe="/")
+
+
+def _settings(runs: Sequence[_Run]) -> ReportTable | None:
+    """The settings that are not the same in all runs."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    rows = []
+    for name in names:
+        values = [run.settings.get(name, "–") for run in runs]
+        if name not in _OWN and len({*values}) > 1:
+            rows.append((name, *values))
+    if not rows:
+        return None
+    return ReportTable(
+        title="Settings that differ",
+        columns=("setting", *(run.name for run in runs)),
+        rows=tuple(rows),
+        note="As in config.json of the runs; –: not set. Settings that are equal are left out.",
+    )

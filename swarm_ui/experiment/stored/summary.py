@@ -1,0 +1,237 @@
+"""What a list of runs shows of each run, read without changing anything."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import UNREADABLE, ConfigError, SwarmError
+from swarm_ui.experiment.demo.arm_settings import is_demo_run
+from swarm_ui.experiment.results import ORDER, ArmResult, Results, success_interval
+from swarm_ui.experiment.stored.run_status import RunState, state_of
+from swarm_ui.stats import Interval, wilson
+from swarm_ui.storage.run_directory import RunDirectory
+
+_DEPTH = 3
+"""How deep a folder is searched for runs."""
+_MOST_EPISODES = 10**6
+"""More episodes in an iteration are an error of the file."""
+_AGE = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One run in a list."""
+
+    name: str
+    path: str
+    state: RunState
+    command: str = ""
+    """``run``, ``eval``, ``train`` or ``demo``; empty: made from Python."""
+    environment: str = ""
+    model: str = ""
+    created: datetime | None = None
+    success: Interval | None = None
+    """The headline: of all tested episodes, of the last arm of a demo, or of the last rollouts."""
+    of: str = ""
+    """What ``success`` is of."""
+    files: int = 0
+    bytes: int = 0
+    problem: str = ""
+    """The error that ended the run, or what cannot be read."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs of a list are wanted; what is empty does not restrict it."""
+
+    command: str = ""
+    environment: str = ""
+    states: tuple[RunState, ...] = ()
+    since: datetime | None = None
+    text: str = ""
+    """In the path, command, environment, model or headline; case does not matter."""
+
+    def holds(self, run: RunSummary) -> bool:
+        words = (run.path, run.command, run.environment, run.model, run.of, run.problem)
+        return (
+            self.command in ("", run.command)
+            and self.environment in ("", run.environment)
+            and (not self.states or run.state in self.states)
+            and (self.since is None or (run.created is not None and run.created >= self.since))
+            and self.text.casefold() in "\n".join(words).casefold()
+        )
+
+
+def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
+    """The runs in a folder and its sub-folders, or the folder's own; the newest first.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder '{folder}'; expected one that holds runs")
+    wanted = wanted or Wanted()
+    found = [run for path in run_folders(folder) if wanted.holds(run := summary_of(path))]
+    oldest = datetime.min.replace(tzinfo=UTC)
+    return sorted(found, key=lambda run: (run.created or oldest, run.path), reverse=True)
+
+
+def run_folders(folder: Path, depth: int = _DEPTH) -> Iterator[Path]:
+    """The folders of runs, damaged ones too. Links are not followed, and runs not searched."""
+    if _looks_like_a_run(folder):
+        yield folder
+        return
+    if depth == 0:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:  # a folder of others is left out
+        inside = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
+        for name in inside:
+            yield from run_folders(folder / name, depth - 1)
+
+
+def _looks_like_a_run(folder: Path) -> bool:
+    """Whether this is a run, or was one: other folders also have a ``config.json``."""
+    path = folder / "config.json"
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+    except OSError:
+        found = {name for name in ("results.json", "metrics.jsonl", "status.json")
+                 if (folder / name).is_file()}  # fmt: skip
+        return bool(found) and (folder / "traces").is_dir()
+    except UNREADABLE:
+        return (folder / "traces").is_dir()
+    return isinstance(document, dict) and "run_version" in document
+
+
+def summary_of(path: Path) -> RunSummary:
+    """The summary of a run's folder. Damage is part of it, and no error."""
+    run = RunDirectory(path)
+    state, problem = state_of(run)
+    document: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    headline: tuple[Interval | None, str] = None, ""
+    try:
+        document = run.document()
+        config = run.config()
+        headline = _headline(run)
+    except (SwarmError, ValueError) as error:  # outcomes that do not fit to their episodes
+        if state != "running":  # a file that is being written is not judged
+            state, problem = "damaged", problem or str(error)
+    command = _command(run, config)
+    if state == "killed" and not command:
+        state = "unknown"
+    files, size = _size(path)
+    return RunSummary(
+        name=path.resolve().name,
+        path=str(path),
+        state=state,
+        command=command,
+        environment=_named(config, "environment") or str(config.get("env") or ""),
+        model=_named(config, "model"),
+        created=_time(document.get("created")),
+        success=headline[0],
+        of=headline[1],
+        files=files,
+        bytes=size,
+        problem=" ".join(problem.split()),
+    )
+
+
+def _command(run: RunDirectory, config: Mapping[str, Any]) -> str:
+    if config.get("made_by") == "swarm-ui":
+        return str(config.get("command") or "")
+    try:
+        return "demo" if is_demo_run(run) else ""
+    except ConfigError:
+        return ""
+
+
+def _named(config: Mapping[str, Any], section: str) -> str:
+    """The ``name`` of a section; the demo's settings have plain values instead."""
+    value = config.get(section)
+    if isinstance(value, dict):
+        return str(value.get("name") or "")
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
+    """The success that stands for a run, and what it is of."""
+    arms = Results.load(run.path).arms
+    if not arms:
+        return _last_rollouts(run)
+    main = main_arm(arms)
+    own = [arm for arm in arms if arm.arm == main]
+    jobs = [job for arm in own for job in arm.jobs]
+    values = [value for arm in own for value in arm.outcomes]
+    return success_interval(jobs, values), main or "all episodes"
+
+
+def main_arm(arms: Sequence[ArmResult]) -> str:
+    """The short name of the policy that a run is about: the last in the order of tables."""
+    names = list(dict.fromkeys(arm.arm for arm in arms))
+    place = {name: k for k, name in enumerate(ORDER)}
+    return max(names, key=lambda name: (place.get(name, -1), names.index(name)))
+
+
+def _last_rollouts(run: RunDirectory) -> tuple[Interval | None, str]:
+    lines = [line for line in run.metrics() if line.get("kind", "iteration") == "iteration"]
+    if not lines:
+        return None, ""
+    line = lines[-1]
+    success, iteration = line.get("success"), line.get("iteration")
+    if not isinstance(success, float | int) or not isinstance(iteration, int):
+        return None, ""
+    counted = _whole(line.get("episodes")) - _whole(line.get("masked"))
+    if not (0 <= success <= 1 and 0 < counted <= _MOST_EPISODES):
+        return None, ""
+    solved = round(success * counted)
+    rate = wilson([1.0] * solved + [0.0] * (counted - solved))
+    return rate, f"rollouts of iteration {iteration + 1}"
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """The number of files in a folder, and their bytes."""
+    files = size = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):  # deleted meanwhile
+                size += os.lstat(os.path.join(folder, name)).st_size
+                files += 1
+    return files, size
+
+
+def point_in_time(text: str, now: datetime) -> datetime:
+    """``"2025-01-31"``, ``"2025-01-31T14:00"`` (local time), or an age: ``"12h"``, ``"7d"``,
+    ``"2w"``.
+
+    Raises:
+        ConfigError: the text has none of these forms.
+    """
+    if age := _AGE.fullmatch(text.strip()):
+        with suppress(OverflowError):
+            return now - timedelta(**{_UNITS[age[2]]: float(age[1])})
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    raise ConfigError(
+        f"'{text}' is no point in time; expected a date (2025-01-31), date and time "
+        "(2025-01-31T14:00), or an age such as 12h, 7d or 2w"
+    )
