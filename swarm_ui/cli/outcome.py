@@ -11,6 +11,7 @@ import msgspec
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.failure_table import failure_rows, failure_table
+from swarm_ui.cli.live_page import live_page
 from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.cli.tables import (
     comparison_table,
@@ -83,11 +84,14 @@ def perform(
     if arguments["dry_run"]:
         return _show_plan(run, output)
     new, run = run.directory is None, begun(run)
-    results: Results = stoppable(
-        run,
-        lambda: asyncio.run(runs.evaluate(run, load_model(run.config, output), output.progress)),
-        new=new,
-    )
+    with live_page(run.folder, output, wanted=arguments["watch"]):
+        results: Results = stoppable(
+            run,
+            lambda: asyncio.run(
+                runs.evaluate(run, load_model(run.config, output), output.progress)
+            ),
+            new=new,
+        )
     if arguments["per_task"]:
         output.show(tasks_table(results))
     return _show_outcome(run, results, output, against, per_task=arguments["per_task"])

@@ -9,6 +9,8 @@ import pytest
 from cli_reference import PAGE, commands, filled
 from cli_world import Shell, shell  # noqa: F401
 
+from swarm_ui.experiment.live.server import LiveServer
+
 TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES = [
     line.removeprefix("$ ")
@@ -28,8 +30,9 @@ def test_every_command_has_a_section_with_its_options_and_an_example() -> None:
 
 
 @pytest.mark.timeout(600)
-def test_examples_run(shell: Shell) -> None:  # noqa: F811
+def test_examples_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     pytest.importorskip("torch")
+    monkeypatch.setattr(LiveServer, "serve_forever", lambda self: None)  # until Ctrl-C, else
     for example in EXAMPLES:
         words = shlex.split(example)
         assert words[0] == "swarm-ui"
