@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from rich.text import Text
 
@@ -48,10 +48,18 @@ def live_page(run: RunDirectory, output: Output, *, wanted: bool) -> Iterator[No
             _end(server)
 
 
-def _started(run: RunDirectory, output: Output) -> subprocess.Popen[str] | None:
+class _Server(NamedTuple):
+    process: subprocess.Popen[str]
+    told: threading.Thread
+    """Prints what the process prints."""
+    ending: threading.Event
+    """Set when the process is to end."""
+
+
+def _started(run: RunDirectory, output: Output) -> _Server | None:
     words = ["watch", str(run.path), "--no-open", UNTIL_INPUT_ENDS]
     try:
-        server = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM, _LIBRARY, *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             encoding="utf-8", errors="replace", start_new_session=True,  # Ctrl-C is not for it
@@ -59,21 +67,24 @@ def _started(run: RunDirectory, output: Output) -> subprocess.Popen[str] | None:
     except OSError as error:
         output.warn(f"no live page: {error}; the run goes on")
         return None
-    threading.Thread(target=_tell, args=(server, output), daemon=True).start()
-    return server
+    ending = threading.Event()
+    told = threading.Thread(target=_tell, args=(process, output, ending), daemon=True)
+    told.start()
+    return _Server(process, told, ending)
 
 
-def _tell(server: subprocess.Popen[str], output: Output) -> None:
+def _tell(process: subprocess.Popen[str], output: Output, ending: threading.Event) -> None:
     """Print the address that the server prints, and a warning if it ends by itself."""
-    assert server.stdout is not None and server.stderr is not None
+    assert process.stdout is not None and process.stderr is not None
     said: list[str] = []
-    drain = threading.Thread(target=_collect, args=(server.stderr, said), daemon=True)
-    drain.start()
-    for line in server.stdout:
-        output.log.print(Text(line.rstrip(), overflow="fold"), soft_wrap=True)
-    code = server.wait()
-    drain.join(_PATIENCE)
-    if code != 0:
+    errors = threading.Thread(target=_collect, args=(process.stderr, said), daemon=True)
+    errors.start()
+    with process.stdout, process.stderr:
+        for line in process.stdout:
+            output.log.print(Text(line.rstrip(), overflow="fold"), soft_wrap=True)
+        errors.join()
+    code = process.wait()
+    if code and not ending.is_set():
         why = said[-1] if said else f"it ended with code {code}"
         output.warn(f"the live page has ended: {why}; the run goes on")
 
@@ -82,12 +93,15 @@ def _collect(stream: IO[str], said: list[str]) -> None:
     said += [text for line in stream if (text := line.strip())]
 
 
-def _end(server: subprocess.Popen[str]) -> None:
-    assert server.stdin is not None
+def _end(server: _Server) -> None:
+    process = server.process
+    assert process.stdin is not None
+    server.ending.set()
     with suppress(OSError):  # it has ended already
-        server.stdin.close()
+        process.stdin.close()
     try:
-        server.wait(_PATIENCE)
+        process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
+        process.kill()
+        process.wait()
+    server.told.join(_PATIENCE)

@@ -35,8 +35,9 @@ def failures(shown: Sequence[Failed], tested: Counts) -> Markup:
     found = [why for why in FAILURE_CLASSES if any(row.get(why) for row in counts.values())]
     if not found:
         return Markup("")
-    heads = [tag("th", name, attrs={"scope": "col"})
-             for name in ("episodes", *(FAILURE_NAMES[why] for why in found))]  # fmt: skip
+    heads = [tag("th", "episodes", attrs={"scope": "col"}),
+             *(tag("th", FAILURE_NAMES[why], attrs={"scope": "col", "class": "number"})
+               for why in found)]  # fmt: skip
     rows = [tag("tr", tag("th", name or "all", attrs={"scope": "row"}),
                 *(_number(row.get(why, 0)) for why in found))
             for name, row in counts.items()]  # fmt: skip

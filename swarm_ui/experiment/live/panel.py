@@ -15,7 +15,7 @@ from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.stats import wilson
 from swarm_ui.trace.failed_episodes import FAILURE_CLASSES, FAILURE_NAMES
 
-SECTIONS = ("head", "progress", "success", "curves", "faults", "episodes")
+SECTIONS = ("head", "progress", "curves", "success", "faults", "episodes")
 """Names of the parts, in the order of the page."""
 _STATES = {
     "running": "running",
@@ -92,10 +92,10 @@ def _success(look: Look) -> Markup:
     why = tag("p", tag("b", "Not solved: "), ", ".join(said)) if said else Markup("")
     kept = "train" in look.outcomes or look.command == "train"
     small = "A training run keeps a selection of its episodes. " if kept else ""
+    small += "The run is not over. " if look.state == "running" else ""
     return join(
         tag("h2", "Recorded episodes"), tag("div", grid, attrs={"class": "wide"}), why,
-        note(f"{small}95 % intervals: Wilson. The run is not over: do not stop it because of them.")
-        if look.state == "running" else note(f"{small}95 % intervals: Wilson."),
+        note(f"{small}95 % intervals: Wilson."),
     )  # fmt: skip
 
 
