@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,11 @@ from urllib.parse import quote
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.comparing import compare_runs
 from swarm_ui.experiment.reporting import expect_report, run_report
-from swarm_ui.experiment.results import ArmResult, Results, success_interval
+from swarm_ui.experiment.results import ORDER, ArmResult, Results, success_interval
 from swarm_ui.experiment.stored.summary import RunSummary, summary_of
 from swarm_ui.report import (
     Curve,
+    CurvePoint,
     Estimate,
     Link,
     ReportData,
@@ -28,6 +30,8 @@ from swarm_ui.report import (
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 
+_TRAINED = re.compile(r"after-(\d+)$")
+"""The policies that a demo tests after some iterations of training."""
 _OWN = {"run.out", "made_by"}
 """Settings that say where a run is, not what it does."""
 
@@ -65,7 +69,10 @@ def overlay_report(paths: Sequence[Path], out: Path) -> Path:
     if success is None:
         missing.append("Success: none of the runs has tested episodes.")
     elif gaps is None:
-        missing.append("Paired differences: no run has episodes in common with the first.")
+        missing.append(
+            "Paired differences: they are shown for runs of one policy with common episodes. "
+            "Policies of a demo are compared with: swarm-ui compare RUN:POLICY RUN:POLICY"
+        )
     tables = (success, gaps, _overview(runs, out), _settings(runs))
     data = ReportData(
         title=f"{len(runs)} runs: {names}",
@@ -139,31 +146,63 @@ def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
             for series in curve.series:
                 _, lines = found.setdefault((curve.title, series.name), (curve, []))
                 lines.append(Series(name=run.name, points=series.points))
-    return tuple(
+    tested = [line for run in runs if (line := _tested(run)) is not None]
+    measured = tuple(
         Curve(title=f"{title}: {measure}", x_label=curve.x_label, y_label=curve.y_label,
-              series=tuple(lines), note=curve.note)
+              series=_merged(lines), note=curve.note if _has_band(lines) else "")
         for (title, measure), (curve, lines) in found.items()
     )  # fmt: skip
+    if not tested:
+        return measured
+    first = Curve(
+        title="Success of one agent on validation episodes", x_label="iterations of training",
+        y_label="share", series=_merged(tested),
+        note="One greedy agent. Band: 95 % interval, bootstrap over tasks and their episodes.",
+    )  # fmt: skip
+    return (first, *measured)
+
+
+def _merged(lines: Sequence[Series]) -> tuple[Series, ...]:
+    """Equal lines as one: of two, only the upper one would be seen."""
+    names: dict[tuple[CurvePoint, ...], list[str]] = {}
+    for line in lines:
+        names.setdefault(line.points, []).append(line.name)
+    return tuple(Series(name=" = ".join(own), points=points) for points, own in names.items())
+
+
+def _has_band(lines: Sequence[Series]) -> bool:
+    return any(point.low is not None for line in lines for point in line.points)
+
+
+def _tested(run: _Run) -> Series | None:
+    """The success that a demo measured after each iteration of training."""
+    points = []
+    for arm in run.arms:
+        found, rate = _TRAINED.match(arm.arm), arm.success
+        if found and rate is not None:
+            points.append(CurvePoint(float(found[1]), rate.mean, rate.low, rate.high))
+    return Series(name=run.name, points=tuple(points)) if points else None
 
 
 def _success(runs: Sequence[_Run]) -> ReportTable | None:
-    """Success by split: a row for each run, or for each policy of a run that has several."""
-    splits = list(dict.fromkeys(arm.split for run in runs for arm in run.arms))
-    if not splits:
+    """Success by split, or by split and policy if runs have several: a column for each run."""
+    keys = dict.fromkeys(
+        (arm.split, arm.arm) for run in runs for arm in run.arms if not _TRAINED.match(arm.arm)
+    )
+    if not keys:
         return None
+    splits = list(dict.fromkeys(split for split, _ in keys))
+    several = any(policy for _, policy in keys)
     rows: list[tuple[TableCell, ...]] = []
-    for run in runs:
-        for name in dict.fromkeys(arm.arm for arm in run.arms):
-            own = [arm for arm in run.arms if arm.arm == name]
-            cells: list[TableCell] = [run.name, name or own[0].label or "–"]
-            cells += [_estimate([arm for arm in own if arm.split == split]) for split in splits]
-            rows.append((*cells, *([_estimate(own)] if len(splits) > 1 else [])))
-        if not run.arms:
-            rows.append((run.name, "not tested", *[None] * (len(splits) + (len(splits) > 1))))
-    columns = ("run", "policy", *(split or "episodes" for split in splits))
+    place = {name: k for k, name in enumerate(ORDER)}
+    for split, policy in sorted(keys, key=lambda k: (splits.index(k[0]), place.get(k[1], 99))):
+        names = (split or "episodes", *([policy] if several else []))
+        cells = (_estimate([a for a in run.arms if (a.split, a.arm) == (split, policy)])
+                 for run in runs)  # fmt: skip
+        rows.append((*names, *cells))
     return ReportTable(
         title="Success by split, %",
-        columns=(*columns, *(["all"] if len(splits) > 1 else [])),
+        columns=("split", *(["policy"] if several else []), *(run.name for run in runs)),
         rows=tuple(rows),
         note="95 % intervals: bootstrap over tasks and their episodes. n: episodes that count; "
         "those that a fault masked are left out.",
@@ -212,11 +251,12 @@ def _overview(runs: Sequence[_Run], out: Path) -> ReportTable:
         at, about = run.summary.created, run.summary
         begun = "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
         link = Link(text=run.name, address=_address(run.report, out))
-        rows.append((link, about.command or "–", about.environment or "–", about.model or "–",
-                     begun, about.state))  # fmt: skip
+        policies = dict.fromkeys(arm.label for arm in run.arms if not arm.arm)
+        rows.append((link, about.command or "–", about.environment or "–",
+                     "; ".join(policies) or about.model or "–", begun, about.state))  # fmt: skip
     return ReportTable(
         title="The runs",
-        columns=("run", "command", "environment", "model", "begun", "state"),
+        columns=("run", "command", "environment", "policy", "begun", "state"),
         rows=tuple(rows),
         note="A name leads to the run's own report.",
     )
