@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
 from swarm_ui.experiment.results import Results, existing_results
-from swarm_ui.report import ReportData, credit_map, page, write_report
+from swarm_ui.report import EpisodeSet, ReportData, credit_map, page, write_report
 from swarm_ui.report.page import GENERATOR
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
@@ -120,7 +120,7 @@ def trace_report(file: Path, path: Path) -> Path:
         title=file.name,
         summary=summary,
         heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
-        episodes=pictured(episodes),
+        sets=(EpisodeSet(name="", episodes=pictured(episodes), file=file.name),),
     )
     write_atomic(path, page(data))
     return path

@@ -69,11 +69,11 @@ def packed(
     failed: list[Failed] = []
     size = left_out = 0
     for part in sets:
-        for episode in part.episodes:
+        for place, episode in enumerate(part.episodes, start=1):
             if size > episode_budget:
                 left_out += 1
                 continue
-            index.append(index_entry(episode, part.name, len(chunks)))
+            index.append(index_entry(episode, part, place, len(chunks)))
             failed += _failed(episode, part.name, len(index))
             waiting.append(compact(viewer_episode(episode, pictures.keep)))
             if sum(map(len, waiting)) > _CHUNK:
@@ -126,8 +126,8 @@ def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[Episo
     name = "sample" if parts else ""
     own = (EpisodeSet(name=name, episodes=alone),) if alone else ()
     shown = (Episodes(partial(swapped, part), len(part.episodes)) for part in parts)
-    sets_shown = (EpisodeSet(name=p.name, episodes=e) for p, e in zip(parts, shown, strict=True))
-    return (*own, *sets_shown)
+    pairs = zip(parts, shown, strict=True)
+    return (*own, *(msgspec.structs.replace(part, episodes=held) for part, held in pairs))
 
 
 class _Pictures:

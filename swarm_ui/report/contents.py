@@ -154,6 +154,9 @@ class EpisodeSet(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     episodes: Collection[Episode]
     """Iterated more than once; need not be in memory."""
+    file: str = ""
+    """The trace file with exactly these episodes in this order, as a path from the folder of the
+    report with ``/``, for commands that the page offers; empty: there is none."""
 
 
 class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

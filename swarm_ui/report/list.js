@@ -2,54 +2,77 @@
 const PAGE = 100;
 const MARKS = { solved: "✓", failed: "✗", masked: "–" };
 
-const counted = (name, entries, key) => {
+// The filters, by their names in the address, with what they are called.
+const FILTERS = { outcome: ["All outcomes", "Outcome"], set: ["All sets", "Set"], task: ["All tasks", "Task"], q: ["", "Text"] };
+
+const tally = (entries, key) => {
   const counts = new Map();
   for (const entry of entries) counts.set(entry[key], (counts.get(entry[key]) || 0) + 1);
-  const options = [...counts].map(([value, count]) => [value, `${value || "(none)"} (${count})`]);
-  return [["", `${name} (${entries.length})`], ...options];
+  return counts;
 };
 
 class EpisodeList {
-  constructor(entries, open) {
-    this.entries = entries;
-    this.found = entries;
-    this.current = -1;
-    this.shown = PAGE;
-    this.open = open;
-    this.wanted = { outcome: "", set: "", task: "", words: "" };
+  // `open(number)` shows an episode; `changed(typing)` hears of filters that a person changed.
+  constructor(entries, open, changed) {
+    Object.assign(this, { entries, found: entries, current: -1, shown: PAGE, open, changed });
+    this.wanted = Object.fromEntries(Object.keys(FILTERS).map((key) => [key, ""]));
     this.search = make("input", "");
     Object.assign(this.search, { type: "search", placeholder: "Goal, task, policy …" });
     this.search.setAttribute("aria-label", "Find episodes by text");
-    this.search.addEventListener("input", () => this.filter("words", this.search.value.toLowerCase().trim()));
-    this.outcome = this.select("outcome", "All outcomes", "Outcome");
-    const filters = make("div", "filters", this.search, this.outcome,
-      this.select("set", "All sets", "Set"), this.select("task", "All tasks", "Task"));
+    this.search.addEventListener("input", () => this.filter("q", this.search.value, true));
+    this.controls = { q: this.search, outcome: this.select("outcome"), set: this.select("set"), task: this.select("task") };
     this.count = make("p", "note", "");
     this.count.setAttribute("role", "status");
+    this.clear = button("Clear filters", "Show all episodes", () => this.cleared());
     this.items = make("ol", "entries");
-    this.node = make("aside", "list", filters, this.count, this.items);
+    this.node = make("aside", "list", make("div", "filters", ...Object.values(this.controls)),
+      make("div", "counts", this.count, this.clear), this.items);
     this.draw();
   }
 
-  select(key, all, label) {
-    const options = counted(all, this.entries, key);
-    const node = choice(label, options, (value) => this.filter(key, value));
-    node.hidden = options.length < 3;
+  select(key) {
+    const values = [...tally(this.entries, key).keys()];
+    const node = choice(FILTERS[key][1], ["", ...values].map((value) => [value, value]), (value) => this.filter(key, value));
+    node.hidden = values.length < 2;
     return node;
   }
 
-  filter(key, value) {
-    this.wanted[key] = value;
-    const { outcome, set, task, words } = this.wanted;
-    this.found = this.entries.filter((e) => (!outcome || e.outcome === outcome) && (!set || e.set === set)
-      && (!task || e.task === task) && (!words || e.words.includes(words)));
+  // Whether an entry fits the filters, but for one of them.
+  fits(entry, but) {
+    const { outcome, set, task, q } = this.wanted;
+    return (but === "outcome" || !outcome || entry.outcome === outcome) && (but === "set" || !set || entry.set === set)
+      && (but === "task" || !task || entry.task === task) && (!q.trim() || entry.words.includes(q.toLowerCase().trim()));
+  }
+
+  filter(key, value, typing = false) {
+    this.apply({ ...this.wanted, [key]: value });
+    this.changed(typing);
+  }
+
+  cleared() {
+    this.apply({});
+    this.changed(false);
+  }
+
+  // Takes over filters, such as those of the address; missing ones are off.
+  apply(wanted) {
+    for (const key of Object.keys(FILTERS)) {
+      this.wanted[key] = wanted[key] || "";
+      if (this.controls[key].value !== this.wanted[key]) this.controls[key].value = this.wanted[key];
+    }
+    this.found = this.entries.filter((entry) => this.fits(entry));
     this.shown = PAGE;
     this.draw();
+    this.mark(this.current);
+  }
+
+  // The filters as they stand in the address.
+  query() {
+    return new URLSearchParams(Object.entries(this.wanted).filter(([, value]) => value)).toString();
   }
 
   toggleFailed() {
-    this.outcome.value = this.wanted.outcome === "failed" ? "" : "failed";
-    this.filter("outcome", this.outcome.value);
+    this.filter("outcome", this.wanted.outcome === "failed" ? "" : "failed");
   }
 
   // The episode so many places on from the current one, among those that are found.
@@ -69,8 +92,26 @@ class EpisodeList {
     return make("li", "", node);
   }
 
+  // Each menu counts the episodes that its choices would show, with the other filters as they are.
+  recount(key) {
+    const counts = tally(this.entries.filter((entry) => this.fits(entry, key)), key);
+    const all = [...counts.values()].reduce((sum, count) => sum + count, 0);
+    for (const option of this.controls[key].options) {
+      option.textContent = option.index ? `${option.value || "(none)"} (${counts.get(option.value) || 0})` : `${FILTERS[key][0]} (${all})`;
+    }
+  }
+
+  summary() {
+    const [found, all] = [this.found.length, this.entries.length].map((count) => count.toLocaleString("en"));
+    const outcomes = tally(this.found, "outcome");
+    const parts = Object.keys(MARKS).filter((outcome) => outcomes.has(outcome)).map((outcome) => `${outcomes.get(outcome).toLocaleString("en")} ${outcome}`);
+    return `${found} of ${all} episodes${parts.length ? `: ${parts.join(", ")}` : ""}`;
+  }
+
   draw() {
-    this.count.textContent = `${this.found.length.toLocaleString("en")} of ${this.entries.length.toLocaleString("en")} episodes`;
+    for (const key of ["outcome", "set", "task"]) this.recount(key);
+    this.count.textContent = this.summary();
+    this.clear.hidden = !this.query();
     const rows = this.found.slice(0, this.shown).map((entry) => this.item(entry));
     const left = this.found.length - rows.length;
     if (left > 0) {
@@ -79,7 +120,14 @@ class EpisodeList {
         this.draw();
       })));
     }
+    if (!rows.length) rows.push(make("li", "empty", this.nothing()));
     this.items.replaceChildren(...rows);
+  }
+
+  // Why the list is empty.
+  nothing() {
+    const asked = Object.entries(this.wanted).filter(([, value]) => value).map(([key, value]) => `${FILTERS[key][1].toLowerCase()} “${value}”`);
+    return `No episode has ${asked.join(" and ")}.`;
   }
 
   mark(number) {

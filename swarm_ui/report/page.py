@@ -21,11 +21,17 @@ from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.viz.edge_picture import arcs_svg
 from swarm_ui.viz.layered_layout import ordered
 
-SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
+SCRIPTS = (
+    "dom.js", "pieces.js", "edges.js", "screen.js", "agent_view.js", "difference.js", "film.js",
+    "replay.js", "talk.js", "list.js", "viewer.js",
+)  # fmt: skip
 """The scripts of the page. They are joined in this order and run in one scope."""
+STYLES = ("style.css", "viewer.css")
 
 GENERATOR = '<meta name="generator" content="swarm-ui">'
 """In every report, by which other pages are told apart."""
+
+NO_EPISODES = "There are no episodes to show: the run has recorded none, or has not kept them."
 
 
 def write_report(run: Path, data: ReportData | None = None) -> Path:
@@ -45,7 +51,7 @@ def write_report(run: Path, data: ReportData | None = None) -> Path:
 
 def page(data: ReportData) -> str:
     """The report as HTML text. Every string of ``data`` is escaped."""
-    script = _script()
+    script, style = _script(), "".join(map(_asset, STYLES))
     episodes = packed(joined(data.episodes, data.sets))
     body = join(
         _header(data),
@@ -67,7 +73,7 @@ def page(data: ReportData) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{GENERATOR}\n"
-        f"<title>{escape(data.title)}</title>\n<style>\n{_asset('style.css')}</style>\n</head>\n"
+        f"<title>{escape(data.title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{code}\n</body>\n</html>\n"
     )
 
@@ -162,8 +168,9 @@ def _missing(data: ReportData) -> Markup:
 
 
 def _viewer(episodes: Packed) -> Markup:
+    heading = tag("h2", "Episodes", attrs={"id": "episodes"})
     if not episodes.episodes:
-        return Markup("")
+        return tag("section", heading, note(NO_EPISODES))
     said = [f"{episodes.episodes:,} episodes."]
     if episodes.left_out:
         said.append(f"{episodes.left_out:,} more did not fit into this file.")
@@ -171,7 +178,7 @@ def _viewer(episodes: Packed) -> Markup:
         said.append(f"{episodes.bare:,} screenshots did not fit: their elements are drawn.")
     return tag(
         "section",
-        tag("h2", "Episodes", attrs={"id": "episodes"}),
+        heading,
         note(" ".join(said)),
         tag("div", attrs={"id": "viewer"}),
         Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),

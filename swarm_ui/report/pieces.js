@@ -20,11 +20,11 @@ const piece = (number) => {
 
 const readIndex = async () => {
   const places = new Map();
-  return (await unpack("index")).map(([task, seed, policy, set, outcome, goal, steps, chunk], number) => {
+  return (await unpack("index")).map(([task, seed, policy, set, outcome, goal, steps, file, at, chunk], number) => {
     const place = places.get(chunk) || 0;
     places.set(chunk, place + 1);
     const words = [goal, task, policy, set, `seed ${seed}`].join("\n").toLowerCase();
-    return { number, task, seed, policy, set, outcome, goal, steps, chunk, place, words };
+    return { number, task, seed, policy, set, outcome, goal, steps, file, at, chunk, place, words };
   });
 };
 

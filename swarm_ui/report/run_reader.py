@@ -132,7 +132,8 @@ def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
             missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")
         if count:
             episodes = Episodes(partial(_read, path, count), count)
-            found.append(EpisodeSet(name=path.stem, episodes=episodes))
+            place = f"traces/{path.name}"
+            found.append(EpisodeSet(name=path.stem, episodes=episodes, file=place))
     return tuple(found)
 
 

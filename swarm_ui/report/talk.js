@@ -106,6 +106,7 @@ const messageCard = (m, now, selected) => {
     m.heard.length ? make("small", "", `heard ${heardBy(m, now)}`) : null,
     m.left_out ? make("small", "", `its prompt leaves out ${m.left_out}`) : null,
     m.text ? make("pre", "", m.text) : null,
+    numbersNote(m, now),
     cost ? make("small", "", cost) : null);
   if (m.credit !== null) card.style.setProperty("--share", percent(m.credit));
   return card;
@@ -142,5 +143,6 @@ const talk = (now, selected, select) => {
   return make("section", "", make("h4", "", "Messages"),
     now.messages.length > 1 ? talkPicture(now, selected, select) : null,
     make("div", "round", row === AFTER ? "After the last round" : `Round ${row}`),
-    row === AFTER ? null : verdict(now, row), make("div", "said", ...cards.filter(Boolean)));
+    row === AFTER ? null : verdict(now, row), make("div", "said", ...cards.filter(Boolean)),
+    prompted(now.messages[selected]));
 };

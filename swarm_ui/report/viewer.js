@@ -1,42 +1,59 @@
 // The episode viewer: where one is, the keys, the address (#episode/step) and the drawing of it.
 const KEYS = [["← →", "step"], ["Home End", "first, last step"], ["j k", "next, previous episode"],
-  ["[ ]", "round"], ["f", "failed episodes only"], ["/", "search"]];
+  ["[ ]", "round"], ["v", "screen, agent’s view, change"], ["f", "failed episodes only"], ["/", "search"]];
+
+// What the left side of a step shows.
+const LOOK_TITLES = { screen: "The screen, with the numbers of this page", view: "What the selected agent saw, with its own numbers",
+  change: "What differs on the next screen" };
+const LOOKS = { screen: () => "Screen", view: (m) => `${short(m?.sender ?? "agent", 16)}'s view`, change: () => "Change" };
+
+// The episode, step and filters of the address; null where the address is of another kind.
+const readAddress = () => {
+  const found = /^#(?:(\d+)(?:\/(\d+))?)?(?:\?(.*))?$/.exec(location.hash);
+  if (!found || (found[1] === undefined && found[3] === undefined)) return null;
+  const number = found[1] === undefined ? null : Number(found[1]) - 1;
+  return { number, step: Number(found[2] || 1) - 1, filters: Object.fromEntries(new URLSearchParams(found[3] || "")) };
+};
 
 class Viewer {
   constructor(root, entries) {
-    Object.assign(this, { entries, number: -1, step: 0, selected: 0, episode: null });
-    this.list = new EpisodeList(entries, (number) => this.open(number, 0));
+    Object.assign(this, { entries, number: -1, step: 0, selected: 0, episode: null, look: "screen" });
+    this.list = new EpisodeList(entries, (number) => this.open(number, 0, { push: true }), (typing) => this.filtered(typing));
     this.head = make("div", "");
     this.stage = make("div", "");
     this.back = button("←", "Step back", () => this.go(this.step - 1));
     this.on = button("→", "Step on", () => this.go(this.step + 1));
     this.where = make("span", "", "");
     this.where.setAttribute("role", "status");
-    this.dots = make("div", "dots");
+    this.film = new Film((step) => this.go(step));
+    this.replay = new ReplayButton();
     const keys = make("p", "note keys", ...KEYS.flatMap(([key, what]) => [make("kbd", "", key), ` ${what}  `]));
-    const bar = make("div", "bar", this.back, this.where, this.on, this.dots);
-    root.append(this.list.node, make("article", "", this.head, bar, this.stage, keys));
+    this.bar = make("div", "bar", this.back, this.where, this.on, this.replay.button);
+    root.append(this.list.node, make("article", "", this.head, this.bar, this.replay.line, this.film.node, this.film.note, this.stage, keys));
     root.dataset.ready = "";
   }
 
   // `number` from 0. Answers that come late, after another episode was asked for, are dropped.
-  async open(number, step) {
+  // `push`: going back in the browser returns to the episode before. `quiet`: the address stays.
+  async open(number, step, { push = false, quiet = false } = {}) {
     const entry = this.entries[number];
     if (!entry) return;
     const same = number === this.number && this.episode;
+    const other = this.number >= 0 && number !== this.number;
     this.number = number;
     if (!same) {
       this.episode = null;
       const episode = await readEpisode(entry);
       if (this.number !== number) return;
       this.episode = episode;
+      this.header(entry);
+      this.film.show(episode.steps);
     }
     this.list.mark(number);
-    this.header(entry);
-    this.go(step);
+    this.go(step, { push: push && other, quiet });
   }
 
-  go(step) {
+  go(step, { push = false, quiet = false } = {}) {
     if (!this.episode) return;
     const { steps } = this.episode;
     this.step = between(step, 0, Math.max(0, steps.length - 1));
@@ -45,8 +62,22 @@ class Viewer {
     const chosen = now ? now.messages.findLastIndex((m) => m.chosen && now.agents.includes(m.sender)) : -1;
     this.selected = chosen < 0 ? Math.max(0, (now ? now.messages.length : 0) - 1) : chosen;
     this.draw();
-    const address = `#${this.number + 1}/${this.step + 1}`;
-    if (location.hash !== address) history.replaceState(null, "", address);
+    if (!quiet) this.write(push);
+  }
+
+  write(push, state = null) {
+    const place = this.number < 0 ? "" : `${this.number + 1}/${this.step + 1}`;
+    const filters = this.list.query();
+    const address = `#${place}${filters ? `?${filters}` : ""}`;
+    if (location.hash === address) return;
+    if (push) history.pushState(state, "", address);
+    else history.replaceState(state, "", address);
+  }
+
+  // A person changed the filters. All that is typed at one go is one entry of the history.
+  filtered(typing) {
+    this.write(!(typing && history.state?.typing), typing ? { typing: true } : null);
+    if (this.number < 0 && this.list.found.length) this.open(this.list.found[0].number, 0);
   }
 
   round(places) {
@@ -74,7 +105,6 @@ class Viewer {
       make("h3", "goal", entry.goal || entry.task, " ", make("span", `outcome ${entry.outcome}`, `${MARKS[entry.outcome]} ${entry.outcome}`)),
       make("p", "note", facts),
       ...(this.episode.fault ? [make("p", "error", this.episode.fault)] : []));
-    this.dots.replaceChildren(...this.episode.steps.map((step, k) => button("", `Step ${k + 1}`, () => this.go(k))));
   }
 
   draw() {
@@ -83,8 +113,10 @@ class Viewer {
     this.back.disabled = this.step <= 0;
     this.on.disabled = this.step >= steps.length - 1;
     this.where.textContent = steps.length ? `step ${this.step + 1} of ${steps.length}` : "no steps were recorded";
-    [...this.dots.children].forEach((dot, k) => dot.setAttribute("aria-current", k === this.step));
-    this.stage.replaceChildren(...(now ? [this.scene(now)] : []));
+    this.bar.hidden = false;
+    this.film.mark(this.step);
+    this.replay.show(this.entries[this.number], this.step);
+    this.stage.replaceChildren(now ? this.scene(now) : make("p", "empty", "This episode ended before its first decision: there is nothing to show."));
     this.reveal();
   }
 
@@ -105,7 +137,40 @@ class Viewer {
     const more = [now.undecided, now.note, now.past.length ? `Before: ${now.past.join("; ")}` : ""];
     const words = make("div", "", decided, ...more.filter(Boolean).map((line) => make("p", "note", line)),
       ballot(now), talk(now, this.selected, (k) => this.select(k)));
-    return make("div", "scene", screen(now), words);
+    return make("div", "scene", this.seen(now), words);
+  }
+
+  // The left side: the screen, what the selected agent saw of it, or what the action changed.
+  seen(now) {
+    const m = now.messages[this.selected];
+    const shows = { screen: () => screen(now), view: () => (m ? agentView(m, now) : make("p", "note", "No messages were recorded.")),
+      change: () => difference(now, this.episode.steps[this.step + 1]) };
+    const tabs = Object.entries(LOOKS).map(([look, name]) => {
+      const node = button(name(m), LOOK_TITLES[look], () => this.turn(look));
+      node.removeAttribute("aria-label"); // its text is its name
+      node.setAttribute("aria-pressed", look === this.look);
+      node.dataset.look = look;
+      return node;
+    });
+    return make("div", "seen", make("div", "looks", ...tabs), shows[this.look]());
+  }
+
+  turn(look) {
+    this.look = look;
+    const held = this.stage.contains(document.activeElement);
+    this.draw();
+    if (held) this.stage.querySelector(`[data-look="${look}"]`)?.focus({ preventScroll: true });
+  }
+
+  // Nothing is open: the filters of the address fit no episode, or it names one that is not here.
+  nothing(text) {
+    Object.assign(this, { number: -1, episode: null });
+    this.list.mark(-1);
+    this.film.show([]);
+    this.bar.hidden = true;
+    this.replay.line.hidden = true;
+    this.head.replaceChildren();
+    this.stage.replaceChildren(make("p", "empty", text));
   }
 
   // Whether the key meant something.
@@ -115,10 +180,11 @@ class Viewer {
       ArrowRight: () => this.go(this.step + 1),
       Home: () => this.go(0),
       End: () => this.go(Infinity),
-      j: () => this.open(this.list.beside(1), 0),
-      k: () => this.open(this.list.beside(-1), 0),
+      j: () => this.open(this.list.beside(1), 0, { push: true }),
+      k: () => this.open(this.list.beside(-1), 0, { push: true }),
       "[": () => this.round(-1),
       "]": () => this.round(1),
+      v: () => this.turn({ screen: "view", view: "change", change: "screen" }[this.look]),
       f: () => this.list.toggleFailed(),
       "/": () => this.list.search.focus(),
     };
@@ -127,11 +193,15 @@ class Viewer {
     return true;
   }
 
+  // Follows the address. False where it is no address of the viewer.
   async address() {
-    const found = /^#(\d+)(?:\/(\d+))?$/.exec(location.hash);
-    if (!found) return false;
-    await this.open(Number(found[1]) - 1, Number(found[2] || 1) - 1);
-    return this.number >= 0;
+    const wanted = readAddress();
+    if (!wanted) return false;
+    this.list.apply(wanted.filters);
+    const number = wanted.number ?? this.list.found[0]?.number ?? -1;
+    if (this.entries[number]) await this.open(number, wanted.step, { quiet: true });
+    else this.nothing(wanted.number === null ? this.list.nothing() : `There is no episode ${number + 1} in this file.`);
+    return true;
   }
 }
 
@@ -139,11 +209,14 @@ const startViewer = async () => {
   const root = document.getElementById("viewer");
   if (!root) return;
   const viewer = new Viewer(root, await readIndex());
+  const reveal = () => document.getElementById("episodes").scrollIntoView();
   const linked = await viewer.address();
-  if (linked) document.getElementById("episodes").scrollIntoView();
-  else await viewer.open(0, 0);
+  if (linked) reveal();
+  else await viewer.open(0, 0, { quiet: location.hash !== "" });
+  // A link elsewhere on the page leads here. Going back within the viewer does not scroll.
   window.addEventListener("hashchange", async () => {
-    if (await viewer.address()) root.scrollIntoView();
+    const { top, bottom } = root.getBoundingClientRect();
+    if (await viewer.address() && (top > innerHeight / 2 || bottom < innerHeight / 4)) reveal();
   });
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;

@@ -11,10 +11,13 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
+from swarm_ui.report.contents import EpisodeSet
 from swarm_ui.report.html import Markup
 from swarm_ui.trace.left_out import left_out
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
+PROMPT_LIMIT = 40_000
+"""Maximum length of a prompt in the page, in characters. Of longer ones the middle is left out."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 Json = dict[str, object]
@@ -45,12 +48,19 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
     }
 
 
-def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
-    """A row of the list: task, seed, policy, set, outcome, goal, steps and chunk."""
+def index_entry(episode: Episode, part: EpisodeSet, place: int, chunk: int) -> list[object]:
+    """A row of the list: task, seed, policy, set, outcome, goal, steps, file, place in it, chunk.
+
+    Args:
+        episode: an episode of ``part``.
+        part: its set; the file is empty where the set has none.
+        place: number of the episode in the set, from 1.
+        chunk: number of the chunk that holds it.
+    """
     first = episode.steps[0].trace.observation if episode.steps else None
     goal = first.goal if first else ""
-    own = [episode.task, episode.seed, episode.policy, name, outcome(episode)]
-    return [*own, goal, len(episode.steps), chunk]
+    own = [episode.task, episode.seed, episode.policy, part.name, outcome(episode)]
+    return [*own, goal, len(episode.steps), part.file, place, chunk]
 
 
 def outcome(episode: Episode) -> str:
@@ -64,6 +74,9 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
     trace, seen = step.trace, step.trace.observation
     done = step.executed or trace.action
     png = seen.png
+    calls: dict[str, Call] = {}
+    for call in trace.calls:
+        calls.setdefault(call.message, call)
     return {
         "app": seen.app,
         "png": keep(png) if png is not None and png.startswith(_PNG) else None,
@@ -72,7 +85,7 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "agents": list(trace.agents),
         "rounds": trace.rounds,
         "edges": [list(edge) for edge in trace.immediate],
-        "messages": [_message(m, step) for m in trace.messages],
+        "messages": [_message(m, calls.get(m.id), step) for m in trace.messages],
         "critic": step.credit_source,
         "why": list(step.rationale),
         "undecided": trace.undecided,
@@ -107,8 +120,7 @@ def _element(element: Element) -> Json:
     return fields
 
 
-def _message(message: Message, step: StepRecord) -> Json:
-    call = next((c for c in step.trace.calls if c.message == message.id), None)
+def _message(message: Message, call: Call | None, step: StepRecord) -> Json:
     return {
         "sender": message.sender,
         "round": message.round,
@@ -123,7 +135,35 @@ def _message(message: Message, step: StepRecord) -> Json:
         "tokens": [message.usage.prompt_tokens, message.usage.completion_tokens],
         "seconds": _finite(call.ended - call.started) if call else None,
         "rescued": str(call.rescued) if call and call.rescued else None,
+        **(_read(message, call) if call else {}),
     }
+
+
+def _read(message: Message, call: Call) -> Json:
+    """What the node of a call was shown; fields that say nothing are left out.
+
+    ``order``, ``cut`` (left out of the prompt) and ``on`` (acted on) hold element numbers: those
+    of the screen, of the agent, and of the screen.
+    """
+    dropped, action = call.dropped, message.action
+    acted = [] if action is None else [action.index, action.to_index]
+    fields: Json = {
+        "prompt": _shortened(call.prompt),
+        "reply": call.reply if call.reply != message.content else "",
+        "order": None if call.order is None else list(call.order),
+        "cut": list(dropped.elements) if dropped else [],
+        "on": [index for index in acted if index is not None],
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
+
+
+def _shortened(prompt: str) -> str:
+    """The prompt; a long one without its middle, because goal and question are at its ends."""
+    if len(prompt) <= PROMPT_LIMIT:
+        return prompt
+    half = PROMPT_LIMIT // 2
+    left = len(prompt) - 2 * half
+    return f"{prompt[:half]}\n[… {left:,} characters are not in this page …]\n{prompt[-half:]}"
 
 
 def _same(proposal: Action | None, decision: Action | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from report_samples import AGENTS, episode, png, report
+from viewer_samples import shuffled
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Dropped
@@ -21,13 +22,15 @@ from swarm_ui.report import (
     ReportData,
     ReportTable,
     credit_map,
+    gathered,
     page,
     write_report,
 )
 from swarm_ui.report.compressed_episodes import packed, unpacked
 from swarm_ui.report.contents import EpisodeSet
-from swarm_ui.report.page import graph
-from swarm_ui.report.viewer import outcome, viewer_episode
+from swarm_ui.report.page import NO_EPISODES, graph
+from swarm_ui.report.viewer import PROMPT_LIMIT, outcome, viewer_episode
+from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 from swarm_ui.viz.svg import ticks
 
@@ -199,6 +202,39 @@ def test_viewer_tells_what_a_prompt_left_out() -> None:
     assert all(message["left_out"] is None for message in messages[1:])
 
 
+def test_viewer_shows_the_prompt_and_the_order_of_each_call() -> None:
+    ada, bob = shown(shuffled())["steps"][1]["messages"]
+    assert (ada["prompt"], bob["prompt"]) == tuple(
+        f"Prompt of {name} in step 1: x" for name in ("ada", "bob")
+    )
+    assert bob["order"] == [2, 0, 1] and "order" not in ada, "its own order, the screen's order"
+    assert (ada["on"], bob["on"]) == ([2], [2]), "numbers of the screen"
+    assert "reply" not in bob, "it is the text of the message"
+
+
+def test_viewer_leaves_out_the_middle_of_a_long_prompt() -> None:
+    one = shuffled()
+    step = one.steps[0]
+    long = "goal " + "x" * PROMPT_LIMIT + " question"
+    calls = tuple(msgspec.structs.replace(call, prompt=long) for call in step.trace.calls)
+    trace = msgspec.structs.replace(step.trace, calls=calls)
+    cut = msgspec.structs.replace(one, steps=(msgspec.structs.replace(step, trace=trace),))
+    prompt = shown(cut)["steps"][0]["messages"][0]["prompt"]
+    assert prompt.startswith("goal x") and prompt.endswith("x question")
+    assert "14 characters are not in this page" in prompt
+    assert len(prompt) < PROMPT_LIMIT + 60
+
+
+def test_an_episode_knows_its_place_in_its_trace_file(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", config={})
+    run.write_episodes("a", [episode("x"), episode("y")])
+    run.write_episodes("b", [episode("z")])
+    index = json.loads(embedded_texts(Parsed(page(gathered(run.path))))["index"])
+    assert [entry[-3:-1] for entry in index] == [
+        ["traces/a.jsonl", 1], ["traces/a.jsonl", 2], ["traces/b.jsonl", 1],
+    ]  # fmt: skip
+
+
 def test_screenshots_are_kept_once_within_the_budget_and_must_be_png() -> None:
     picture, other = png(), png("other")
     one = episode("x", picture=picture)
@@ -233,6 +269,7 @@ def test_episodes_without_room_are_counted() -> None:
     assert data.episodes + data.left_out == 60
     text = page(ReportData(title="t", summary="s", sets=(EpisodeSet(name="s", episodes=()),)))
     assert 'id="viewer"' not in text
+    assert NO_EPISODES in text, "an empty section says so"
 
 
 def test_values_that_are_not_finite_do_not_break_the_viewer() -> None:

@@ -18,6 +18,7 @@ from swarm_ui.experiment.live.panel import SECTIONS, panel
 from swarm_ui.experiment.reporting import pictured
 from swarm_ui.report import ReportData, gathered, page
 from swarm_ui.report.html import Markup, escape, tag
+from swarm_ui.report.page import STYLES
 from swarm_ui.trace.reader import open_jsonl
 
 _FRESH = 1.0
@@ -98,7 +99,8 @@ def _whole(text: str) -> Answer:
 def _shell() -> Answer:
     """The page without its parts, which its script asks for."""
     script, style = _asset(__package__, "live.js"), _asset(__package__, "live.css")
-    style = _asset("swarm_ui.report", "style.css") + style
+    shared = [_asset("swarm_ui.report", name) for name in STYLES]
+    style = "".join([*shared, style])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
