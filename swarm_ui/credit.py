@@ -9,6 +9,9 @@ import msgspec
 
 from swarm_ui.trace.records import Episode, Trace
 
+SOLVER_CREDIT = "scripted critic"
+"""Source of credit that is the grade of the environment's own solver, without simulated errors."""
+
 Matrix = tuple[tuple[float | None, ...], ...]
 """``[rounds, agents]`` as in ``trace.agents``; ``None`` = unscored."""
 

@@ -373,6 +373,7 @@ ENDING = (
     option("resume", Path, "RUN", "continue this run with its original settings"),
     TRUST,
     switch("dry_run", "--dry-run", help="show what would be done, and stop"),
+    switch("watch", "--watch", help="serve a live page about the run on this machine"),
     JSON,
     switch("quiet", "--quiet", "-q", help="do not show progress or notes"),
 )

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from swarm_ui.cli import exits, flags
+from swarm_ui.cli.failure_table import failure_rows, failure_table
+from swarm_ui.cli.live_page import live_page
 from swarm_ui.cli.output import Output, facts_table
 from swarm_ui.cli.tables import (
     comparison_table,
@@ -82,13 +84,14 @@ def perform(
     if arguments["dry_run"]:
         return _show_plan(run, output)
     new, run = run.directory is None, begun(run)
-    results: Results = stoppable(
-        run,
-        lambda: asyncio.run(
-            runs.evaluate(run, load_model(run.config, output), output.progress, output.warn)
-        ),
-        new=new,
-    )
+    with live_page(run.folder, output, wanted=arguments["watch"]):
+        results: Results = stoppable(
+            run,
+            lambda: asyncio.run(
+                runs.evaluate(run, load_model(run.config, output), output.progress, output.warn)
+            ),
+            new=new,
+        )
     if arguments["per_task"]:
         output.show(tasks_table(results))
     return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
@@ -132,6 +135,10 @@ def _show_outcome(
     if measures is not None:
         out.show(measures)
     document: dict[str, object] = {"run": str(path), **results_json(results, most)}
+    failed = failure_rows(results, run.folder)
+    if failed:
+        out.show(failure_table(failed, run.folder))
+    document["failures"] = msgspec.to_builtins(failed)
     if per_task:
         document["tasks"] = task_rows(results)
     if against is not None:

@@ -23,6 +23,7 @@ from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import EnvironmentPool, Job, MakeEnvironment, Restarts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
+from swarm_ui.trace.failed_episodes import failure_class
 from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
@@ -162,6 +163,7 @@ class Evaluator:
             label=trial.arm.label,
             jobs=trial.jobs,
             outcomes=tuple(value for part in parts for value in part.outcomes),
+            failures=tuple(value for part in parts for value in part.failures),
             edges=trial.arm.edges,
             work=Cost.total(part.cost for part in parts),
         )
@@ -204,6 +206,7 @@ def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
         label=trial.arm.label if trial.arm.name else (labels or [trial.arm.label])[0],
         jobs=tuple((e.task, e.seed) for e in episodes),
         outcomes=tuple(outcome(e) for e in episodes),
+        failures=tuple(failure_class(e) for e in episodes),
         faults=tuple(dict.fromkeys(str(e.fault) for e in episodes if e.fault)),
         edges=trial.arm.edges,
         work=cost,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
@@ -75,6 +76,19 @@ def script_console() -> Console:
     return console
 
 
+class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a long task is."""
+
+    label: str
+    done: float
+    total: float
+    note: str = ""
+    left: float | None = None
+    """Seconds until the end, as the task estimates them; ``None``: it does not."""
+    seconds: float = 0.0
+    """Seconds since it began."""
+
+
 class ProgressDisplay:
     """Shows several tasks at the same time. ``announce``: a line when each begins and ends."""
 
@@ -84,6 +98,13 @@ class ProgressDisplay:
         self.console = console or script_console()
         self.announce, self.quiet = announce, quiet
         self._live: Progress | None = None
+        self.listener: Callable[[str, TaskProgress | None], None] | None = None
+        """Called with the label and the progress of a task, and with ``None`` at its end."""
+
+    def hear(self, label: str, progress: TaskProgress | None) -> None:
+        """Pass the progress of a task to the listener."""
+        if self.listener is not None:
+            self.listener(label, progress)
 
     def say(self, what: RenderableType = "") -> None:
         """Print a note."""
@@ -148,6 +169,7 @@ class Bar:
 
     def end(self) -> None:
         """Remove the bar."""
+        self._display.hear(self._label, None)
         if self._live is not None:
             self._live.remove_task(self._task)
             if not self._live.tasks:
@@ -178,6 +200,10 @@ class Bar:
             left: seconds until the end, where the task knows them better than the mean rate of
                 its steps tells.
         """
+        self._display.hear(self._label, TaskProgress(
+            label=self._label, done=done, total=self._total, note=note, left=left,
+            seconds=self.seconds,
+        ))  # fmt: skip
         now = time.monotonic()
         if left is None:
             left = self._estimate(done)

@@ -83,7 +83,7 @@ def evaluation_report(run: RunDirectory, results: Results) -> Path:
         title="; ".join(labels) or run.path.name,
         summary=f"{sum(v == 1.0 for v in values)} of {len(values)} episodes solved.{note}",
         labels=results.labels,
-        episodes=_pictured(_failed_first(episodes)),
+        episodes=pictured(_failed_first(episodes)),
     )
     return write_report(run.path, data)
 
@@ -97,7 +97,7 @@ def training_report(run: RunDirectory) -> Path:
         title=run.path.name,
         summary="A team that learned from its own rollouts, of which a few of each iteration are "
         f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
-        episodes=_pictured(_failed_first(kept)),
+        episodes=pictured(_failed_first(kept)),
     )
     return write_report(run.path, data)
 
@@ -120,7 +120,7 @@ def trace_report(file: Path, path: Path) -> Path:
         title=file.name,
         summary=summary,
         heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
-        sets=(EpisodeSet(name="", episodes=_pictured(episodes), file=file.name),),
+        sets=(EpisodeSet(name="", episodes=pictured(episodes), file=file.name),),
     )
     write_atomic(path, page(data))
     return path
@@ -154,7 +154,8 @@ def _failed_first(episodes: Sequence[Episode]) -> list[Episode]:
     return sorted(episodes, key=lambda episode: bool(episode.success))[:_PICTURED]
 
 
-def _pictured(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
+def pictured(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
+    """The episodes, those of the embedded phone with screenshots where it can repeat them."""
     out: list[Episode] = []
     for episode in episodes:
         try:

@@ -15,6 +15,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.pool import Job
 from swarm_ui.stats import Interval, Outcome, clustered_mean, score_difference
 from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import Episode, StepRecord
 
 RESULTS_VERSION = 2
@@ -144,6 +145,9 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     work: Cost = msgspec.field(default_factory=Cost)
     measures: tuple[Measure, ...] = ()
     """The benchmark's own measures, if it has any."""
+    failures: tuple[FailureClass | None, ...] = ()
+    """Why each episode failed, in the order of ``jobs``; ``None``: it was solved. Empty in results
+    from before failures were classified."""
 
     @property
     def success(self) -> Interval | None:

@@ -54,6 +54,7 @@ from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.optim.loggers import logging_to
 from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -311,6 +312,7 @@ async def _evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
                         concurrency=min(config.run.concurrency, most),
                         max_steps=config.environment.max_steps,
                         score=environment.score,
+                        intervention=solver_grades,
                     )
     run.folder.set_status({"stage": "played"})
     return results

@@ -26,6 +26,8 @@ from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.results import Cost, outcome
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.solver_grades import solver_grades
+from swarm_ui.trace.failed_episodes import FailureClass, failure_class
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class BatchResult:
     """The results of a batch."""
 
     outcomes: tuple[float | None, ...]
+    failures: tuple[FailureClass | None, ...]
     sample: tuple[Episode, ...]
     """A few complete episodes, failed ones first."""
     cost: Cost
@@ -103,13 +106,17 @@ def play(batch: Batch) -> BatchResult:
     before, began = Cost.of_model(model), time.perf_counter()
     policy = batch.arm.policy(model)
     episodes = asyncio.run(
-        rollout_many(PhoneEnvironment, policy, batch.jobs, concurrency=len(batch.jobs))
-    )
+        rollout_many(
+            PhoneEnvironment, policy, batch.jobs, concurrency=len(batch.jobs),
+            intervention=solver_grades,
+        )
+    )  # fmt: skip
     cost = Cost.of_model(model, before)
     cost.seconds = time.perf_counter() - began
     cost.decisions = sum(len(episode.steps) for episode in episodes)
     outcomes = tuple(outcome(e) for e in episodes)
-    return BatchResult(outcomes, sample(episodes), cost)
+    failures = tuple(failure_class(e) for e in episodes)
+    return BatchResult(outcomes, failures, sample(episodes), cost)
 
 
 def sample(episodes: Sequence[Episode]) -> tuple[Episode, ...]:

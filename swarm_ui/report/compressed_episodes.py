@@ -13,6 +13,7 @@ import msgspec
 from swarm_ui.report.contents import Episodes, EpisodeSet
 from swarm_ui.report.html import Markup
 from swarm_ui.report.viewer import compact, index_entry, viewer_episode
+from swarm_ui.trace.failed_episodes import FailureClass, failure_class
 from swarm_ui.trace.records import Episode
 
 PNG_BUDGET = 8_000_000
@@ -22,6 +23,18 @@ EPISODE_BUDGET = 60_000_000
 _CHUNK = 400_000  # characters of JSON: unpacked in a few hundredths of a second
 
 Key = tuple[str, str, int, str, bool | None, int]
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """An episode of the viewer that was not solved."""
+
+    set: str
+    number: int
+    """From 1, as in the address of an episode."""
+    why: FailureClass
+    task: str
+    seed: int
+    steps: int
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +51,8 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
     """The number of episodes beyond the budget."""
     bare: int
     """The number of screenshots beyond the budget."""
+    failed: tuple[Failed, ...] = ()
+    """The shown episodes that were not solved."""
 
 
 def packed(
@@ -51,6 +66,7 @@ def packed(
     index: list[list[object]] = []
     chunks: list[str] = []
     waiting: list[str] = []
+    failed: list[Failed] = []
     size = left_out = 0
     for part in sets:
         for place, episode in enumerate(part.episodes, start=1):
@@ -58,6 +74,7 @@ def packed(
                 left_out += 1
                 continue
             index.append(index_entry(episode, part, place, len(chunks)))
+            failed += _failed(episode, part.name, len(index))
             waiting.append(compact(viewer_episode(episode, pictures.keep)))
             if sum(map(len, waiting)) > _CHUNK:
                 chunks.append(squeezed(f"[{','.join(waiting)}]"))
@@ -71,6 +88,7 @@ def packed(
         episodes=len(index),
         left_out=left_out,
         bare=pictures.bare,
+        failed=tuple(failed),
     )
 
 
@@ -132,6 +150,14 @@ class _Pictures:
         self._number[digest] = len(self.kept)
         self.kept.append(base64.b64encode(png).decode())
         return self._number[digest]
+
+
+def _failed(episode: Episode, name: str, number: int) -> list[Failed]:
+    """The entry of an episode that was not solved; none for a solved one."""
+    why = failure_class(episode)
+    if why is None:
+        return []
+    return [Failed(name, number, why, episode.task, episode.seed, len(episode.steps))]
 
 
 def _key(episode: Episode) -> Key:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
 import msgspec
 
+from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import EdgeName, Episode
 
 _LEAST_SPAN = 0.1
@@ -220,6 +221,8 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     edge_histories: tuple[EdgeHistory, ...] = ()
     missing: tuple[str, ...] = ()
     """Parts that this run lacks, a sentence each."""
+    failures: Mapping[str, Mapping[FailureClass, int]] = {}
+    """Number of tested episodes of each class, by set; empty: counted in the shown episodes."""
 
 
 def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> HeatMap | None:

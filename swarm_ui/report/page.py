@@ -12,6 +12,7 @@ from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.charts import curve
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
 from swarm_ui.report.contents import GraphDrawing, HeatMap, Picture, ReportData, ReportTable
+from swarm_ui.report.failures import failures
 from swarm_ui.report.first_screen import first_curve, overview, team_decision
 from swarm_ui.report.heat_maps import heat_map, scale
 from swarm_ui.report.html import Markup, escape, join, note, tag
@@ -104,6 +105,7 @@ def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
         ("Learning", _figures([curve(c) for c in data.curves if c is not first])),
         ("Who talks to whom", join(_histories(data), _graphs(data))),
         ("Credit", join(scale(credit), _figures([heat_map(h) for h in credit]))),
+        ("Why episodes failed", failures(episodes.failed, data.failures)),
         ("Episodes", _viewer(episodes)),
         ("Cost", _tables(cost)),
         ("Plots", _figures([_picture(p) for p in data.pictures])),

@@ -76,6 +76,7 @@ def gathered(run: Path) -> ReportData:
         edge_histories=history,
         sets=sets,
         missing=tuple(missing),
+        failures=totals.failures,
     )
 
 
@@ -111,6 +112,7 @@ def filled(data: ReportData, run: Path) -> ReportData:
         edge_histories=data.edge_histories or found.edge_histories,
         sets=data.sets or found.sets,
         missing=(*data.missing, *found.missing),
+        failures=data.failures or found.failures,
     )
 
 

@@ -19,6 +19,7 @@ from swarm_ui.report.contents import (
     ReportTable,
     TableCell,
 )
+from swarm_ui.trace.failed_episodes import FAILURE_NAMES, FailureClass
 from swarm_ui.trace.records import Episode
 
 MOST_FAMILIES = 24
@@ -56,6 +57,8 @@ class RunTotals:
         """The policy of each set, as tables call it, where it is known."""
         self.titles: dict[str, str] = {}
         """What is held out in each split."""
+        self.failures: dict[str, Counter[FailureClass]] = {}
+        """Why episodes failed, by set, where all tested episodes were classified."""
 
     @classmethod
     def of_episodes(cls, sets: Iterable[EpisodeSet]) -> RunTotals:
@@ -91,6 +94,9 @@ class RunTotals:
             )
             for job, outcome in zip(part["jobs"], part["outcomes"], strict=True):
                 totals._count(name, str(job[0]), outcome)
+            if part.get("failures"):
+                found = Counter(why for why in part["failures"] if why in FAILURE_NAMES)
+                totals.failures[name] = found
         return totals if totals.outcomes else None
 
     def _count(self, name: str, task: str, outcome: float | None) -> None:

@@ -54,6 +54,8 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True):
     """Rationale of the credit: a text for each round."""
     execute: Action | None = None
     """Action to execute instead of the decision; ``None``: the decision itself."""
+    expert: Action | None = None
+    """A right action in this state, by the environment's own solver; it is only recorded."""
 
 
 class Intervene(Protocol):
@@ -170,6 +172,7 @@ async def _play(
             credit=guidance.credit,
             credit_source=guidance.credit_source,
             rationale=guidance.rationale,
+            expert=guidance.expert,
         )
         steps.append(record)
         if on_step is not None:

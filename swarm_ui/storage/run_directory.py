@@ -3,6 +3,7 @@
     runs/20250131-142530-phone/
     ├── config.json      settings, versions, machine
     ├── status.json      progress of the run; --resume reads it
+    ├── progress.json    how far it is, for swarm-ui watch
     ├── metrics.jsonl    one line for each measurement
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format

@@ -10,6 +10,7 @@ from cli_reference import PAGE, commands, filled
 from cli_world import Shell, shell  # noqa: F401
 
 from swarm_ui import DirectoryStore, RunPaused
+from swarm_ui.experiment.live.server import LiveServer
 from swarm_ui.experiment.stored.named_graph import graph_named
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -37,8 +38,9 @@ team = CollabGraph([Ask("approve", "Send this letter?", options=("yes", "no"))])
 
 
 @pytest.mark.timeout(600)
-def test_examples_run(shell: Shell) -> None:  # noqa: F811
+def test_examples_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     pytest.importorskip("torch")
+    monkeypatch.setattr(LiveServer, "serve_forever", lambda self: None)  # until Ctrl-C, else
     (shell.folder / "letters_team.py").write_text(LETTERS, encoding="utf-8")
     with pytest.raises(RunPaused):
         graph_named("letters_team:team").run_sync(

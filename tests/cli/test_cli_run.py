@@ -84,6 +84,31 @@ def test_eval_measures_splits_and_seeds(shell: Shell) -> None:  # noqa: F811
     assert [e.seed for e in read_jsonl(one)] != [e.seed for e in read_jsonl(two)]
 
 
+def test_eval_says_why_episodes_failed_and_where_to_look(shell: Shell) -> None:  # noqa: F811
+    line = "eval phone -n 3 --max-steps 1 --split apps --split templates"
+    done = shell(f"{line} --model script:wrong.txt --out r --json")
+    rows = done.json["failures"]
+    assert sum(count for row in rows for count in row["splits"].values()) == 6
+    assert {row["why"] for row in rows} == {"wrong_element"}, "the phone's solver has graded"
+    example = rows[0]["example"]
+    found = read_jsonl(shell.folder / f"r/traces/{example['trace']}.jsonl")[example["episode"] - 1]
+    assert (found.task, found.seed) == (example["task"], example["seed"])
+    table = shell("eval --resume r")
+    assert "wrong element" in table.out and f"-e {example['episode']}" in table.out
+    assert shell(f"replay r/traces/{example['trace']}.jsonl -e {example['episode']}").code == 0
+    assert "Why episodes failed" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
+
+
+def test_failures_that_nobody_graded_are_not_known(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"run {LAMP} -n 4 -j 1 --model script:mixed.txt --out r --json")
+    assert [(row["why"], row["splits"]) for row in done.json["failures"]] == [
+        ("not_known", {"": 2})
+    ]
+    masked = shell(f"run {BROKEN} -n 2 --model script:right.txt --out b --json").json
+    assert [row["why"] for row in masked["failures"]] == ["world_fault"]
+    assert shell(f"run {LAMP} light --model script:right.txt --json").json["failures"] == []
+
+
 def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F811
     shell(f"eval {LAMP} -n 4 --model script:wrong.txt --out b")
     done = shell(f"eval {LAMP} -n 4 --model script:right.txt --out a --against b --json")

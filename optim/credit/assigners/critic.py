@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditAssigner, CreditTable, credited
+from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, CreditTable, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
@@ -70,7 +70,7 @@ class ScriptedCritic:
 
     @property
     def name(self) -> str:
-        return f"scripted critic{f', {100 * self._flips:g} % flipped' if self._flips else ''}"
+        return f"{SOLVER_CREDIT}{f', {100 * self._flips:g} % flipped' if self._flips else ''}"
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.

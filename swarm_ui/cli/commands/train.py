@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.live_page import live_page
 from swarm_ui.cli.outcome import begun, environment_shown, load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
@@ -39,7 +40,9 @@ def train(arguments: flags.Arguments) -> int:
     if arguments["dry_run"]:
         return _show_plan(run, output)
     new = run.directory is None
-    return _train(begun(run), output, new=new)
+    run = begun(run)
+    with live_page(run.folder, output, wanted=arguments["watch"]):
+        return _train(run, output, new=new)
 
 
 def _train(run: runs.Run, output: Output, *, new: bool) -> int:

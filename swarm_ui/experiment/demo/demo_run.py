@@ -21,6 +21,7 @@ from swarm_ui.experiment.demo.options import Request
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment.live.progress_file import record_progress
 from swarm_ui.experiment.models import (
     adapter_names,
     kind_of,
@@ -171,7 +172,9 @@ def open_run(request: Request) -> DemoRun:
     check_needs(settings)
     if directory is None:
         directory = RunDirectory.create(request.out, name=settings.name, config=plain(settings))
-    return DemoRun(settings, directory, ProgressDisplay(), Results.load(directory.path))
+    display = ProgressDisplay()
+    record_progress(display, directory.path, display.say)
+    return DemoRun(settings, directory, display, Results.load(directory.path))
 
 
 def _expect_harmless(settings: Settings, folder: Path) -> None:

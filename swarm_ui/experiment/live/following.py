@@ -1,0 +1,193 @@
+"""Follows the files of a run, reading only what is new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import SwarmError, brief
+from swarm_ui.experiment.live.progress_file import Written, read_progress
+from swarm_ui.experiment.stored.run_status import RunState, state_of
+from swarm_ui.report.contents import Curve
+from swarm_ui.report.run_reader import learning_curves
+from swarm_ui.report.totals import set_name
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.failed_episodes import FailureClass, failure_class
+from swarm_ui.trace.jsonl import payload
+from swarm_ui.trace.records import Episode
+
+NEWEST = 12
+"""Number of episodes that are listed."""
+_MOST_FAULTS = 8
+_MOST_BYTES = 32_000_000
+"""Read of one file at one look."""
+_EPISODES = msgspec.json.Decoder(Episode)
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """An episode, as far as the page lists it."""
+
+    trace: str
+    """Name of the file, without its suffix."""
+    number: int
+    """Its line in the file, from 0."""
+    task: str
+    seed: int
+    goal: str
+    policy: str
+    steps: int
+    success: bool | None
+    why: FailureClass | None
+    fault: str
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """The run at one moment."""
+
+    name: str
+    command: str
+    environment: str
+    state: RunState
+    error: str
+    progress: Written | None
+    curves: tuple[Curve, ...]
+    outcomes: dict[str, tuple[bool | None, ...]]
+    """Of the recorded episodes, by set, in the order they were recorded."""
+    failures: dict[FailureClass, int]
+    newest: tuple[Seen, ...]
+    """The newest first."""
+    faults: tuple[tuple[str, int], ...]
+    """The different faults and how often each occurred, the most frequent first."""
+    problems: tuple[str, ...]
+    """What could not be read."""
+
+
+class _Tail:
+    """The complete lines of a file that grows, or that is replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seen: list[Seen] = []
+        self.problem = ""
+        self._inode = self._offset = self._lines = 0
+        self.changed = 0
+        """Time of the last change, ns."""
+
+    def look(self) -> None:
+        """Read what is new. Raises ``OSError`` if the file cannot be read."""
+        with self.path.open("rb") as file:
+            status = self.path.stat()
+            if status.st_ino != self._inode or status.st_size < self._offset:
+                self.seen, self.problem = [], ""
+                self._inode, self._offset, self._lines = status.st_ino, 0, 0
+            self.changed = status.st_mtime_ns
+            if self.problem:
+                return
+            file.seek(self._offset)
+            data = file.read(_MOST_BYTES)
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) == _MOST_BYTES:
+            self.problem = f"{self.path.name}: a line has more than {_MOST_BYTES:,} bytes"
+        for line in data[:end].splitlines(keepends=True):
+            if self.problem:
+                break
+            self._read(line)
+        self._offset += end
+
+    def _read(self, line: bytes) -> None:
+        where = f"{self.path.name}, line {self._lines + 1}"
+        try:
+            episode = _EPISODES.decode(payload(line, Episode, where))
+        except (SwarmError, ValueError, RecursionError) as error:
+            self.problem = f"{where} and those after it: {brief(error)}"
+            return
+        first = episode.steps[0].trace.observation if episode.steps else None
+        self.seen.append(
+            Seen(
+                self.path.stem, self._lines, episode.task, episode.seed,
+                first.goal if first else "", episode.policy, len(episode.steps), episode.success,
+                failure_class(episode), "" if episode.fault is None else str(episode.fault),
+            )
+        )  # fmt: skip
+        self._lines += 1
+
+
+class RunFollower:
+    """Looks at a run again and again. It changes nothing in the folder of the run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._run = RunDirectory(path)
+        self._tails: dict[str, _Tail] = {}
+        self._curves: tuple[tuple[int, int], tuple[Curve, ...]] = ((0, 0), ())
+
+    @property
+    def traces(self) -> dict[str, Path]:
+        """The trace files of the run, by name."""
+        folder = self.path / "traces"
+        return {path.stem: path for path in sorted(folder.glob("*.jsonl")) if path.is_file()}
+
+    def look(self) -> Look:
+        """The run now. A file that cannot be read is listed among the problems."""
+        problems: list[str] = []
+        files = self.traces
+        for name in self._tails.keys() - files.keys():
+            del self._tails[name]
+        for name, path in files.items():
+            tail = self._tails.setdefault(name, _Tail(path))
+            try:
+                tail.look()
+            except OSError as error:
+                problems.append(f"{path.name}: {error.strerror}")
+        tails = sorted(self._tails.values(), key=lambda tail: (tail.changed, tail.path.name))
+        seen = [episode for tail in tails for episode in tail.seen]
+        state, error = state_of(self._run)
+        settings, command = self._settings(), ""
+        command = str(settings.get("command") or settings.get("script") or "")
+        return Look(
+            name=self.path.resolve().name,
+            command=command,
+            environment=_environment(settings),
+            state=state,
+            error=error,
+            progress=read_progress(self.path),
+            curves=self._measured(),
+            outcomes=_outcomes(seen),
+            failures=dict(Counter(e.why for e in seen if e.why is not None)),
+            newest=tuple(reversed(seen[-NEWEST:])),
+            faults=tuple(Counter(e.fault for e in seen if e.fault).most_common(_MOST_FAULTS)),
+            problems=(*problems, *(tail.problem for tail in tails if tail.problem)),
+        )
+
+    def _settings(self) -> dict[str, object]:
+        try:
+            return self._run.config()
+        except SwarmError:  # told as the state of the run
+            return {}
+
+    def _measured(self) -> tuple[Curve, ...]:
+        """The learning curves, read again if the measurements have changed."""
+        try:
+            status = (self.path / "metrics.jsonl").stat()
+        except OSError:
+            return ()
+        key = (status.st_mtime_ns, status.st_size)
+        if self._curves[0] != key:
+            self._curves = (key, learning_curves(self.path))
+        return self._curves[1]
+
+
+def _environment(settings: dict[str, object]) -> str:
+    section = settings.get("environment")
+    name = section.get("name") if isinstance(section, dict) else section
+    return name if isinstance(name, str) else ""
+
+
+def _outcomes(seen: Iterable[Seen]) -> dict[str, tuple[bool | None, ...]]:
+    found: dict[str, list[bool | None]] = {}
+    for episode in seen:
+        found.setdefault(set_name(episode.trace), []).append(episode.success)
+    return {name: tuple(values) for name, values in found.items()}

@@ -1,0 +1,173 @@
+"""The parts of the live page as markup. Every text of the run is escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from swarm_ui.experiment.live.following import Look, Seen
+from swarm_ui.experiment.live.progress_file import seconds_left
+from swarm_ui.experiment.progress import TaskProgress
+from swarm_ui.report.charts import curve
+from swarm_ui.report.contents import Curve, CurvePoint, Series
+from swarm_ui.report.html import Markup, join, note, tag
+from swarm_ui.stats import wilson
+from swarm_ui.trace.failed_episodes import FAILURE_CLASSES, FAILURE_NAMES
+
+SECTIONS = ("head", "progress", "curves", "success", "faults", "episodes")
+"""Names of the parts, in the order of the page."""
+_STATES = {
+    "running": "running",
+    "finished": "finished",
+    "failed": "failed",
+    "interrupted": "interrupted",
+    "killed": "killed: it recorded no end",
+    "damaged": "damaged",
+    "unknown": "state not known",
+}
+_MOST_POINTS = 60
+_STALE = 30.0
+"""Seconds after which progress that was not written again is shown with its age."""
+_MARKS = {True: ("solved", "✓"), False: ("failed", "✗"), None: ("masked", "–")}
+
+
+def panel(look: Look, now: float) -> dict[str, str]:
+    """The parts by name. ``now``: seconds since the epoch."""
+    return {
+        "head": _head(look),
+        "progress": _progress(look, now),
+        "success": _success(look),
+        "curves": _curves(look),
+        "faults": _faults(look),
+        "episodes": _episodes(look.newest),
+    }
+
+
+def _head(look: Look) -> Markup:
+    facts = " · ".join(filter(None, [look.command, look.environment]))
+    state = tag("span", _STATES[look.state], attrs={"class": f"state {look.state}"})
+    error = tag("p", look.error, attrs={"class": "error"}) if look.error else Markup("")
+    links = tag("p", tag("a", "the whole report so far", attrs={"href": "report"}))
+    return join(tag("h1", look.name, " ", state), note(facts), error, links)
+
+
+def _progress(look: Look, now: float) -> Markup:
+    if look.state != "running":
+        return Markup("")
+    if look.progress is None:
+        return note("It has begun; no progress is recorded yet.")
+    age = now - look.progress.written
+    old = note(f"Recorded {spoken(age)} ago.") if age > _STALE else Markup("")
+    return join(*(_task(task) for task in look.progress.tasks), old)
+
+
+def _task(task: TaskProgress) -> Markup:
+    share = min(1.0, max(0.0, task.done / task.total)) if task.total > 0 else 0.0
+    left = seconds_left(task)
+    said = [f"{share:.0%}", f"about {spoken(left)} left" if left is not None else "", task.note]
+    bar = tag("progress", attrs={"max": 1, "value": round(share, 4), "aria-label": task.label})
+    words = tag("p", tag("b", task.label), " ", ", ".join(filter(None, said)))
+    return tag("div", words, bar, attrs={"class": "task"})
+
+
+def _success(look: Look) -> Markup:
+    if not look.outcomes:
+        return note("No episode is recorded yet.")
+    rows = []
+    for name, values in look.outcomes.items():
+        counted = [float(value) for value in values if value is not None]
+        rate = wilson(counted)
+        shown = "–"
+        if rate is not None:
+            shown = f"{100 * rate.mean:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+        cells = (shown, f"{sum(counted):.0f}/{len(counted)}", str(len(values) - len(counted)))
+        numbers = [tag("td", cell, attrs={"class": "number"}) for cell in cells]
+        rows.append(tag("tr", tag("th", name, attrs={"scope": "row"}), *numbers))
+    heads = ("episodes", "success, % [95 %]", "solved", "masked")
+    head = tag("tr", *(tag("th", name, attrs={"scope": "col"}) for name in heads))
+    grid = tag("table", tag("thead", head), tag("tbody", *rows))
+    said = [f"{FAILURE_NAMES[why]} {look.failures[why]:,}"
+            for why in FAILURE_CLASSES if why in look.failures]  # fmt: skip
+    why = tag("p", tag("b", "Not solved: "), ", ".join(said)) if said else Markup("")
+    kept = "train" in look.outcomes or look.command == "train"
+    small = "A training run keeps a selection of its episodes. " if kept else ""
+    small += "The run is not over. " if look.state == "running" else ""
+    return join(
+        tag("h2", "Recorded episodes"), tag("div", grid, attrs={"class": "wide"}), why,
+        note(f"{small}95 % intervals: Wilson."),
+    )  # fmt: skip
+
+
+def _curves(look: Look) -> Markup:
+    drawn = look.curves or _so_far(look)
+    if not drawn:
+        return Markup("")
+    figures = tag("div", *map(curve, drawn), attrs={"class": "figures large"})
+    return join(tag("h2", "Learning" if look.curves else "So far"), figures)
+
+
+def _so_far(look: Look) -> tuple[Curve, ...]:
+    """The success of all recorded episodes, after each of them."""
+    series = [Series(name=name, points=points)
+              for name, values in look.outcomes.items()
+              if len(points := _cumulative([v for v in values if v is not None])) > 1]  # fmt: skip
+    if not series:
+        return ()
+    return (
+        Curve(
+            title="Success of the episodes so far", x_label="episodes", y_label="share",
+            series=tuple(series), note="Band: 95 % Wilson interval.",
+        ),
+    )  # fmt: skip
+
+
+def _cumulative(values: Sequence[bool]) -> tuple[CurvePoint, ...]:
+    step, points = max(1, math.ceil(len(values) / _MOST_POINTS)), []
+    for end in sorted({*range(step, len(values) + 1, step), len(values)} - {0}):
+        rate = wilson([float(value) for value in values[:end]])
+        if rate is not None:
+            points.append(CurvePoint(float(end), rate.mean, rate.low, rate.high))
+    return tuple(points)
+
+
+def _faults(look: Look) -> Markup:
+    lines = [tag("li", f"{count}× " if count > 1 else "", fault) for fault, count in look.faults]
+    lines += [tag("li", f"cannot be read: {problem}") for problem in look.problems]
+    if not lines:
+        return Markup("")
+    small = note("Episodes that a fault ended are masked, and not counted as failed.")
+    return join(tag("h2", "Faults"), tag("ul", *lines, attrs={"class": "error"}), small)
+
+
+def _episodes(newest: Sequence[Seen]) -> Markup:
+    if not newest:
+        return Markup("")
+    return join(
+        tag("h2", "Newest episodes"),
+        tag("ol", *map(_episode, newest), attrs={"class": "entries newest"}),
+    )
+
+
+def _episode(seen: Seen) -> Markup:
+    word, mark = _MARKS[seen.success]
+    why = f", {FAILURE_NAMES[seen.why]}" if seen.why not in (None, "world_fault") else ""
+    small = " · ".join(filter(None, [
+        f"{word}{why}", seen.trace, seen.task, f"seed {seen.seed}", seen.policy,
+        f"{seen.steps} {'step' if seen.steps == 1 else 'steps'}",
+    ]))  # fmt: skip
+    inside = (
+        tag("span", mark, attrs={"class": f"outcome {word}"}),
+        tag("span", seen.goal or seen.task, tag("small", small)),
+    )
+    address = f"episode/{quote(seen.trace, safe='')}/{seen.number}"
+    return tag("li", tag("a", *inside, attrs={"href": address}))
+
+
+def spoken(seconds: float) -> str:
+    """A duration in words."""
+    if seconds < 90:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,88 @@
+"""The progress of a run in ``progress.json``, for whoever follows the run from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import UNREADABLE
+from swarm_ui.experiment.progress import ProgressDisplay, TaskProgress
+from swarm_ui.storage.run_directory import write_atomic
+
+NAME = "progress.json"
+_SECONDS_BETWEEN_WRITES = 2.0
+_FEWEST = 3
+"""Steps after which the time left is estimated from their mean rate."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The contents of the file."""
+
+    written: float
+    """Seconds since the epoch."""
+    tasks: tuple[TaskProgress, ...] = ()
+    """The tasks that are at work, in the order they began."""
+
+
+class ProgressFile:
+    """Keeps the file of a run up to date. It is not written before something is done."""
+
+    def __init__(
+        self,
+        folder: Path,
+        warn: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``warn``: told once if the file cannot be written; the run goes on without it."""
+        self._path, self._warn, self._clock = folder / NAME, warn, clock
+        self._tasks: dict[str, TaskProgress] = {}
+        self._written: float | None = None
+        self._broken = False
+
+    def __call__(self, label: str, progress: TaskProgress | None) -> None:
+        """Note the progress of a task; ``None``: it has ended."""
+        if progress is None:
+            self._tasks.pop(label, None)
+        else:
+            self._tasks[label] = progress
+        now = self._clock()
+        if self._written is None:
+            due = any(task.done > 0 for task in self._tasks.values())
+        else:
+            due = progress is None or now - self._written >= _SECONDS_BETWEEN_WRITES
+        if due and not self._broken:
+            self._write(now)
+
+    def _write(self, now: float) -> None:
+        self._written = now
+        document = Written(written=now, tasks=tuple(self._tasks.values()))
+        try:
+            write_atomic(self._path, msgspec.json.encode(document))
+        except OSError as error:
+            self._broken = True
+            self._warn(f"the progress is not recorded: {error}")
+
+
+def record_progress(display: ProgressDisplay, folder: Path, warn: Callable[[str], None]) -> None:
+    """Record the progress that a display shows in the folder of a run."""
+    display.listener = ProgressFile(folder, warn)
+
+
+def read_progress(folder: Path) -> Written | None:
+    """What a run has recorded last; ``None``: nothing, or it cannot be read."""
+    try:
+        return msgspec.json.decode((folder / NAME).read_bytes(), type=Written)
+    except (OSError, *UNREADABLE):
+        return None
+
+
+def seconds_left(task: TaskProgress) -> float | None:
+    """The estimate of a task, or else by the mean rate of its steps; ``None``: not known."""
+    if task.left is not None:
+        return task.left
+    if task.done < _FEWEST:
+        return None
+    return task.seconds * max(0.0, task.total - task.done) / task.done

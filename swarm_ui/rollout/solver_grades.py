@@ -1,0 +1,48 @@
+"""Records what an environment's own solver says about each decision of an episode."""
+
+from __future__ import annotations
+
+from swarm_ui.action import ActionKey
+from swarm_ui.credit import SOLVER_CREDIT, Matrix
+from swarm_ui.environment import Environment, Graded
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.message import Message
+from swarm_ui.prompts.spoken import abstains
+from swarm_ui.rollout.episodes import Intervention
+from swarm_ui.trace.records import Trace
+
+
+async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:
+    """Grade every proposal, and note the solver's own action; nothing else is executed.
+
+    An :class:`~swarm_ui.rollout.episodes.Intervene`. The credit of a message is 1.0 if its action
+    brings the state nearer to success, else 0.0, also for a reply without a valid action; messages
+    of failed calls and abstentions are unscored. ``None`` in an environment that cannot grade. An
+    error of the solver is no fault of the episode: it is the rationale of a step without credit.
+    """
+    if not isinstance(environment, Graded):
+        return None
+    grades: dict[ActionKey, float] = {}
+    try:
+        for message in trace.messages:
+            if message.action is not None and message.action.key not in grades:
+                grades[message.action.key] = environment.grade(message.action)
+        expert = environment.expert()
+    except EnvironmentFault as error:
+        return Intervention(rationale=(f"not graded: {error}",))
+    return Intervention(credit=_matrix(trace, grades), credit_source=SOLVER_CREDIT, expert=expert)
+
+
+def _matrix(trace: Trace, grades: dict[ActionKey, float]) -> Matrix:
+    """The grades of the messages, ``[rounds, agents]``."""
+    failed = {call.message for call in trace.calls if call.error is not None}
+    said = {(m.round, m.sender): m for m in trace.messages if m.id not in failed}
+
+    def value(message: Message | None) -> float | None:
+        if message is None or abstains(message):
+            return None
+        return 0.0 if message.action is None else grades[message.action.key]
+
+    return tuple(
+        tuple(value(said.get((r, agent))) for agent in trace.agents) for r in range(trace.rounds)
+    )

@@ -1,0 +1,90 @@
+"""What the environment's own solver says is recorded, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+from graph_fakes import timeless
+from small_world import Bare, Notebook
+
+from swarm_ui import Action, CollabGraph, Completion, Environment, GraphPolicy, Request
+from swarm_ui.credit import SOLVER_CREDIT
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.rollout.episodes import Intervene, rollout
+from swarm_ui.rollout.solver_grades import solver_grades
+from swarm_ui.trace.failed_episodes import failure_class
+from swarm_ui.trace.records import Episode
+
+SAVE = '{"action_type":"click","index":0}'
+DELETE = '{"action_type":"click","index":1}'
+REPLIES = (DELETE, "I would rather not", DELETE, SAVE)
+
+
+class Reader:
+    """Says one reply after the other."""
+
+    name = "reader"
+
+    def __init__(self, replies: Sequence[str]) -> None:
+        self.replies = iter(replies)
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return [Completion(text=next(self.replies), prompt="p") for _ in requests]
+
+    async def close(self) -> None: ...
+
+
+def played(
+    world: Environment, replies: Sequence[str] = REPLIES, intervention: Intervene | None = None
+) -> Episode:
+    graph = CollabGraph.solo(model=Reader(replies))
+    policy = GraphPolicy(graph, name="solo")
+    return asyncio.run(rollout(world, policy, task="write", seed=1, intervention=intervention))
+
+
+def test_grades_and_the_solvers_action_are_recorded_and_nothing_else_changes() -> None:
+    graded = played(Notebook(), intervention=solver_grades)
+    plain = played(Notebook())
+    assert [s.credit for s in graded.steps] == [((0.0,),)] * 4
+    assert {s.credit_source for s in graded.steps} == {SOLVER_CREDIT}
+    assert [s.expert and s.expert.action_type for s in graded.steps] == ["input_text"] * 4
+    for seen, other in zip(graded.steps, plain.steps, strict=True):
+        assert timeless(seen.trace) == timeless(other.trace)
+        bare = msgspec.structs.replace(
+            seen, trace=other.trace, credit=None, credit_source="", expert=None
+        )
+        assert bare == other
+    assert failure_class(graded) == "wrong_element"
+    assert failure_class(plain) == "not_known"
+
+
+def test_grades_are_those_of_the_scripted_critic() -> None:
+    world = Notebook()
+    episode = played(world, intervention=solver_grades)
+    states = asyncio.run(replay_snapshots(Notebook, episode))
+    critic = ScriptedCritic(Notebook)
+    for step, state in zip(episode.steps, states, strict=True):
+        table = asyncio.run(critic.assign(step.trace, state))
+        assert table.values == step.credit and table.source == step.credit_source
+
+
+def test_an_environment_that_cannot_grade_is_played_as_before() -> None:
+    episode = played(Bare(), intervention=solver_grades)
+    assert all(s.credit is None and s.expert is None for s in episode.steps)
+
+
+class Broken(Notebook):
+    """Its solver fails."""
+
+    def grade(self, action: Action) -> float:
+        raise EnvironmentFault("the solver is broken")
+
+
+def test_a_solver_that_fails_masks_no_episode() -> None:
+    episode = played(Broken(), intervention=solver_grades)
+    assert episode.success is False and failure_class(episode) == "not_known"
+    assert episode.steps[0].rationale == ("not graded: the solver is broken",)
