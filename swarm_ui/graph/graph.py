@@ -401,7 +401,7 @@ class CollabGraph(Dag):
         rounds = f"{self.rounds} round{'s' * (self.rounds > 1)}"
         if self.until is not None:
             rounds = f"at most {rounds}, until '{function_name(self.until)}'"
+        edges = f"{len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
         return (
-            f"CollabGraph('{self.name}': {told}; {len(self.edges)} edges{ways}; "
-            f"output '{self.output}', {rounds})"
+            f"CollabGraph('{self.name}': {told}; {edges}{ways}; output '{self.output}', {rounds})"
         )

@@ -61,8 +61,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"):
-        monkeypatch.delenv(name, raising=False)
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         place = tmp_path / name.lower()
         place.mkdir()

@@ -36,9 +36,9 @@ class Tab:
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 
-    async def until(self, expression: str, patience: float = PATIENCE) -> None:
-        """Wait until something holds on the page, for at most so many seconds."""
-        async with asyncio.timeout(patience):
+    async def until(self, expression: str) -> None:
+        """Wait until something holds on the page."""
+        async with asyncio.timeout(PATIENCE):
             while not await self.js(expression):
                 await asyncio.sleep(0.02)
 
@@ -73,15 +73,10 @@ class Tab:
 
 @asynccontextmanager
 async def opened(
-    binary: str,
-    url: str,
-    width: int = 1280,
-    height: int = 900,
-    ready: str = READY,
-    patience: float = PATIENCE,
+    binary: str, url: str, width: int = 1280, height: int = 900, ready: str = READY
 ) -> AsyncIterator[Tab]:
     """Open a page; it is there when ``ready`` holds."""
-    browser = await Browser.launch(Path(binary))
+    browser = await Browser.launch(Path(binary), on_request=False)  # pages that animate
     try:
         call = browser.connection.call
         target = await call("Target.createTarget", url="about:blank")
@@ -95,7 +90,7 @@ async def opened(
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
         await tab.call("Page.navigate", url=url)
-        await tab.until(ready, patience)
+        await tab.until(ready)
         yield tab
     finally:
         await browser.close()
