@@ -21,7 +21,7 @@ ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 
 
 def section(text: str) -> str:
-    found = re.search(r"<section><h2>Why episodes failed.*?</section>", text, re.DOTALL)
+    found = re.search(r"<section><h2 id=\"why-episodes-failed\">Why.*?</section>", text, re.DOTALL)
     return found[0] if found else ""
 
 
