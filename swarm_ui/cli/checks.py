@@ -92,6 +92,7 @@ def _extras() -> Iterator[Check]:
 
 def _plugins() -> Iterator[Check]:
     """The names that other packages add. Each is imported, to report what is wrong with it."""
+    from swarm_ui.cli.plugin_help import OWN_NAMES
     from swarm_ui.experiment.plugins.entry_points import KINDS, plugins
     from swarm_ui.experiment.user_code import callable_of
 
@@ -101,6 +102,9 @@ def _plugins() -> Iterator[Check]:
             callable_of(added.kind, added.name)
         except ConfigError as error:
             problem = str(error)
+        if added.name in OWN_NAMES[added.kind]:
+            problem = (f"{added} has a name of swarm-ui, which comes first; use "
+                       f"{added.place}")  # fmt: skip
         found = f"{added.kind.removesuffix('s')} of {added.package} ({added.place})"
         yield _check("plug-in", f"plug-in {added.name}", not problem, "" if problem else found,
                      problem)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Commands whose help names the plug-ins that are installed."""
+"""Commands whose help names the installed plug-ins; and the names that no plug-in can have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.plugins.entry_points import Kind, plugin_names
+from swarm_ui.experiment.plugins.run_loggers import LOGGERS
+from swarm_ui.experiment.plugins.wrapping import WRAPPERS
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
+
+OWN_NAMES: dict[Kind, tuple[str, ...]] = {
+    "environments": tuple(ENVIRONMENTS), "models": ("base", *PRETRAINED),
+    "wrappers": tuple(WRAPPERS), "loggers": tuple(LOGGERS),
+}  # fmt: skip
+"""The names of this package, which come before those of plug-ins."""
 
 _KINDS: dict[str, Kind] = {
     "env": "environments", "envs": "environments", "model": "models", "wrap": "wrappers",
@@ -25,7 +35,8 @@ class PluginCommand(TyperCommand):
             kind = _KINDS.get(parameter.name or "")
             if kind is None or (kind == "models" and self.name in _LEARNERS):
                 continue
-            names, text = plugin_names(kind), getattr(parameter, "help", None)
+            names = [name for name in plugin_names(kind) if name not in OWN_NAMES[kind]]
+            text = getattr(parameter, "help", None)
             if names and text:
                 vars(parameter)["help"] = f"{text}; plug-ins: {', '.join(names)}"
         super().format_help(ctx, formatter)

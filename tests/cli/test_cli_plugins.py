@@ -92,9 +92,10 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
     shown = shell("models list").out
     assert "cook" in shown and "plug-in of" in shown and "swarm-ui-kitchen 1.0" in shown
     told = " ".join(shell("run --help").out.replace("│", " ").split())
-    for names in ("plug-ins: kitchen, phone", "plug-ins: cook", "plug-ins: apron",
+    for names in ("plug-ins: kitchen", "plug-ins: cook", "plug-ins: apron",
                   "plug-ins: cookbook"):  # fmt: skip
         assert names in told
+    assert "kitchen, phone" not in told, "the name of an environment of this package"
     assert "plug-ins: cook " not in " ".join(shell("train --help").out.replace("│", " ").split())
     for option, word in (("model", "cook"), ("env", "kitchen"), ("wrap", "apron")):
         (found,) = [p for p in commands()["run"].params if p.name == option]
@@ -111,6 +112,8 @@ def test_doctor_imports_each_and_says_what_is_wrong(shell: Shell, broken: Path) 
     assert found["plug-in kitchen"]["found"] == (
         "environment of swarm-ui-kitchen 1.0 (swarm_ui_kitchen:Kitchen)"
     )
+    assert "'phone' of swarm-ui-kitchen 1.0" in found["plug-in phone"]["do"]
+    assert "has a name of swarm-ui, which comes first" in found["plug-in phone"]["do"]
     assert "OSError: no wine" in found["plug-in cellar"]["do"]
     assert "swarm_ui_broken.py:2" in found["plug-in cellar"]["do"]
     assert "'no callable'; expected module:callable" in found["plug-in odd"]["do"]
