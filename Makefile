@@ -31,21 +31,13 @@ demo: $(STAMP)
 model: $(STAMP)
 	$(BIN)/swarm-ui models pull smollm2 $(ARGS)
 
-# The first corpora contain more samples than the time is enough for. The adapter that is trained on
-# them then chooses its own way through more walks, and is trained on its mistakes. The settings of glibc keep freed
+# The corpora contain more samples than the time is enough for. The settings of glibc keep freed
 # memory in the process, because the next step of the training allocates it again (309 against 276
 # tokens/s).
 ADAPTER ?= runs/adapter
-MINUTES ?= 85
-CORRECTING ?= 14
+MINUTES ?= 110
 SYNTHESIZE = $(BIN)/swarm-ui synthesize --prompt-format compact --set synthesize.messages=0.15 \
 	--set synthesize.screens=1 --set synthesize.questions=1 --set synthesize.instructions=1
-WALK = $(BIN)/swarm-ui synthesize --prompt-format compact --levels 3 --seed 7 --parallel 16 \
-	--walker smollm2 --adapters $(ADAPTER)/first/final --set synthesize.messages=0.15 \
-	--set synthesize.agreed=0.15
-FINETUNE = $(BIN)/swarm-ui finetune smollm2 --set finetune.preferences=false \
-	--set finetune.batch_size=16 --set finetune.accumulate=1 \
-	--set finetune.max_length=320 --set finetune.too_long=skip
 MALLOC = glibc.malloc.arena_max=1:glibc.malloc.mmap_max=0
 adapter: export GLIBC_TUNABLES = $(MALLOC):glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=268435456
 adapter: $(STAMP) model
@@ -54,12 +46,11 @@ adapter: $(STAMP) model
 		-o $(ADAPTER)/invented
 	$(SYNTHESIZE) screens --task pages -n 1600 -o $(ADAPTER)/pages
 	$(SYNTHESIZE) screens --task devices -n 600 -o $(ADAPTER)/devices
-	$(FINETUNE) $(ADAPTER)/phone $(ADAPTER)/invented $(ADAPTER)/pages $(ADAPTER)/devices \
-		$(ADAPTER)/first --layers 8-29 --minutes $(MINUTES) --learning-rate 1e-3
-	$(WALK) phone -n 400 -o $(ADAPTER)/phone_walked
-	$(WALK) invented --devices 512 --wordings many -n 200 -o $(ADAPTER)/invented_walked
-	$(FINETUNE) $(ADAPTER)/phone_walked $(ADAPTER)/invented_walked $(ADAPTER)/trained \
-		--adapters $(ADAPTER)/first/final --minutes $(CORRECTING) --learning-rate 5e-4
+	$(BIN)/swarm-ui finetune smollm2 $(ADAPTER)/phone $(ADAPTER)/invented $(ADAPTER)/pages \
+		$(ADAPTER)/devices $(ADAPTER)/trained --layers 8-29 --minutes $(MINUTES) \
+		--learning-rate 1e-3 --set finetune.preferences=false \
+		--set finetune.batch_size=16 --set finetune.accumulate=1 \
+		--set finetune.max_length=320 --set finetune.too_long=skip
 
 # All checks run even if one fails. mypy runs beside pytest, and its output is printed last.
 test: export OMP_NUM_THREADS = 1
