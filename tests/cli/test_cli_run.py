@@ -89,7 +89,8 @@ def test_eval_says_why_episodes_failed_and_where_to_look(shell: Shell) -> None: 
     done = shell(f"{line} --model script:wrong.txt --out r --json")
     rows = done.json["failures"]
     assert sum(count for row in rows for count in row["splits"].values()) == 6
-    assert {row["why"] for row in rows} == {"wrong_element"}, "the phone's solver has graded"
+    # The phone's solver has graded. One click may be right, and be the only one allowed.
+    assert [row["why"] for row in rows] == ["wrong_element", "other"]
     example = rows[0]["example"]
     found = read_jsonl(shell.folder / f"r/traces/{example['trace']}.jsonl")[example["episode"] - 1]
     assert (found.task, found.seed) == (example["task"], example["seed"])

@@ -144,15 +144,15 @@ class RunFollower:
                 problems.append(f"{path.name}: {error.strerror}")
         tails = sorted(self._tails.values(), key=lambda tail: (tail.changed, tail.path.name))
         seen = [episode for tail in tails for episode in tail.seen]
-        state, error = state_of(self._run)
-        settings, command = self._settings(), ""
+        state, ending = state_of(self._run)
+        settings = self._settings()
         command = str(settings.get("command") or settings.get("script") or "")
         return Look(
             name=self.path.resolve().name,
             command=command,
             environment=_environment(settings),
             state=state,
-            error=error,
+            error=ending,
             progress=read_progress(self.path),
             curves=self._measured(),
             outcomes=_outcomes(seen),

@@ -27,6 +27,8 @@ _STATES = {
     "unknown": "state not known",
 }
 _MOST_POINTS = 60
+_SELECTED = "train"
+"""The set of the episodes of training, of which a run keeps some failed and fewer solved ones."""
 _STALE = 30.0
 """Seconds after which progress that was not written again is shown with its age."""
 _MARKS = {True: ("solved", "✓"), False: ("failed", "✗"), None: ("masked", "–")}
@@ -79,7 +81,7 @@ def _success(look: Look) -> Markup:
         counted = [float(value) for value in values if value is not None]
         rate = wilson(counted)
         shown = "–"
-        if rate is not None:
+        if rate is not None and name != _SELECTED:
             shown = f"{100 * rate.mean:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
         cells = (shown, f"{sum(counted):.0f}/{len(counted)}", str(len(values) - len(counted)))
         numbers = [tag("td", cell, attrs={"class": "number"}) for cell in cells]
@@ -90,8 +92,8 @@ def _success(look: Look) -> Markup:
     said = [f"{FAILURE_NAMES[why]} {look.failures[why]:,}"
             for why in FAILURE_CLASSES if why in look.failures]  # fmt: skip
     why = tag("p", tag("b", "Not solved: "), ", ".join(said)) if said else Markup("")
-    kept = "train" in look.outcomes or look.command == "train"
-    small = "A training run keeps a selection of its episodes. " if kept else ""
+    small = "Of training a selection of episodes is kept, which has no rate of success. "
+    small = small if _SELECTED in look.outcomes else ""
     small += "The run is not over. " if look.state == "running" else ""
     return join(
         tag("h2", "Recorded episodes"), tag("div", grid, attrs={"class": "wide"}), why,
@@ -111,7 +113,8 @@ def _so_far(look: Look) -> tuple[Curve, ...]:
     """The success of all recorded episodes, after each of them."""
     series = [Series(name=name, points=points)
               for name, values in look.outcomes.items()
-              if len(points := _cumulative([v for v in values if v is not None])) > 1]  # fmt: skip
+              if name != _SELECTED
+              and len(points := _cumulative([v for v in values if v is not None])) > 1]  # fmt: skip
     if not series:
         return ()
     return (
