@@ -302,6 +302,8 @@ def test_a_graph_of_the_user_replays_its_own_decisions(shell: Shell) -> None:  #
     changed = shell(line, "critic:1=typo").json
     (after,) = read_jsonl(shell.folder / "new.jsonl", Trace)
     assert (after.rounds, changed["asked"]) == (3, 2), "'until' is evaluated again"
+    results = (changed["same"], changed["before"], changed["after"])
+    assert results == (False, "draft 1 (no typo)", "draft 2 (no typo)")
     shell("replay trace.jsonl --graph test_cli_look:feedback --out cut.jsonl --cut critic>writer")
     (cut,) = read_jsonl(shell.folder / "cut.jsonl", Trace)
     assert (cut.rounds, cut.ended_by) == (5, "")
@@ -331,7 +333,7 @@ def test_delays_and_an_early_end_of_a_configured_team_are_as_recorded(shell: She
     trace = team.run_sync(screen)
     assert (trace.rounds, trace.ended_by, trace.delays) == (2, "twice", (0, 2))
     write_jsonl(shell.folder / "trace.jsonl", [trace])
-    settings = "--set team.agents=2 --set team.rounds=4"
+    settings = "--set team.agents=2 --set team.rounds=4 --set model.name=test_cli_look:follower"
     done = shell(f"replay trace.jsonl {settings} --out same.jsonl --json")
     assert done.json["asked"] == 0 and done.json["same"] is True
     assert "'twice' is not evaluated" in " ".join(done.err.split())

@@ -73,8 +73,9 @@ def replay(arguments: flags.Arguments) -> int:
         )
     )
     output.show(_table(done))
-    same = done.before.action == done.after.action
-    verdict = "the decision is the same" if same else "the decision is different"
+    what, before, after = _results(done)
+    same = done.before.action == done.after.action and before == after
+    verdict = f"the {what} is the same" if same else f"the {what} is different"
     output.show(
         Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
     )
@@ -85,7 +86,6 @@ def replay(arguments: flags.Arguments) -> int:
 
         write_jsonl(out, [done.after])
         output.say(f"wrote {out}")
-    before, after = (t.action and str(t.action) for t in (done.before, done.after))
     return output.done(same=same, asked=done.requests, before=before, after=after,
                        messages=messages(done), left_out=prompts_cut(done))  # fmt: skip
 
@@ -108,5 +108,15 @@ def _table(done: Replayed) -> Table:
         texts = (row[side] or "nothing" for side in ("before", "after"))
         made.add_row(f"{row['id']}, left out of its prompt", *texts)
     made.add_section()
-    made.add_row("decision", *(str(t.action or "none") for t in (done.before, done.after)))
+    what, *both = _results(done)
+    made.add_row(what, *(text or "none" for text in both))
     return made
+
+
+def _results(done: Replayed) -> tuple[str, str | None, str | None]:
+    """What came of it before and after: the decision, or the output where none was an action."""
+    actions = [trace.action for trace in (done.before, done.after)]
+    if any(action is not None for action in actions):
+        before, after = (None if action is None else str(action) for action in actions)
+        return "decision", before, after
+    return "output", done.before.output, done.after.output

@@ -32,6 +32,8 @@ from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 
 _TRAINED = re.compile(r"after-(\d+)$")
 """The policies that a demo tests after some iterations of training."""
+_DEEPEST = 8
+"""Deeper settings, which no command writes, are shown as they are."""
 _OWN = {"run.out", "made_by"}
 """Settings that say where a run is, not what it does."""
 
@@ -122,7 +124,7 @@ def _labels(path: Path) -> tuple[str, ...]:
 
 def _flat(value: object, prefix: str) -> dict[str, str]:
     """Settings by their full names, such as ``team.agents``."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or prefix.count(".") > _DEEPEST:
         return {prefix: _shown(value)}
     found: dict[str, str] = {}
     for key, inner in value.items():
@@ -135,7 +137,7 @@ def _shown(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return " ".join(map(_shown, value)) if isinstance(value, list) else str(value)
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:

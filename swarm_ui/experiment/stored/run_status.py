@@ -61,9 +61,9 @@ def state_of(run: RunDirectory) -> tuple[RunState, str]:
         status = run.status()
     except ConfigError as error:
         return "damaged", str(error)
-    stage, error = status.get("stage"), str(status.get("error") or "")
+    stage, reason = status.get("stage"), str(status.get("error") or "")
     if stage in _FINISHED:
         return "finished", ""
     if stage == "failed":
-        return "failed", error
-    return ("interrupted" if stage == "interrupted" else "killed"), error
+        return "failed", reason
+    return ("interrupted" if stage == "interrupted" else "killed"), reason

@@ -29,7 +29,8 @@ def answer(
     node: Annotated[str, typer.Option("--node", metavar="ID", help="id of the question, or its "
                     "node (default: the only open question)")] = "",
     graph: Annotated[str, typer.Option("--graph", "-g", metavar="MODULE:NAME", help="the graph "
-                     "that made the run, or a function that returns it; needed to answer")] = "",
+                     "that made the run, or a function that returns it; needed to answer (default: "
+                     "none)")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="JSON lines file "
                    "for the trace of the finished run")] = None,
     json: flags.Json = False,
