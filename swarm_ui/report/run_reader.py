@@ -76,7 +76,7 @@ def gathered(run: Path) -> ReportData:
         edge_histories=history,
         sets=sets,
         missing=tuple(missing),
-        failures=totals.failures,
+        failures=totals.failed(),
     )
 
 

@@ -169,6 +169,16 @@ class RunTotals:
         found = [self._by_task(split, whole) for split in splits]
         return [drawn for drawn in found if drawn is not None]
 
+    def _shown(self, name: str) -> str:
+        """The name of a set in tables: its split and policy, where several policies were tested."""
+        label, split = self.labels.get(name, ""), self.splits.get(name, "")
+        several = len({*self.labels.values()}) > 1
+        return f"{split}: {label}" if several and label and split else name
+
+    def failed(self) -> dict[str, Counter[FailureClass]]:
+        """:attr:`failures` by the names of the sets in tables."""
+        return {self._shown(name): found for name, found in self.failures.items()}
+
     def _by_task(self, split: str, whole: bool) -> HeatMap | None:
         """The map of one split. ``whole``: by task, else by family."""
         solved: Counter[tuple[str, str]] = Counter()  # outcomes are 0 or 1
@@ -208,7 +218,7 @@ class RunTotals:
         if not self.costs:
             return None
         rows = tuple(
-            (name, c.episodes, c.decisions, c.calls, c.prompt, c.completion, c.tokens,
+            (self._shown(name), c.episodes, c.decisions, c.calls, c.prompt, c.completion, c.tokens,
              round(c.calls / c.decisions, 2) if c.decisions and c.calls is not None else None,
              round(c.seconds, 1) if c.seconds else None)
             for name, c in self.costs.items()

@@ -106,7 +106,7 @@ def test_results_of_all_tests_come_before_what_was_kept_of_them(run: RunDirector
     }
     assert (rest.columns, rest.details) == (("plan",), (("1/1",),))
     cost = next(cells(t) for t in data.tables if t.title == "Cost of tested episodes")
-    assert cost["known-base"][:3] == (3, 5, 7)
+    assert cost["known: base"][:3] == (3, 5, 7)
     assert cost["plan"][:3] == (1, 4, None), "what was not recorded is not 0"
 
 
