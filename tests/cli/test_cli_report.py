@@ -33,7 +33,8 @@ def text_of(page: Path) -> str:
 
 
 def section(page: Path, title: str) -> str:
-    (found,) = re.findall(rf"<section><h2>{title}.*?</section>", page.read_text(encoding="utf-8"))
+    titled = rf'<section class="result"><h3>{title}.*?</section>'
+    (found,) = re.findall(titled, page.read_text(encoding="utf-8"), re.DOTALL)
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", str(found))))
 
 
@@ -70,7 +71,9 @@ def test_curves_are_overlaid(shell: Shell) -> None:  # noqa: F811
     trained("third", (0.2, 0.4), rounds=3)
     assert shell("report a/run b/run third").code == 0
     page = Path("report.html").read_text(encoding="utf-8")
-    (chart,) = re.findall(r"<figure><figcaption>Rollouts: success of rollouts.*?</figure>", page)
+    (chart,) = re.findall(
+        r"<figure[^>]*><figcaption>Success of rollouts by iteration.*?</figure>", page
+    )
     assert re.findall(r"</i>(.*?)</li>", chart) == ["a/run = third", "b/run"], "equal lines are one"
     assert chart.count("<polyline") == 2 and "a/run: 0.2 at 1" not in chart
     assert "team.rounds 1 3 3" in section(Path("report.html"), "Settings that differ")
@@ -91,7 +94,7 @@ def test_policies_of_demos_are_rows_and_checkpoints_a_curve(shell: Shell) -> Non
     assert "apps base-greedy 100.0 [" in success and "after-0" not in success
     assert success.index("base-greedy") < success.index("trained-team"), "as in other tables"
     page = Path("report.html").read_text(encoding="utf-8")
-    (chart,) = re.findall(r"<figure><figcaption>Success of one agent on.*?</figure>", page)
+    (chart,) = re.findall(r"<figure[^>]*><figcaption>Success of one agent on.*?</figure>", page)
     assert re.findall(r"</i>(.*?)</li>", chart) == ["x", "y"]
     assert "swarm-ui compare RUN:POLICY" in text_of(Path("report.html"))
 
@@ -148,7 +151,9 @@ async def test_links_lead_to_the_reports_and_names_stay_text(
     async with opened_report(
         chromium, page, ready="!!document.querySelector('h1')", width=420
     ) as tab:
-        links = await tab.js("[...document.querySelectorAll('a')].map((a) => a.href)")
+        links = await tab.js(
+            "[...document.querySelectorAll('main td a, main th a')].map((a) => a.href)"
+        )
         assert links == [(path.resolve() / "report.html").as_uri() for path in paths]
         assert evil in await tab.words("h1") and "<b>x</b>" in await tab.words("main")
         assert await tab.js("document.querySelectorAll('img').length") == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.credit import CreditAssigner, EpisodeAssigner
+from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, EpisodeAssigner
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
@@ -49,7 +49,7 @@ async def compare_recorded(
     """Compare all assigners that can judge these episodes.
 
     Credit from the outcome, new screens and agreement needs only the episodes. Recorded credit
-    is compared if there is any.
+    is compared if there is any, and if it is not that of the scripted critic which is compared.
 
     Args:
         episodes: recorded ones.
@@ -67,7 +67,9 @@ async def compare_recorded(
     if not episodes:
         raise ConfigError("credit: there are no episodes to compare assigners on")
     compared: list[AnyAssigner] = [OutcomeCredit(), NoveltyCredit(), AgreementCredit()]
-    if any(record.credit is not None for episode in episodes for record in episode.steps):
+    records = [record for episode in episodes for record in episode.steps]
+    sources = {record.credit_source for record in records if record.credit is not None}
+    if sources:
         compared.append(RecordedCredit())
         reference = reference or RecordedCredit().name
     states: list[Sequence[object]] | None = None
@@ -76,6 +78,8 @@ async def compare_recorded(
         environment = make_environment()
         if isinstance(environment, Graded):
             critic = ScriptedCritic(lambda: environment)
+            if sources == {SOLVER_CREDIT}:  # the same scores a second time
+                compared.pop()
             compared.insert(0, critic)
             reference = critic.name if reference in ("", RecordedCredit().name) else reference
             if graph is not None:

@@ -150,8 +150,9 @@ def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
                 lines.append(Series(name=run.name, points=series.points))
     tested = [line for run in runs if (line := _tested(run)) is not None]
     measured = tuple(
-        Curve(title=f"{title}: {measure}", x_label=curve.x_label, y_label=curve.y_label,
-              series=_merged(lines), note=curve.note if _has_band(lines) else "")
+        Curve(title=title if len(curve.series) == 1 else f"{title}: {measure}",
+              x_label=curve.x_label, y_label=curve.y_label, series=_merged(lines),
+              note=curve.note if _has_band(lines) else "")
         for (title, measure), (curve, lines) in found.items()
     )  # fmt: skip
     if not tested:
