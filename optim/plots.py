@@ -54,7 +54,7 @@ def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
     names = sorted({name for edge in probabilities for name in edge})
     figure, (axes,) = new_figure(1.8 + 0.8 * len(names), 1.6 + 0.6 * len(names))
     cells = [[probabilities.get((a, b)) for b in names] for a in names]
-    image = heat_map(axes, cells, (0.0, 1.0), "Blues", light_above=0.6)
+    image = heat_map(axes, cells, (0.0, 1.0), "Blues")
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="listener", ylabel="sender")
@@ -69,24 +69,31 @@ def heat_map(
     colors: str,
     *,
     form: str = ".2f",
-    light_above: float | None = None,
 ) -> AxesImage:
     """Draw a matrix with its numbers; a cell that is ``None`` is grey, which is not 0.
 
-    ``limits`` are the values at both ends of the color map; numbers of a larger absolute value
-    than ``light_above`` are written in white.
+    ``limits`` are the values at both ends of the color map. Numbers on dark cells are white.
     """
     shown = [[float("nan") if v is None else v for v in row] for row in values]
     axes.set_facecolor("#e8e8e8")
     low, high = limits
     image = axes.imshow(shown, cmap=colors, vmin=low, vmax=high, aspect="auto")
+    dark = _dark(image)
     for r, row in enumerate(values):
         for k, value in enumerate(row):
             text = "–" if value is None else format(value, form)
-            light = value is not None and light_above is not None and abs(value) > light_above
-            ink = "white" if light else "black"
+            ink = "white" if value is not None and dark[r][k] else "black"
             axes.text(k, r, text, ha="center", va="center", fontsize=8, color=ink)
     return image
+
+
+def _dark(image: AxesImage) -> list[list[bool]]:
+    """Which cells of a heat map need white text on them."""
+    data = image.get_array()
+    assert data is not None  # it was made from values
+    red, green, blue = image.to_rgba(data)[..., :3].transpose(2, 0, 1)
+    found: list[list[bool]] = (0.299 * red + 0.587 * green + 0.114 * blue < 0.45).tolist()
+    return found
 
 
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:

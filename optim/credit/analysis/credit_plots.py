@@ -47,7 +47,7 @@ def plot_comparison(comparison: Comparison, path: Path) -> None:
     sides = comparison.sides
     n = len(sides)
     figure, (left, right) = new_figure(5.5 + 1.05 * n, 2.2 + 0.45 * n, columns=2)
-    heat_map(left, comparison.ranks, (-1.0, 1.0), "RdBu", light_above=0.7)
+    heat_map(left, comparison.ranks, (-1.0, 1.0), "RdBu")
     left.set_xticks(range(n), [f"{k + 1}" for k in range(n)])
     left.set_yticks(range(n), [f"{k + 1}  {side.name}" for k, side in enumerate(sides)], fontsize=8)
     left.set_title("rank correlation", fontsize=10)
