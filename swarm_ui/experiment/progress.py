@@ -84,7 +84,7 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
     total: float
     note: str = ""
     left: float | None = None
-    """Seconds until the end, as the task estimates them; ``None``: it does not."""
+    """Seconds until the end; ``None``: too early for an estimate."""
     seconds: float = 0.0
     """Seconds since it began."""
 
@@ -200,13 +200,13 @@ class Bar:
             left: seconds until the end, where the task knows them better than the mean rate of
                 its steps tells.
         """
+        now = time.monotonic()
+        if left is None:
+            left = self._estimate(done)
         self._display.hear(self._label, TaskProgress(
             label=self._label, done=done, total=self._total, note=note, left=left,
             seconds=self.seconds,
         ))  # fmt: skip
-        now = time.monotonic()
-        if left is None:
-            left = self._estimate(done)
         if self._live is not None:
             end = None if left is None else now + left
             self._live.update(self._task, completed=done, note=note, end=end)

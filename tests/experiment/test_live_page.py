@@ -21,7 +21,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.live.following import RunFollower
 from swarm_ui.experiment.live.pages import RunPages
 from swarm_ui.experiment.live.panel import panel
-from swarm_ui.experiment.live.progress_file import ProgressFile, read_progress, seconds_left
+from swarm_ui.experiment.live.progress_file import ProgressFile, read_progress
 from swarm_ui.experiment.live.server import LiveServer
 from swarm_ui.experiment.progress import TaskProgress
 from swarm_ui.storage.run_directory import RunDirectory
@@ -141,12 +141,6 @@ def test_progress_that_cannot_be_written_is_told_once_and_stops_nothing(tmp_path
     for done in (1, 2, 3):
         progress("apps", told("apps", done))
     assert len(warned) == 1 and "progress is not recorded" in warned[0]
-
-
-def test_time_left_is_the_tasks_own_or_that_of_its_steps() -> None:
-    assert seconds_left(told("a", 1, left=7.0)) == 7.0
-    assert seconds_left(told("a", 2, seconds=30.0)) is None, "two steps say little"
-    assert seconds_left(told("a", 4, seconds=20.0)) == 30.0
 
 
 # Markup

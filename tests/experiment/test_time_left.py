@@ -70,6 +70,16 @@ def test_episodes_that_run_together(clock: Clock, together: int, seed: int) -> N
     expect_close(clock)
 
 
+def test_listeners_hear_the_estimate_that_is_shown(clock: Clock) -> None:
+    heard: list[float | None] = []
+    clock.display.listener = lambda _, task: heard.append(None if task is None else task.left)
+    with clock.display.bar("play", 100, together=4) as bar:
+        play(clock, bar, [12.0] * 100, 4)
+    shown, _ = clock.first_estimate()
+    assert heard[0] is None, "too early"
+    assert any(left is not None and abs(left - shown) <= 1 for left in heard)
+
+
 def test_steps_of_an_earlier_attempt_do_not_count(clock: Clock) -> None:
     with clock.display.bar("play", 1000, together=4) as bar:
         bar.start_from(900)

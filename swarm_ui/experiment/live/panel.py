@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from swarm_ui.experiment.live.following import Look, Seen
-from swarm_ui.experiment.live.progress_file import seconds_left
 from swarm_ui.experiment.progress import TaskProgress
 from swarm_ui.report.charts import curve
 from swarm_ui.report.contents import Curve, CurvePoint, Series
@@ -66,7 +65,7 @@ def _progress(look: Look, now: float) -> Markup:
 
 def _task(task: TaskProgress) -> Markup:
     share = min(1.0, max(0.0, task.done / task.total)) if task.total > 0 else 0.0
-    left = seconds_left(task)
+    left = task.left
     said = [f"{share:.0%}", f"about {spoken(left)} left" if left is not None else "", task.note]
     bar = tag("progress", attrs={"max": 1, "value": round(share, 4), "aria-label": task.label})
     words = tag("p", tag("b", task.label), " ", ", ".join(filter(None, said)))

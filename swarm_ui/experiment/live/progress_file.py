@@ -14,8 +14,6 @@ from swarm_ui.storage.run_directory import write_atomic
 
 NAME = "progress.json"
 _SECONDS_BETWEEN_WRITES = 2.0
-_FEWEST = 3
-"""Steps after which the time left is estimated from their mean rate."""
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +75,3 @@ def read_progress(folder: Path) -> Written | None:
         return msgspec.json.decode((folder / NAME).read_bytes(), type=Written)
     except (OSError, *UNREADABLE):
         return None
-
-
-def seconds_left(task: TaskProgress) -> float | None:
-    """The estimate of a task, or else by the mean rate of its steps; ``None``: not known."""
-    if task.left is not None:
-        return task.left
-    if task.done < _FEWEST:
-        return None
-    return task.seconds * max(0.0, task.total - task.done) / task.done
