@@ -42,7 +42,9 @@ def training_mode(module: nn.Module, settings: UpdateConfig) -> Iterator[None]:
         eager = cast and device.type == "cpu" and hasattr(module, "set_attn_implementation")
     with ExitStack() as prepared:
         if cast:
-            prepared.enter_context(torch.autocast(device.type, torch.bfloat16))
+            # The cache keeps the converted weights of adapters until the block ends, so every step
+            # after the first would compute with the weights of before the first.
+            prepared.enter_context(torch.autocast(device.type, torch.bfloat16, cache_enabled=False))
             prepared.enter_context(_float_norms(module))
         if eager:
             prepared.enter_context(_eager_attention(module))

@@ -81,6 +81,15 @@ def test_bfloat16_weights_are_computed_in_bfloat16_with_float32_adapters() -> No
         assert torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), 0) > 0.95
 
 
+def test_every_step_in_bfloat16_computes_with_the_weights_of_the_step_before() -> None:
+    config = UpdateConfig(method="rft", steps=24, batch_size=8, lr=1e-2)
+    learned = AdapterTrainer(adapted(torch.bfloat16), config).fit("one", lesson(), random.Random(0))
+    exact = AdapterTrainer(adapted(), config).fit("one", lesson(), random.Random(0))
+    assert learned.first_loss and learned.loss and exact.loss
+    assert learned.first_loss - learned.loss > 0.5
+    assert learned.loss == pytest.approx(exact.loss, rel=0.05)
+
+
 def test_the_network_is_left_as_it_was() -> None:
     model = adapted(torch.bfloat16)
     before = {name: p.clone() for name, p in model.network.named_parameters() if "lora" not in name}
