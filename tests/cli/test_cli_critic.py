@@ -10,6 +10,9 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 
 pytest.importorskip("peft")
 
+import torch
+from safetensors.torch import load_file
+
 from benchmarks.studies.critic.tiny_model import write_tiny_model
 from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
 from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
@@ -68,6 +71,20 @@ def test_a_critic_is_made_measured_and_used(
     assert other.code == 2 and "another 'learning_rate' ('0.0005', now '0.001')" in other.err
 
 
+def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:  # noqa: F811
+    write_tiny_model(shell.folder / "tiny")
+    assert shell(f"critic tiny phone first {QUICK} --json").code == 0
+    line = f"critic tiny phone second {QUICK} --learning-rate 1e-9 --start first/final --json"
+    done = shell(line)
+    assert done.code == 0, done.err
+    assert done.json["training"]["start"] == "final"
+    weights = [load_file(shell.folder / name / "final/adapter_model.safetensors")
+               for name in ("first", "second")]  # fmt: skip
+    assert weights[0].keys() == weights[1].keys()
+    for name, before in weights[0].items():
+        torch.testing.assert_close(before, weights[1][name], rtol=0, atol=1e-6)
+
+
 def test_an_interrupted_training_keeps_its_episodes(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -124,6 +141,7 @@ def test_a_dry_run_measures_and_writes_nothing(shell: Shell) -> None:  # noqa: F
         ("tiny phone out --minutes 0", "--minutes must be above 0"),
         ("tiny phone out --learning-rate -1", "expected learning_rate above 0"),
         ("tiny phone out --agent nobody", "no model 'nobody'"),
+        ("tiny phone out --start nobody", "'nobody'"),
         ("tiny phone full", "is not empty and holds no critic"),
         ("tiny phone", "Missing argument"),
     ],

@@ -47,6 +47,7 @@ def _arguments() -> argparse.Namespace:
     for name in ("phone", "invented", "web_each", "validation", "test", "web_test_each"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(normal, name))
     parser.add_argument("--learning-rate", type=float, default=normal.learning_rate)
+    parser.add_argument("--start", default="", help="adapter that training starts from")
     parser.add_argument("--no-web", action="store_true", help="without MiniWoB++ pages")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
@@ -80,7 +81,7 @@ def _sizes(given: argparse.Namespace, folder: Path) -> Sizes:
             "invented": given.invented, "web_each": given.web_each,
             "validation": given.validation, "test": given.test,
             "web_test_each": given.web_test_each, "minutes": given.minutes or None,
-            "learning_rate": given.learning_rate, **web,
+            "learning_rate": given.learning_rate, "start": given.start, **web,
         }
     )  # fmt: skip
 

@@ -67,7 +67,8 @@ class Critics:
         sources = self.sources(arm)
         screens = read_screens([self._collection.path(f"train-{name}") for name in sources])
         validation = read_validation([self._collection.path("validation")])
-        model, sizes = self._model(), self._sizes
+        sizes = self._sizes
+        model = self._model(sizes.start)
         config = CriticConfig(
             minutes=math.inf if sizes.minutes is None else sizes.minutes,
             epochs=sizes.epochs,
@@ -120,8 +121,8 @@ class Critics:
     def _figures(self, name: str, split: str) -> Path:
         return self._folder / "figures" / f"{name}@{split}.json"
 
-    def _model(self) -> JudgingModel:
-        return load_judge(ModelSection(name=self._sizes.model))
+    def _model(self, start: str = "") -> JudgingModel:
+        return load_judge(ModelSection(name=self._sizes.model), start)
 
 
 def cards(folder: Path) -> dict[str, CriticCard]:

@@ -23,6 +23,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """All settings that affect the results; stored in the folder of the study."""
 
     model: str
+    start: str = ""
+    """The adapter that training starts from: its folder, or its name in this package. Empty: a new
+    one."""
     agent: str | None = None
     """Folder of the base agent whose replies are judged; ``None``: the one that ships."""
     phone: int = 300

@@ -36,6 +36,8 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
                  "(default: as long as the epochs take)", panel=""),
     flags.option("epochs", float, "N", "how often each screen is seen (default: 1)", panel=""),
     flags.option("learning_rate", float, "RATE", "highest rate (default: 5e-4)", panel=""),
+    flags.option("start", str, "FOLDER", "the adapter that the training starts from, or its name, "
+                 "as smollm2-phone (default: a new one)", panel=""),
     flags.option("agent", str, "NAME", "who makes the replies: base, or a model as for --model of "
                  "other commands (default: base)", panel=flags.WHO),
     flags.option("adapters", str, "FOLDER", "adapters of the agents, as RUN/adapters, or one for "
@@ -86,7 +88,8 @@ def _work(arguments: flags.Arguments) -> CriticRun:
     from swarm_ui.experiment.critics.critic_run import CriticRun
 
     config = checked(arguments.draft())
-    names = ("episodes", "validation", "minutes", "epochs", "learning_rate", "prompt_format")
+    names = ("episodes", "validation", "minutes", "epochs", "learning_rate", "prompt_format",
+             "start")  # fmt: skip
     given = {name: arguments[name] for name in names if arguments[name] is not None}
     return CriticRun(
         model=msgspec.structs.replace(config.model, name=arguments["model"]),

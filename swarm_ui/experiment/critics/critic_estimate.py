@@ -96,5 +96,5 @@ def _speed(work: CriticRun, screens: list[JudgedScreen]) -> float:
     from swarm_ui.optim.credit.learned.train_critic import train_critic
 
     short = msgspec.structs.replace(work, minutes=_SECONDS / 60, epochs=1.0).training()
-    last = train_critic(load_judge(work.model), ADAPTER, screens, short)
+    last = train_critic(load_judge(work.model, work.start), ADAPTER, screens, short)
     return last.replies / max(last.seconds, 1e-9)

@@ -26,6 +26,7 @@ from swarm_ui.experiment.critics.judged_replies import AGENTS, continued, keep, 
 from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.experiment.models import adapter_names, kind_of, model_findings, open_model
 from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.credit.learned.judged import JudgedHead, Purpose
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
 from swarm_ui.storage.run_directory import write_atomic
@@ -44,6 +45,9 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
 
     model: ModelSection
     """The language model that gets the adapter."""
+    start: str = ""
+    """The adapter that the training starts from: its folder, or its name in this package. Empty: a
+    new one."""
     agent: ModelSection
     """The model whose replies are judged."""
     places: tuple[EnvironmentSection, ...]
@@ -96,6 +100,10 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
             self.training()
         except ImportError as error:
             raise MissingExtra("train", "a learned critic", error.name or "torch") from error
+        if self.start:
+            from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
+
+            read_adapter(adapter_folder(self.start))  # one clear error for a foreign file
         for place in self.places:
             for _, mistake in environment_findings(place):
                 raise ConfigError(mistake)
@@ -196,9 +204,10 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
     graded = [episode for episode in every if episode.labels == "solver"]
     card = CriticCard(
         base_model=shown_name(work.model.name),
-        settings={"environments": [section.name for section in work.places]},
+        settings={"environments": [section.name for section in work.places]}
+        | ({"start": shown_name(work.start)} if work.start else {}),
     )
-    model = load_judge(work.model)
+    model = load_judge(work.model, work.start)
     with display.bar("critic", 1.0) as bar:
         made = trained_critic(model, screens, graded or every, work.training(), card, bar)
     figures = {
@@ -211,7 +220,7 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
 
 
 def shown_name(model: str) -> str:
-    """The name of a model in files: of a folder only its last part."""
+    """The name of a model or an adapter in files: of a folder only its last part."""
     return Path(model).resolve().name if Path(model).is_dir() else model
 
 

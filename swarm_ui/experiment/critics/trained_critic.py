@@ -13,6 +13,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import kind_of, load_in_process
 from swarm_ui.experiment.progress import Bar
+from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures, Score, judge
 from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER, LearnedCritic
@@ -41,11 +42,17 @@ class ScaledCritic(NamedTuple):
     """The scaled scores."""
 
 
-def load_judge(section: ModelSection) -> JudgingModel:
+def load_judge(section: ModelSection, start: str = "") -> JudgingModel:
     """The language model that a critic is trained on.
 
+    Args:
+        section: the model.
+        start: the adapter that the training starts from: its folder, or its name in this package.
+            Empty: the training begins with a new one.
+
     Raises:
-        ConfigError: there is no such model, or it does not run in this process.
+        ConfigError: there is no such model or adapter, they do not fit each other, or the model
+            does not run in this process.
     """
     model = load_in_process(section) if kind_of(section) == "local" else None
     if not isinstance(model, ChoosingInProcessModel):
@@ -53,6 +60,8 @@ def load_judge(section: ModelSection) -> JudgingModel:
             f"'{section.name}' is no language model in this process; expected smollm2, the folder "
             "of a transformers model, or org/name on the Hugging Face Hub"
         )
+    if start:
+        model.load_adapter(adapter_folder(start), ADAPTER)
     return model
 
 
