@@ -14,9 +14,9 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
 from swarm_ui.rollout.distributed.events import OnWorkerEvent
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
-from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker
+from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker, Result
 from swarm_ui.rollout.distributed.resources import WorkerResources
-from swarm_ui.rollout.distributed.worker import Played, Setup, Work
+from swarm_ui.rollout.distributed.worker import Setup, Work
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job, MakeEnvironment, Restarts
@@ -239,11 +239,7 @@ class RayRollout:
             if again.losses <= self._losses.retries:
                 stream.queue.put_back(again)
                 return
-            played = Played(episode=self._lost_episode(slot, again, loss), fit=slot.fit)
-        if played.error is not None:
-            raise played.error.error()
-        if played.episode is None:
-            raise EnvironmentFault(f"{taken.job}: the worker cancelled the episode")
+            played = Result(self._lost_episode(slot, again, loss), None, slot.fit)
         slot.fit = played.fit
         self._environment = played.episode.environment or self._environment
         await stream.ready.put((taken.number, played.episode, played.notes))
