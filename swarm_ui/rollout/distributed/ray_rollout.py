@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sized
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -115,6 +115,13 @@ class RayRollout:
         self._environment = ""
 
     @property
+    def concurrency(self) -> int:
+        """Maximum number of concurrent episodes."""
+        if self._count is None:
+            self._count = max(1, self._resources.fits(node_resources()))
+        return self._count * self._setup.concurrency
+
+    @property
     def workers(self) -> int:
         """The number of workers that are running."""
         return sum(worker.started for worker in self._workers)
@@ -142,8 +149,9 @@ class RayRollout:
         if first is None:
             return
         queue.put_back(first)
-        stream = self._begin(queue, Work(policy=policy, intervention=intervention,
-                                         max_steps=max_steps))  # fmt: skip
+        work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
+        most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
+        stream = self._begin(queue, work, most)
         create = asyncio.get_running_loop().create_task
         self._tasks = {create(self._fill(slot, stream)) for slot in stream.slots}
         try:
@@ -179,20 +187,21 @@ class RayRollout:
         with contextlib.suppress(*(() if error is None else (EnvironmentFault,))):
             await self.close()
 
-    def _begin(self, queue: JobQueue, work: Work) -> _Stream:
+    def _begin(self, queue: JobQueue, work: Work, most: int) -> _Stream:
+        """A stream with at most ``most`` slots."""
         if not self._workers:
             setup = _sent(self._setup, "the environment")
-            count = self._count or max(1, self._resources.fits(node_resources()))
             self._workers = [
                 RemoteWorker(
                     number, setup, self._setup.concurrency, self._resources, self._losses,
                     self._left, self._on_event,
                 )
-                for number in range(count)
+                for number in range(self.concurrency // self._setup.concurrency)
             ]  # fmt: skip
         self._streams += 1
-        # The first slots are on different workers.
+        # The first slots are on different workers, so that few jobs are spread.
         slots = [_Slot(worker) for _ in range(self._setup.concurrency) for worker in self._workers]
+        del slots[most:]
         reference = _sent(work, "the policy, or its intervention,")
         size = len(slots)
         return _Stream(self._streams, queue, reference, slots, asyncio.Queue(size), size)
