@@ -254,6 +254,16 @@ def test_a_fleet_of_32_handsets_at_the_same_time(cluster: RayCluster, tmp_path: 
     assert len(list(tmp_path.glob("handset-*"))) == 32  # each waited for all others
 
 
+def test_another_version_on_a_node_is_told(
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.rollout.distributed.remote_worker.__version__", "9.9.9")
+    with pytest.raises(
+        ConfigError, match=r"has swarm-ui .*, this process 9\.9\.9; install the same"
+    ):
+        Played(tmp_path, jobs(1))
+
+
 def test_what_cannot_be_sent_is_made_in_each_worker(cluster: RayCluster, tmp_path: Path) -> None:
     class Held(GraphPolicy):
         def __reduce__(self) -> tuple[object, ...]:
