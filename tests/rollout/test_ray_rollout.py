@@ -115,7 +115,7 @@ def test_equal_seeds_give_the_episodes_of_the_local_run(
 
 
 def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
-    cluster: RayCluster, tmp_path: Path
+    cluster: RayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = jobs(*range(4), DIES_ONCE, *range(4, 8))
     done = Played(tmp_path, asked)
@@ -124,6 +124,8 @@ def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
     assert done.kinds()["lost"] >= 2  # of the worker and of its job
     again = [e for e in done.events if e.kind == "finished" and e.job == 4]
     assert [e.attempt for e in again] == [1]
+    time.sleep(1.0)  # Ray tells of it in another thread
+    assert capsys.readouterr().out == ""
 
 
 def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(
