@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING
 
 from swarm_ui.deprecation import renamed_names
 from swarm_ui.rollout.episodes import (
-    Intervene,
-    Intervention,
+    LocalRollout,
     rollout,
     rollout_many,
     rollout_stream,
 )
+from swarm_ui.rollout.intervention import Intervene, Intervention, KeepsNotes
 from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.rollout.rollouts import PerWorker, Rollouts, play_jobs
 
 __all__ = [
     "Intervene",
     "Intervention",
     "Job",
+    "KeepsNotes",
+    "LocalRollout",
     "MakeEnvironment",
+    "PerWorker",
+    "Rollouts",
+    "play_jobs",
     "rollout",
     "rollout_many",
     "rollout_stream",

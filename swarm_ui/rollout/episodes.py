@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Self, TypeVar
 
 import msgspec
 
@@ -32,10 +32,20 @@ from swarm_ui.errors import (
     SwarmError,
 )
 from swarm_ui.node import derive
+from swarm_ui.rollout.intervention import Intervene as Intervene
+from swarm_ui.rollout.intervention import Intervention as Intervention
 from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Attempt, EnvironmentPool, Lap, Restarts
+from swarm_ui.rollout.pool import (
+    Attempt,
+    EnvironmentPool,
+    EnvironmentTiming,
+    Lap,
+    Restarts,
+)
 from swarm_ui.rollout.pool import Job as Job
 from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
+from swarm_ui.rollout.rollouts import OnEpisode as OnEpisode
+from swarm_ui.rollout.rollouts import PerWorker, play_jobs
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 T = TypeVar("T")
@@ -43,33 +53,7 @@ WAIT = Action(action_type="wait")
 SOLVED = 1.0
 
 
-class Intervention(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an intervention before a step is executed."""
-
-    credit: tuple[tuple[float | None, ...], ...] | None = None
-    """Credit of each message, ``[rounds, agents]``."""
-    credit_source: str = ""
-    """Name of the assigner of the credit."""
-    rationale: tuple[str, ...] = ()
-    """Rationale of the credit: a text for each round."""
-    execute: Action | None = None
-    """Action to execute instead of the decision; ``None``: the decision itself."""
-    expert: Action | None = None
-    """A right action in this state, by the environment's own solver; it is only recorded."""
-
-
-class Intervene(Protocol):
-    """Receives each decision while the environment is still in the state of that decision."""
-
-    def __call__(
-        self, index: int, trace: Trace, environment: Environment
-    ) -> Awaitable[Intervention | None]: ...
-
-
 OnStep = Callable[[int, StepRecord], None]
-
-OnEpisode = Callable[[int, int, Episode], None]
-"""``(finished episodes, all episodes, the episode that just finished)``."""
 
 
 @renamed_keywords(observe="intervention")
@@ -244,7 +228,7 @@ async def rollout_stream(
         jobs: (task, seed) pairs, read only as fast as the episodes are played and consumed.
         intervention, max_steps: see :func:`rollout`.
     """
-    attempt = _attempt(policy, intervention, max_steps)
+    attempt = attempt_of(policy, intervention, max_steps)
     async with aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes:
         async for _, episode in episodes:
             yield episode
@@ -279,26 +263,86 @@ async def rollout_many(
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
     size = max(1, min(concurrency, len(jobs)))
-    done: list[Episode | None] = [None] * len(jobs)
-    attempt = _attempt(policy, intervention, max_steps)
-    try:
-        async with (
-            EnvironmentPool(make_environment, size, restarts=Restarts(retries=int(retry))) as pool,
-            aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes,
-        ):
-            finished = 0
-            async for number, episode in episodes:
-                done[number] = episode
-                finished += 1
-                if progress is not None:
-                    progress(finished, len(jobs), episode)
-    except BudgetExceeded as error:
-        whole = [episode for episode in done if episode is not None]
-        error.episodes = (*whole, *error.episodes)
-        raise
-    return [episode for episode in done if episode is not None]
+    restarts = Restarts(retries=int(retry))
+    async with LocalRollout(make_environment, concurrency=size, restarts=restarts) as rollouts:
+        return await play_jobs(
+            rollouts,
+            policy,
+            jobs,
+            progress=progress,
+            intervention=intervention,
+            max_steps=max_steps,
+        )
 
 
-def _attempt(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
+class LocalRollout:
+    """Plays episodes in this process; a :class:`~swarm_ui.rollout.rollouts.Rollouts`."""
+
+    def __init__(
+        self,
+        make_environment: MakeEnvironment | PerWorker[MakeEnvironment],
+        *,
+        concurrency: int = 8,
+        restarts: Restarts | None = None,
+    ) -> None:
+        """
+        Args:
+            make_environment: called at most ``concurrency`` times, and once more after each fault.
+            concurrency: maximum number of concurrent episodes.
+            restarts: what happens after a fault; by default the episode is played again once.
+        """
+        if concurrency < 1:
+            raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+        self._make, self._size, self._restarts = make_environment, concurrency, restarts
+        self._pool: EnvironmentPool | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def timings(self) -> tuple[EnvironmentTiming, ...]:
+        """The counts and durations of every environment so far."""
+        return () if self._pool is None else self._pool.timings
+
+    async def stream(
+        self,
+        policy: Policy | PerWorker[Policy],
+        jobs: Iterable[Job] | AsyncIterable[Job],
+        *,
+        intervention: Intervene | None = None,
+        max_steps: int | None = None,
+    ) -> AsyncGenerator[tuple[int, Episode], None]:
+        """Play jobs; see :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`."""
+        if self._pool is None:
+            made = self._make
+            make = await made.opened(self._stack) if isinstance(made, PerWorker) else made
+            self._pool = EnvironmentPool(make, self._size, restarts=self._restarts)
+        async with AsyncExitStack() as stack:
+            acting = await policy.opened(stack) if isinstance(policy, PerWorker) else policy
+            attempt = attempt_of(acting, intervention, max_steps)
+            numbered = self._pool.episodes(attempt, jobs, actor=acting.name)
+            async with aclosing(numbered) as episodes:
+                async for number, episode in episodes:
+                    yield number, episode
+
+    async def close(self) -> None:
+        """Cancel running episodes and close every environment; may be called twice.
+
+        Raises:
+            EnvironmentFault: an environment could not be closed; all others are closed.
+        """
+        await self.__aexit__(None, None, None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        pool, self._pool = self._pool, None
+        try:
+            if pool is not None:
+                await pool.__aexit__(kind, error, trace)
+        finally:
+            await self._stack.aclose()
+
+
+def attempt_of(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
     play = partial(rollout, policy=policy, intervention=intervention, max_steps=max_steps)
     return lambda environment, task, seed, lap: play(environment, task=task, seed=seed, lap=lap)
