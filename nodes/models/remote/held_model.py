@@ -115,8 +115,7 @@ class HeldModel:
     async def _generate(self, requests: Sequence[Request]) -> list[Completion]:
         model, published = await self._model()
         async with published.available(requests) as asked:
-            done = await model.generate(asked)
-        return [published.named(completion) for completion in done]
+            return [published.named(each) for each in await model.generate(asked)]
 
     async def _score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         model, published = await self._model()

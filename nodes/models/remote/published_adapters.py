@@ -1,84 +1,40 @@
 """Versions of adapters that a learner writes to a folder, and that models in other processes load.
 
-The folder has one sub-folder for each version, with the name that a server would give it, such as
-``agent_2-v7`` for ``agent_2@7``. A version is written once and never changed, so a process that was
-restarted reads it again.
+The folder has one sub-folder for each version, in peft's format, with the name that a server would
+give it: ``agent_2-v7`` for ``agent_2@7``, or ``agent_2-v7-<digest of the weights>``. A version is
+written once and never changed, so a process that was restarted reads it again.
 """
 
 from __future__ import annotations
 
+import glob
 import inspect
-import os
-import shutil
-import tempfile
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion, Request
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 
-_WEIGHTS = "adapter_model.safetensors"
+_DIGEST = re.compile(r"[0-9a-f]{8,64}")
 
 
-class Learner(Protocol):
-    """A model in this process whose adapters are published."""
-
-    name: str
-
-    def save_version(self, version: str, folder: Path) -> None: ...
-
-    def metadata(self, adapter: str) -> AdapterMetadata: ...
-
-    def base_fingerprint(self) -> str: ...
-
-
-def publish(learner: Learner, version: str, folder: Path) -> Path:
-    """Write a version of an adapter for other processes; nothing is done if it is there.
-
-    Args:
-        learner: has the version.
-        version: such as ``"agent_2@7"``.
-        folder: of all published versions, which all machines can read.
-
-    Returns:
-        The folder of the version. It appears at once and complete.
-
-    Raises:
-        ConfigError: the learner has no such version, or other weights were published under it.
-        OSError: it cannot be written.
-    """
-    target = folder / served_name(version)
-    folder.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-    try:
-        part.chmod(0o755)  # the other processes may be of another user
-        learner.save_version(version, part)
-        metadata = learner.metadata(version).saved_with(learner.name, learner.base_fingerprint())
-        write_metadata(part, metadata)
-        try:
-            os.rename(part, target)
-        except OSError:
-            if not target.is_dir():
-                raise
-            _check_same(part, target, version)
-        return target
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _check_same(part: Path, target: Path, version: str) -> None:
-    if (part / _WEIGHTS).read_bytes() != (target / _WEIGHTS).read_bytes():
-        raise ConfigError(
-            f"'{target}' has other weights of {version} than this learner; expected a folder that "
-            "no other training run publishes to. Give each run a folder of its own"
-        )
+def published_folder(root: Path, version: str) -> Path | None:
+    """The folder of a published version; the newest one, if runs published it with several weights;
+    ``None``: there is none."""
+    name = served_name(version)
+    exact = root / name
+    if exact.is_dir():
+        return exact
+    found = [path for path in root.glob(f"{glob.escape(name)}-*") if path.is_dir()]
+    fits = [path for path in found if _DIGEST.fullmatch(path.name[len(name) + 1 :])]
+    return max(fits, key=lambda path: path.stat().st_mtime, default=None)
 
 
 class PublishedAdapters:
@@ -128,7 +84,7 @@ class PublishedAdapters:
             self._drop()
 
     def named(self, completion: Completion) -> Completion:
-        """The completion with the published name of its version."""
+        """The completion with the published name of its version, inside :meth:`available`."""
         published = self._published.get(completion.adapter or "")
         if published is None:
             return completion
@@ -154,11 +110,12 @@ class PublishedAdapters:
                 f"model '{self._model.name}': expected an adapter out of: {known}; got "
                 f"'{version}'. Give hold_model the folder of published adapters"
             )
-        folder = self._folder / served_name(version)
-        if not folder.is_dir():
+        folder = published_folder(self._folder, version)
+        if folder is None:
             raise ModelUnavailable(
-                f"model '{self._model.name}': expected the adapter {version} in '{folder}', which "
-                "this machine does not have. Publish it in a folder that all machines read"
+                f"model '{self._model.name}': expected the adapter {version} in "
+                f"'{self._folder / served_name(version)}', which is not on this machine. Publish "
+                "it in a folder that all machines read under the same path"
             )
         name = version.rpartition("@")[0] or version
         made: str | Awaitable[str] = self._model.load_adapter(folder, name)

@@ -36,7 +36,7 @@ class RayModel:
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
     can be sent to other processes. It has no weights. A request names an adapter, or a version of
-    one that was published (:func:`~swarm_ui.nodes.models.remote.published_adapters.publish`).
+    one that was published (:mod:`swarm_ui.nodes.models.remote.published_adapters`).
 
     An actor that is lost is restarted by Ray, and its calls are repeated. If it was lost too often,
     the other replicas are asked; without any, calls raise ``ModelUnavailable``.
@@ -52,10 +52,10 @@ class RayModel:
             adapter_names: version of each adapter, read at every lease. Other processes have it as
                 it was when the model was sent. ``None``: those that the model was loaded with.
         """
-        self.adapter_names = about.adapters if adapter_names is None else adapter_names
+        names = about.adapters if adapter_names is None else adapter_names
         self._actors, self._about = tuple(actors), about
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
-        self._leases = ServedAdapters(about.name, self.adapter_names, self._where)
+        self._leases = ServedAdapters(about.name, names, self._where)
         self._open = [0] * len(self._actors)
         """Calls under way, of this process, by replica."""
         self._lost: set[int] = set()
@@ -77,12 +77,18 @@ class RayModel:
         return self._about.name
 
     @property
+    def adapter_names(self) -> Mapping[str, str] | None:
+        """The version of each adapter; ``None``: the model has no versions."""
+        return self._leases.names
+
+    @property
     def leased(self) -> frozenset[str]:
         """Versions that runs of this process are using."""
         return self._leases.leased
 
     def with_versions(self, adapter_names: Mapping[str, str]) -> Self:
-        """The same actors, asked for these versions of the adapters."""
+        """The same actors, asked for these versions of the adapters, such as
+        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them."""
         other = type(self)(self._actors, self._about, adapter_names)
         other._own = False
         return other
