@@ -179,6 +179,11 @@ class OpenAIModel:
         return self._adapters.names
 
     @property
+    def limited(self) -> bool:
+        """Whether a rate or a budget limits the calls."""
+        return self.budget.limited or self.limits.counted
+
+    @property
     def leased(self) -> frozenset[str]:
         """Served names that runs are using; do not unload them from the server yet."""
         return self._adapters.leased

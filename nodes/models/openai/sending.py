@@ -98,7 +98,7 @@ def sent_admission(
     if not (isinstance(admission, partial) and admission.func is LocalAdmission):
         return admission
     budget: Budget = admission.args[1]
-    if budget.limited or limits.requests is not None or limits.tokens_per_minute is not None:
+    if budget.limited or limits.counted:
         raise ConfigError(
             f"{where}: it has a rate limit or a budget, and in other processes each copy would "
             "count for itself. Let one process keep them for all: "

@@ -152,8 +152,7 @@ class Limiter:
     def _stock(self, ask: Ask, budget: Budget) -> int:
         """How many more permits a process gets: fewer the less is left, and at the end none, so
         that no process keeps what another one could use."""
-        limits, _ = self._models[ask.model]
-        if limits.requests is not None or limits.tokens_per_minute is not None:
+        if self._models[ask.model][0].counted:
             return 0
         share = budget.room(ask.most, ask.price) / (2 * len(self._holders))
         return int(min(ask.wanted - 1, LARGEST_STOCK - 1, share))
