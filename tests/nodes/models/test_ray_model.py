@@ -67,6 +67,9 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
         assert [text for text, _, _ in got] == [reply.text for reply in here]
         assert [p for *_, p in got] == pytest.approx([reply.logprob for reply in here], abs=1e-3)
         assert {adapter for _, adapter, _ in got} == {version}
+    replies = [reply.text for reply in await local.generate(asked[1])]
+    scores = await local.score(asked[1], replies)
+    assert await model.score(asked[1], replies) == pytest.approx(scores, abs=1e-3)
     loaded = await model.versions()
     assert {version for replica in loaded for version in replica} == {"agent_9@7"}
     await model.close()
