@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BASE_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode", "ChatOptions",
     "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel", "ProbabilityVote",
-    "PublishedModel", "RateLimits", "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel", "VisionModel",
-    "function_node", "map_node", "mcp_tools",
+    "PublishedModel", "RateLimits", "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel",
+    "VisionModel", "function_node", "map_node", "mcp_tools",
 ]  # fmt: skip
 
 _LAZY = {

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-
 CLOSE = 1e-3
 """Difference of two logits below which the choice between them is close. Other rows in the batch,
 and padding, change float32 logits of small models by some 1e-6."""
