@@ -75,7 +75,9 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    return figures([json.loads(line) for line in (folder / "metrics.jsonl").open()])
+    return figures(
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    )
 
 
 def assert_equal(ours: TinyModel, theirs: TinyModel) -> None:
