@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,15 +39,22 @@ SHORT = replace(
 
 
 class PublishedAgent(TinyAgent):
-    """Answers with the weights that the model had when this object was sent."""
+    """Answers requests for a version with the weights that were published as this version."""
+
+    def __init__(self, model: TinyModel) -> None:
+        super().__init__(model)
+        self.published: dict[str, TinyModel] = {}
 
     def publish(self) -> dict[str, str]:
-        return {name: f"{name}@{number}" for name, number in self.model.versions.items()}
+        current = {name: f"{name}@{number}" for name, number in self.model.versions.items()}
+        weights = copy.deepcopy(self.model)
+        self.published |= dict.fromkeys(current.values(), weights)
+        return current
 
     def _answer(self, request: Request) -> Completion:
         name, _, number = (request.adapter or "").partition("@")
-        assert not number or self.model.versions[name] == int(number)
-        return super()._answer(msgspec.structs.replace(request, adapter=name))
+        model = self.published[f"{name}@{number}"] if number else self.model
+        return TinyAgent(model)._answer(msgspec.structs.replace(request, adapter=name))
 
 
 def train(

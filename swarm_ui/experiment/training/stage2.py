@@ -252,7 +252,6 @@ class _Recorder:
         solved = [e for e in episodes if e.success][:_KEPT_SOLVED]
         self._run.write_episodes(f"train-{iteration:03d}", [*failed, *solved])
 
-
     def _cost(self, episodes: Sequence[Episode]) -> Cost:
         """The work of the model since the call before."""
         if self._acting is None:

@@ -243,7 +243,7 @@ def _advance(
         used = logits[index[:, 0], index[:, 1]]
     tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
     if choosing:
-        own = None if alone is None else (lambda k: alone(choosing[k]))
+        own = None if alone is None else _of_rows(alone, choosing)
         chosen = choose(used[len(known) :], [now[at].choice() for at in choosing], own)
         tokens = torch.cat([tokens, chosen])
     gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
@@ -253,6 +253,11 @@ def _advance(
         now[at].logprob += gain
         if k >= len(known):
             now[at].take(int(token))
+
+
+def _of_rows(alone: Alone, rows: Sequence[int]) -> Alone:
+    """The same for some of the rows, by their position."""
+    return lambda k: alone(rows[k])
 
 
 def _span(readable: Sequence[int], cost: int) -> int:
