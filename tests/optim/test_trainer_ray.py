@@ -22,7 +22,6 @@ from swarm_ui.nodes import LocalModel, PublishedModel
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamTrainer
@@ -30,7 +29,7 @@ from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
 from swarm_ui.rollout.pool import Job
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 
 AGENTS = ("agent_0", "agent_1")
 
@@ -52,7 +51,7 @@ class Trained(NamedTuple):
 
     metrics: list[dict[str, Any]]
     adapters: dict[str, bytes]
-    edges: bytes
+    edges: list[float]
     versions: list[str | None]
     """Versions of the first agent's adapter that played, in the order of the iterations."""
 
@@ -88,13 +87,12 @@ def train(folder: Path, staleness: int, *, workers: int = 0, on_event: Any = Non
 
     result = asyncio.run(run())
     learner.save_adapters(folder / "adapters")
-    save_edges(result.edges, folder / "edges.safetensors")
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return Trained(
         figures(lines),
         {name: (folder / "adapters" / name / "adapter_model.safetensors").read_bytes()
          for name in AGENTS},
-        (folder / "edges.safetensors").read_bytes(),
+        [*result.edges.logits.tolist(), *result.edges.scores.tolist()],
         versions,
     )  # fmt: skip
 
