@@ -123,6 +123,9 @@ class RaySection(_Section, frozen=True, kw_only=True):
     gpus: Amount = 0.0
     resources: dict[str, Amount] | None = None
     """Counted things that a worker needs; ``None``: what the environment needs."""
+    shared_folder: bool = False
+    """Training: all machines see the folder of the run under the same path, and adapters are
+    published there. If not, they are sent through Ray's object store."""
 
 
 class Config(_Section, frozen=True, kw_only=True):

@@ -91,6 +91,8 @@ cpus = 1.0                # that each reserves
 gpus = 0.0                # a share, such as 0.25, for a model in each worker
 # resources = {emulator = 1}  # counted things of a node that each needs; default: what the
                           # environment needs
+shared_folder = false     # train: publish adapters in the run's folder, which all machines see
+                          # under the same path; false: through Ray's object store
 
 [critic]                  # swarm-ui train: who assigns credit
 # kind = "scripted"       # knows the simulated task; llm: a model is asked; learned: a trained

@@ -7,8 +7,8 @@ would.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,6 +63,14 @@ async def opened_placement(
         return
     arm = arm_of(config.team, adapters, model=config.model.name)
     making = partial(open_policy, config.model, config.team, adapters, arm.edges)
+    with opened_workers(config, warn) as rollouts:
+        yield Placement(arm, PerWorker(making), rollouts)
+
+
+@contextmanager
+def opened_workers(config: Config, warn: Callable[[str], None]) -> Iterator[OpenRollouts]:
+    """The workers of the cluster that the configuration names. Arguments and errors are those of
+    :func:`opened_placement`."""
     # A local cluster has as many of each counted thing as it has workers.
     count = float(config.ray.workers or os.cpu_count() or 1)
     counted = {name: amount * count for name, amount in _counted(config).items()}
@@ -70,7 +78,7 @@ async def opened_placement(
         ray_address(config), cpus=config.ray.workers and _whole(count * config.ray.cpus),
         resources=counted,
     ):  # fmt: skip
-        yield Placement(arm, PerWorker(making), partial(_remote, config, _told_by(warn)))
+        yield partial(_remote, config, _told_by(warn))
 
 
 @asynccontextmanager
