@@ -13,6 +13,7 @@ from swarm_ui.optim.credit.assigners.normalise import By
 from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.update.adapter_groups import AdapterGroups, check_groups
+from swarm_ui.optim.update.distributed.spread import Spread
 from swarm_ui.optim.update.update_config import UpdateConfig, UpdateDefaults, known
 
 EdgeMode = Literal["redraw", "fixed", "learned"]
@@ -105,6 +106,9 @@ class TeamConfig:
     lora_layers: tuple[int, ...] | None = None
     """Numbers of the transformer layers that new adapters change, from 0; ``None``: all. With the
     upper ones only, the backward pass is shorter."""
+    spread: Spread = "auto"
+    """How several processes share the updates: see
+    :data:`~swarm_ui.optim.update.distributed.spread.Spread`. It does not matter for one process."""
     patience: float = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""
@@ -136,6 +140,7 @@ class TeamConfig:
                 ("rehearsal", 0 <= self.rehearsal < 1, "in [0, 1)"),
                 ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
                 ("adapters", check_groups(self.adapters) is None, check_groups(self.adapters)),
+                ("spread", self.spread in get_args(Spread), f"one of {get_args(Spread)}"),
                 ("patience", self.patience >= 0, ">= 0 seconds"),
             )
             if not good

@@ -21,7 +21,7 @@ from swarm_ui.storage.run_directory import append_line, write_atomic
 
 STATE_VERSION = 1
 _METRICS = "metrics.jsonl"
-_MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
+_MAY_CHANGE = frozenset({"iterations", "concurrency", "patience", "spread"})
 _MAY_CHANGE_IN_UPDATE = frozenset({"micro_batch_tokens", "checkpointing"})
 """Settings of ``update`` that change the memory of an update and not its gradient."""
 

@@ -49,6 +49,7 @@ from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
+from swarm_ui.optim.update.distributed.learners import Learners
 from swarm_ui.optim.update.team_update import Rehearse, update_team
 from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
@@ -125,6 +126,7 @@ class TeamTrainer:
             lr=self.config.edge_lr,
             normalise=True,
         )
+        self._learners: Learners | None = None
         self._store = None
         if folder is not None:
             self._store = TeamStore(folder, self.config, adapters=self._adapters, warn=warn)
@@ -134,8 +136,13 @@ class TeamTrainer:
         """The adapter of each agent."""
         return self._adapters
 
-    async def run(self, *, resume: bool = False) -> TeamResult:
+    async def run(self, *, resume: bool = False, learners: Learners | None = None) -> TeamResult:
         """Run all iterations, or the remaining ones of a run that was interrupted.
+
+        Args:
+            resume: go on from the last checkpoint of the folder, if there is one.
+            learners: processes that share the updates of the adapters, of which this is the first
+                one. Everything else is done by this process. ``None``: this process alone.
 
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set, or that run had other
@@ -146,7 +153,7 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
-        folder = self._folder
+        folder, self._learners = self._folder, learners
         with nullcontext() if folder is None else only_writer(folder, "training"):
             state = self._start(resume)
             with self._logging() as loggers:
@@ -206,11 +213,16 @@ class TeamTrainer:
         examples = self._examples(iteration, rollouts, episodes)
         rolled_out = time.perf_counter()
         progress.report(iteration, "update", 0, len(set(self._adapters.values())))
+        learners = self._learners
+        elsewhere = 0.0 if learners is None else learners.cpu_seconds
         updates = update_team(
             self.model, examples, self._adapters, self.config, iteration,
             rehearse=self._rehearse,
             done=lambda done, total: progress.report(iteration, "update", done, total),
+            learners=learners,
         )  # fmt: skip
+        if learners is not None:
+            cpu -= learners.cpu_seconds - elsewhere
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
         return IterationMetrics(
