@@ -6,6 +6,7 @@ The first process plays the episodes, forms the examples and saves the run. The 
     first process                     other processes
     Learners(processes)               follow(processes, load)
     .begin(description of the model)  load it
+    .ready(own model)
     .update(tasks)                    train their part
     .close()                          return
 """
@@ -18,7 +19,7 @@ from contextlib import suppress
 
 import msgspec
 
-from swarm_ui.errors import LearningError, SwarmError
+from swarm_ui.errors import ConfigError, LearningError, SwarmError
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_task import AdapterTask
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateStats
@@ -28,6 +29,7 @@ from swarm_ui.optim.update.distributed.processes import (
     assign,
     flattened,
 )
+from swarm_ui.optim.update.distributed.sharded_base import shard_base, sharding_wanted
 from swarm_ui.optim.update.distributed.spread import Spread, assigned, spread_of
 from swarm_ui.optim.update.update_config import UpdateConfig
 
@@ -64,11 +66,13 @@ _Message = _Load | _Update | _Stop
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process reports of its part of an update."""
+    """What one process reports of a loaded model, or of its part of an update."""
 
     stats: dict[int, UpdateStats] = {}
     """By the position of the task."""
     cpu_seconds: float = 0.0
+    base: str = ""
+    """Fingerprint of the base model; empty: unknown."""
     error: str = ""
 
 
@@ -86,10 +90,25 @@ class Learners:
         self._send(_Load(model))
         self._loading = True
 
-    def ready(self) -> None:
-        """Wait until all other processes have loaded it. Raises ``LearningError`` if one cannot."""
+    def ready(self, model: Trainable) -> None:
+        """Wait until all other processes have loaded the model that this one has loaded.
+
+        With a configuration for FSDP, the base model is divided among the processes then.
+
+        Raises:
+            LearningError: a process could not load it.
+            ConfigError: it has other weights in another process, or cannot be divided.
+        """
         self._loading = False
-        _raise_first(self._gather())
+        outcomes = _reported(self.processes, _loaded(model))
+        _raise_first(outcomes)
+        wrong = _different(outcomes)
+        if wrong is not None:
+            raise ConfigError(
+                f"process {wrong + 1} of {len(outcomes)} has loaded other weights of the base "
+                "model than the first one; give all machines the same files"
+            )
+        _divide(self.processes, model)
 
     def update(
         self,
@@ -141,14 +160,11 @@ class Learners:
         self._broken = True
         with suppress(LostProcess):
             if self._loading:
-                self._gather()
+                _reported(self.processes, _Outcome(error="given up"))
             self._send(_Stop())
 
     def _send(self, message: _Message) -> None:
         self.processes.send(msgspec.msgpack.encode(message))
-
-    def _gather(self) -> list[_Outcome]:
-        return _reported(self.processes, _Outcome())
 
 
 def follow(processes: Processes, load: Callable[[bytes], Trainable]) -> None:
@@ -167,12 +183,7 @@ def follow(processes: Processes, load: Callable[[bytes], Trainable]) -> None:
         if isinstance(message, _Stop):
             return
         if isinstance(message, _Load):
-            outcome = _Outcome()
-            try:
-                model = load(message.model)
-            except Exception as error:
-                outcome = _Outcome(error=_described(error))
-            _reported(processes, outcome)
+            model = _load_with_others(processes, load, message.model)
         elif model is not None:
             try:
                 _take_part(processes, model, message)
@@ -180,6 +191,45 @@ def follow(processes: Processes, load: Callable[[bytes], Trainable]) -> None:
                 raise
             except LearningError:
                 continue  # the first process has the same error, and reports it
+
+
+def _load_with_others(
+    group: Processes, load: Callable[[bytes], Trainable], description: bytes
+) -> Trainable | None:
+    """The model; ``None``: a process could not load it, which the first one reports."""
+    model = None
+    try:
+        model = load(description)
+        outcome = _loaded(model)
+    except Exception as error:
+        outcome = _Outcome(error=_described(error))
+    outcomes = _reported(group, outcome)
+    if model is None or any(each.error for each in outcomes) or _different(outcomes) is not None:
+        return None
+    with suppress(ConfigError):  # raised by the first process too, which reports it
+        _divide(group, model)
+    return model
+
+
+def _loaded(model: Trainable) -> _Outcome:
+    known = getattr(model, "base_fingerprint", None)
+    return _Outcome(base="" if known is None else known())
+
+
+def _different(outcomes: Sequence[_Outcome]) -> int | None:
+    """The first process that has loaded another base model than process 0, as far as known."""
+    expected = outcomes[0].base
+    found = (k for k, each in enumerate(outcomes) if each.base and each.base != expected)
+    return next(found, None) if expected else None
+
+
+def _divide(group: Processes, model: Trainable) -> None:
+    """Divide the base model among the processes, if the launch is configured for that."""
+    if sharding_wanted():
+        pin = getattr(model, "pin_base", None)
+        if pin is not None:
+            pin()
+        shard_base(model.module, group)
 
 
 def _take_part(

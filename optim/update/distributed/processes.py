@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -38,6 +39,9 @@ class Processes:
     sharded = False
     """Whether each process holds only a part of the base model, see
     :mod:`swarm_ui.optim.update.distributed.sharded_base`."""
+
+    lost = False
+    """Whether the connection to another process is lost."""
 
     def __init__(self, state: PartialState) -> None:
         self.rank: int = state.process_index
@@ -136,10 +140,13 @@ class Processes:
         except RuntimeError as error:
             if isinstance(error, NotImplementedError | RecursionError):
                 raise
-            first = str(error).strip().splitlines() or [type(error).__name__]
+            self.lost = True
+            # Such as "[.../pair.cc:553] Connection closed by peer [127.0.0.1]:26025. This is ..."
+            said = re.sub(r"^\[[^\]]*\]\s*", "", str(error).strip()).partition(". ")[0]
             raise LostProcess(
                 f"process {self.rank + 1} of {self.size}: the connection to the other processes is "
-                f"lost ({first[0][:200]}). One of them ended; its own error says why"
+                f"lost ({said.splitlines()[0] if said else type(error).__name__}). One of them "
+                "ended; its own error, if it had one, says why"
             ) from error
 
 

@@ -20,6 +20,7 @@ from swarm_ui.experiment.teams import team_size
 from swarm_ui.experiment.training.learner_processes import (
     EndedByLauncher,
     begin_loading,
+    check_processes,
     follow_training,
     join_processes,
     leading,
@@ -47,8 +48,7 @@ def train(arguments: flags.Arguments) -> int:
     """
     processes = join_processes()
     if processes is not None and not processes.leads:
-        follow_training(processes)
-        return exits.OK
+        return exits.OK if follow_training(processes) else exits.LEARNING
     with leading(processes) as learners:
         return _train(arguments, learners)
 
@@ -65,7 +65,8 @@ def _train(arguments: flags.Arguments, learners: Learners | None) -> int:
         if arguments["no_critic"]:  # the name of earlier versions
             draft.put(("critic", "kind"), "outcome", "--no-critic")
         run = runs.Run(runs.check_training_config(draft), "train")
-    placed(run.config.model, None if learners is None else learners.processes)  # checked early
+    if learners is not None:
+        check_processes(run.config, learners.processes)
     if arguments["dry_run"]:
         return _show_plan(run, output, 1 if learners is None else learners.processes.size)
     new = run.directory is None
@@ -113,7 +114,7 @@ def _load(config: Config, output: Output, learners: Learners | None, resume: str
     begin_loading(learners, config.model, learned, resume)
     own = msgspec.structs.replace(config, model=placed(config.model, learners.processes))
     model = load_model(own, output, learned)
-    learners.ready()
+    learners.ready(model)
     return model
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.update.distributed.sharded_base import sharding_wanted
 from swarm_ui.optim.update.distributed.spread import assigned, spread_of
 from swarm_ui.optim.update.memory_estimate import ModelShape, Workload, estimate_memory
 from swarm_ui.optim.update.update_config import defaults_for
@@ -48,9 +50,11 @@ def training_facts(config: Config, settings: TeamConfig, processes: int = 1) -> 
         f"{settings.shared_steps} while one is shared, rate {settings.update.lr:g}, at most "
         f"{tokens:,} tokens a forward"
     )
-    memory = str(estimate_memory(shape, _workload(config, settings, shape, tokens)))
+    memory = estimate_memory(shape, _workload(config, settings, shape, tokens))
     if processes == 1:
-        return {"update": update, "memory": memory}
+        return {"update": update, "memory": str(memory)}
+    if sharding_wanted():  # a server acts
+        memory = dataclasses.replace(memory, weights=memory.weights // processes, cache=0)
     spread = _spread(config, settings, processes)
     return {"update": update, "processes": spread, "memory": f"in each process {memory}"}
 
@@ -68,7 +72,8 @@ def _spread(config: Config, settings: TeamConfig, processes: int) -> str:
 
 
 def _spread_of(settings: TeamConfig, adapters: Sequence[str], processes: int) -> str:
-    if spread_of(settings.spread, len(adapters), processes) == "batches":
+    sharded = sharding_wanted()
+    if spread_of(settings.spread, len(adapters), processes, sharded=sharded) == "batches":
         size = settings.update.batch_size
         most = -(-size // processes)
         return f"all train {', '.join(adapters)}, at most {most} of {size} examples of a batch each"

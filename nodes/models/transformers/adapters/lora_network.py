@@ -66,6 +66,7 @@ class LoraNetwork:
         network.train(False)
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
+        self._pinned: str | None = None
         self._versions = AdapterLeases()
         self._layers: dict[str, nn.Module] = {}
         self._weights: dict[str, AdapterWeights] = {}
@@ -122,7 +123,14 @@ class LoraNetwork:
 
     def base_fingerprint(self) -> str:
         """See :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        if self._pinned is not None:
+            return self._pinned
         return fingerprint(self.base_weights().values())
+
+    def pin_base(self) -> None:
+        """Keep the fingerprint of the base model, whose weights are about to be divided among
+        processes: no process can compute it alone then."""
+        self._pinned = self.base_fingerprint()
 
     # -- adding, loading, saving --------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from swarm_ui.optim.update.team_update import Examples, update_team
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
 AGENTS = {f"agent_{k}": f"agent_{k}" for k in range(3)}
 BATCHES = TeamConfig(
-    shared_iterations=0, lr_decay=0.0, seed=4, spread="batches",
+    shared_iterations=0, lr_decay=0.0, seed=4, spread="batches", rank=4, alpha=4,
     update=UpdateConfig(steps=4, batch_size=5, lr=5e-2, warmup=1, max_grad_norm=0.05),
 )  # fmt: skip
 
@@ -87,7 +87,7 @@ def first(folder: Path, config: TeamConfig) -> Callable[[Processes], None]:
     def work(processes: Processes) -> None:
         learners, model = Learners(processes), TinyModel(tuple(AGENTS))
         learners.begin(b"tiny")
-        learners.ready()
+        learners.ready(model)
         stats = update(model, config, learners)
         (folder / "stats.json").write_bytes(msgspec.json.encode(stats))
         (folder / "versions.json").write_bytes(msgspec.json.encode(model.versions))
@@ -177,8 +177,8 @@ def test_the_error_of_a_process_is_that_of_the_run(tmp_path: Path) -> None:
     def leading(processes: Processes) -> None:
         learners = Learners(processes)
         learners.begin(b"")
-        learners.ready()
         model = TinyModel(tuple(AGENTS))
+        learners.ready(model)
         before = weights(model)
         with pytest.raises(LearningError, match=r"process 3 of 3: adapter 'agent_\d', step 1"):
             update(model, replace(BATCHES, spread="adapters"), learners)
@@ -214,7 +214,7 @@ def test_a_model_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         learners = Learners(processes)
         learners.begin(b"")
         with pytest.raises(LearningError, match="process 2 of 2: OSError: no such disk"):
-            learners.ready()
+            learners.ready(TinyModel())
         learners.close()
 
     def following(processes: Processes) -> None:
@@ -230,8 +230,8 @@ def test_adapters_of_another_shape_are_an_error(tmp_path: Path) -> None:
     def leading(processes: Processes) -> None:
         learners, model = Learners(processes), TinyModel(("agent_0",))
         learners.begin(b"")
-        learners.ready()
-        with pytest.raises(LearningError, match="process 2 of 2: adapter 'agent_0' has .* weights"):
+        learners.ready(model)
+        with pytest.raises(LearningError, match=r"2 of 2: adapter 'agent_0' has \d+ weights, in"):
             learners.update(model, [task(model)], filled(), NewAdapter(rank=4, alpha=4))
         learners.close()
 
@@ -265,8 +265,8 @@ def test_a_killed_process_is_an_error_in_the_others(tmp_path: Path, victim: int)
     def leading(processes: Processes) -> None:
         learners = Learners(processes)
         learners.begin(b"")
-        learners.ready()
         model = TinyModel(tuple(AGENTS))
+        learners.ready(model)
         update(model, BATCHES, learners)
         ready.touch()
         many = replace(BATCHES, update=replace(BATCHES.update, steps=1_000_000))
