@@ -24,7 +24,7 @@ died is noticed by its closed connections, not by this limit."""
 
 def launched() -> int:
     """The number of processes that a launcher such as ``accelerate launch`` started; else 1."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 
 class LostProcess(LearningError):

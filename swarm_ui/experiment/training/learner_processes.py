@@ -54,9 +54,16 @@ def join_processes() -> Processes | None:
 def placed(section: ModelSection, processes: Processes | None) -> ModelSection:
     """The model of one process: each has a device of its own.
 
+    A model that is divided by FSDP is loaded into the main memory, and each process moves its part
+    to its device.
+
     Raises:
         ConfigError: the setting names one device, or distributes the layers over all of them.
     """
+    from swarm_ui.optim.update.distributed.sharded_base import sharding_wanted
+
+    if sharding_wanted():
+        return replace(section, device="cpu")
     if processes is None or section.device == "cpu":
         return section
     if ":" in section.device or section.device in SPREAD:
@@ -74,6 +81,13 @@ def check_processes(config: Config, processes: Processes) -> None:
     placed(config.model, processes)
     if not sharding_wanted():
         return
+    if config.model.quantize:
+        raise ConfigError("[model] quantize: FSDP divides no quantised model; leave it out")
+    if os.environ.get("FSDP_CPU_RAM_EFFICIENT_LOADING", "false").lower() == "true":
+        raise ConfigError(
+            "FSDP: expected fsdp_cpu_ram_efficient_loading: false in the configuration of "
+            "accelerate; every process reads the files of the model"
+        )
     if not config.model.actor:
         raise ConfigError(
             "[model] actor: with FSDP no process holds the whole model, so it cannot act; expected "

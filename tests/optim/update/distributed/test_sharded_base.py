@@ -144,6 +144,18 @@ def test_accelerate_has_no_fsdp_on_cpus(tmp_path: Path) -> None:
     in_processes([first, other], tmp_path)
 
 
+def test_the_configuration_of_the_documentation_is_one_of_accelerate() -> None:
+    from accelerate.commands.config.config_args import (  # type: ignore[import-untyped]
+        load_config_from_file,
+    )
+
+    page = Path(__file__).resolve().parents[4] / "docs" / "howto" / "accelerate_fsdp.yaml"
+    found = load_config_from_file(str(page))
+    assert found.distributed_type == DistributedType.FSDP and found.num_processes == 4
+    assert found.fsdp_config["fsdp_version"] == 2
+    assert found.fsdp_config["fsdp_cpu_ram_efficient_loading"] is False
+
+
 def test_another_base_model_is_an_error(tmp_path: Path) -> None:
     def first(processes: Processes) -> None:
         learners = Learners(processes)
