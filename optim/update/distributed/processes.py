@@ -82,7 +82,7 @@ class Processes:
 
     def send(self, message: bytes | None) -> bytes:
         """Give every process the message of the first one; the others pass ``None``."""
-        from accelerate.utils import broadcast_object_list
+        from accelerate.utils import broadcast_object_list  # type: ignore[import-untyped]
 
         with self._connected():
             return bytes(broadcast_object_list([message])[0])

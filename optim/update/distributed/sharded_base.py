@@ -37,15 +37,15 @@ def shard_base(module: nn.Module, processes: Processes) -> None:
     Raises:
         ConfigError: accelerate has no FSDP on these devices, or the configuration is for FSDP1.
     """
-    from accelerate import Accelerator
+    from accelerate import Accelerator  # type: ignore[import-untyped]
 
     accelerator = Accelerator()
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
     if plugin is None:
         raise ConfigError(
-            f"FSDP: accelerate divides no model on the device '{processes.device}'; expected one "
-            "GPU for each process. Start without the FSDP configuration: then each process holds "
-            "the whole base model"
+            f"FSDP: accelerate divides no model on the device '{processes.device.type}'; expected "
+            "one GPU for each process. Start without the FSDP configuration: then each process "
+            "holds the whole base model"
         )
     if not accelerator.is_fsdp2:
         raise ConfigError(
