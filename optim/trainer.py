@@ -68,6 +68,8 @@ class TeamResult(NamedTuple):
 class TeamTrainer:
     """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``."""
 
+    _learners: Learners | None = None
+
     @accepts_former_keywords
     def __init__(
         self,
@@ -126,7 +128,6 @@ class TeamTrainer:
             lr=self.config.edge_lr,
             normalise=True,
         )
-        self._learners: Learners | None = None
         self._store = None
         if folder is not None:
             self._store = TeamStore(folder, self.config, adapters=self._adapters, warn=warn)
