@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.nodes import CausalModel
+from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, Method, UpdateConfig
 from swarm_ui.optim.update.distributed.learners import Learners, NewAdapter, follow
 from swarm_ui.optim.update.distributed.processes import Processes
 
@@ -32,11 +34,21 @@ CONFIG = UpdateConfig(
 SHAPE = NewAdapter(rank=4, alpha=8)
 
 
-def pairs() -> list[PreferencePair]:
+def examples(method: Method) -> list[PreferencePair] | list[ScoredReply]:
+    screens = [
+        Decision(observation=screen(WORDS, goal=f"press {WORDS[k % 3]} " * (1 + k)))
+        for k in range(4)
+    ]
+    if method == "pg":
+        return [
+            ScoredReply(node="agent_0", decision=screens[k], reply=click(k % 3, WORDS[k % 3]),
+                        advantage=(-1.0) ** k)
+            for k in range(4)
+        ]  # fmt: skip
     return [
         PreferencePair(
             node="agent_0",
-            decision=Decision(observation=screen(WORDS, goal=f"press {WORDS[k % 3]} " * (1 + k))),
+            decision=screens[k],
             chosen=click(k % 3, WORDS[k % 3]),
             rejected=click((k + 1) % 3, WORDS[(k + 1) % 3]),
         )
@@ -59,11 +71,13 @@ def with_adapter() -> CausalModel:
     return made
 
 
-def updated(made: CausalModel, learners: Learners | None, folder: Path) -> None:
+def updated(
+    made: CausalModel, learners: Learners | None, folder: Path, method: Method = "dpo"
+) -> None:
     """Two updates, and the adapter as it is saved."""
-    trainer = AdapterTrainer(made, CONFIG)
+    trainer = AdapterTrainer(made, replace(CONFIG, method=method))
     for seed in (1, 2):
-        task = trainer.prepare("agent_0", pairs(), random.Random(seed))
+        task = trainer.prepare("agent_0", examples(method), random.Random(seed))
         if learners is None:
             trainer.train(task)
         else:
@@ -72,7 +86,7 @@ def updated(made: CausalModel, learners: Learners | None, folder: Path) -> None:
     made.save_adapters(folder)
 
 
-def leading(folder: Path, *, divided: bool) -> Work:
+def leading(folder: Path, method: Method, *, divided: bool) -> Work:
     def work(processes: Processes) -> None:
         learners, made = Learners(processes), with_adapter()
         _as_with_fsdp(divided)
@@ -82,7 +96,7 @@ def leading(folder: Path, *, divided: bool) -> Work:
         kinds = {isinstance(p, DTensor) for n, p in made.network.named_parameters()
                  if ".lora_" not in n}  # fmt: skip
         assert kinds == {divided}
-        updated(made, learners, folder)
+        updated(made, learners, folder, method)
         learners.close()
 
     return work
@@ -111,10 +125,13 @@ def _as_with_fsdp(wanted: bool) -> None:
         PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
 
 
-@pytest.mark.parametrize("divided", [False, True], ids=["whole", "divided"])
-def test_two_processes_are_one(tmp_path: Path, divided: bool) -> None:
-    updated(with_adapter(), None, tmp_path / "one")
-    works = [leading(tmp_path / "two", divided=divided), following(divided)]
+@pytest.mark.parametrize(
+    ("method", "divided"), [("dpo", False), ("rft", False), ("pg", False), ("dpo", True)],
+    ids=["dpo", "rft", "pg", "dpo, divided"],
+)  # fmt: skip
+def test_two_processes_are_one(tmp_path: Path, method: Method, divided: bool) -> None:
+    updated(with_adapter(), None, tmp_path / "one", method)
+    works = [leading(tmp_path / "two", method, divided=divided), following(divided)]
     in_processes(works, tmp_path)
     saved = [tmp_path / name / "agent_0" for name in ("one", "two")]
     one, two = (load_file(folder / "adapter_model.safetensors") for folder in saved)
