@@ -155,6 +155,7 @@ def follow_training(processes: Processes) -> bool:
             f"process 1 of {processes.size}, which plays the episodes and saves the run, has "
             f"ended. The finished iterations are saved; go on with: {told.resume}"
         ) from error
+    processes.leave()
     return True
 
 
@@ -191,4 +192,5 @@ def leading(processes: Processes | None) -> Iterator[Learners | None]:
         yield learners
     finally:
         learners.close()
+        processes.leave()
         signal.signal(signal.SIGTERM, before)
