@@ -47,6 +47,7 @@ from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
 from swarm_ui.rollout.rollouts import OnEpisode as OnEpisode
 from swarm_ui.rollout.rollouts import PerWorker, play_jobs
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.worker_events import OnWorkerEvent
 
 T = TypeVar("T")
 WAIT = Action(action_type="wait")
@@ -284,16 +285,19 @@ class LocalRollout:
         *,
         concurrency: int = 8,
         restarts: Restarts | None = None,
+        on_event: OnWorkerEvent | None = None,
     ) -> None:
         """
         Args:
             make_environment: called at most ``concurrency`` times, and once more after each fault.
             concurrency: maximum number of concurrent episodes.
             restarts: what happens after a fault; by default the episode is played again once.
+            on_event: called with what each place does.
         """
         if concurrency < 1:
             raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
         self._make, self._size, self._restarts = make_environment, concurrency, restarts
+        self._on_event = on_event
         self._pool: EnvironmentPool | None = None
         self._stack = AsyncExitStack()
 
@@ -314,7 +318,9 @@ class LocalRollout:
         if self._pool is None:
             made = self._make
             make = await made.opened(self._stack) if isinstance(made, PerWorker) else made
-            self._pool = EnvironmentPool(make, self._size, restarts=self._restarts)
+            self._pool = EnvironmentPool(
+                make, self._size, restarts=self._restarts, on_event=self._on_event
+            )
         async with AsyncExitStack() as stack:
             acting = await policy.opened(stack) if isinstance(policy, PerWorker) else policy
             attempt = _attempt(acting, intervention, max_steps)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from typing import Self
 
-from swarm_ui.rollout.distributed.events import OnWorkerEvent
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.intervention import Intervene
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job, MakeEnvironment, Restarts
 from swarm_ui.rollout.rollouts import PerWorker
 from swarm_ui.trace.records import Episode
+from swarm_ui.trace.worker_events import OnWorkerEvent
 
 LOSSES = Restarts(retries=3, limit=3, backoff=1.0)
 """The default behaviour after the loss of a worker."""
