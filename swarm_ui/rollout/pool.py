@@ -124,7 +124,7 @@ class EnvironmentPool:
             raise ConfigError(f"EnvironmentPool: 'size' must be at least 1, got {size}")
         clock = wall_clock()
         self._seats = tuple(
-            _Seat(make, restarts or Restarts(), WorkerReporter(place, on_event, clock))
+            Seat(place, make, restarts or Restarts(), WorkerReporter(place, on_event, clock))
             for place in range(size)
         )
         self._tasks: set[asyncio.Task[None]] = set()
@@ -199,7 +199,7 @@ class EnvironmentPool:
 
     async def _work(
         self,
-        seat: _Seat,
+        seat: Seat,
         attempt: Attempt,
         source: _Source,
         ready: asyncio.Queue[tuple[int, Episode] | BaseException | None],
@@ -214,8 +214,9 @@ class EnvironmentPool:
                 numbered = await source.next()
                 if numbered is None:
                     break
-                number, job = numbered
-                await ready.put((number, await seat.play(attempt, number, job, actor)))
+                number, (task, seed) = numbered
+                episode = await seat.play(attempt, task, seed, actor, number=number)
+                await ready.put((number, episode))
         except BaseException as error:  # raised by the stream: no job is lost in silence
             if isinstance(error, asyncio.CancelledError) and not self._tasks:
                 raise  # the stream has ended and stops its workers
@@ -249,13 +250,21 @@ class _Source:
             return None if job is None else (next(self._numbers), job)
 
 
-class _Seat:
+class Seat:
     """A place in the pool: one environment at a time, replaced after a fault."""
 
-    def __init__(self, make: MakeEnvironment, restarts: Restarts, reporter: WorkerReporter) -> None:
+    def __init__(
+        self,
+        place: int,
+        make: MakeEnvironment,
+        restarts: Restarts,
+        reporter: WorkerReporter | None = None,
+    ) -> None:
+        self.place = place
         self.fit = True
         """False after the limit of consecutive replacements."""
-        self._make, self._restarts, self._reporter = make, restarts, reporter
+        self._make, self._restarts = make, restarts
+        self._reporter = reporter or WorkerReporter(place, None)
         self._environment: Environment | None = None
         self._name = self._fault = ""
         self._row = 0  # faults since the last completed episode
@@ -266,9 +275,13 @@ class _Seat:
             "step": array("d"),
         }
 
-    async def play(self, attempt: Attempt, number: int, job: Job, actor: str) -> Episode:
-        """Play one episode. After a fault it is played again, at most ``retries`` times."""
-        task, seed = job
+    async def play(
+        self, attempt: Attempt, task: str, seed: int, actor: str, *, number: int = 0
+    ) -> Episode:
+        """Play one episode. After a fault it is played again, at most ``retries`` times.
+
+        ``number``: of the job, for the reporter.
+        """
         self._reporter.queued(number)
         for _ in range(1 + self._restarts.retries):
             try:
@@ -317,7 +330,7 @@ class _Seat:
 
     def timing(self) -> EnvironmentTiming:
         return EnvironmentTiming(
-            place=self._reporter.worker,
+            place=self.place,
             episodes=self._episodes,
             faults=self._faults,
             restarts=self._replaced,

@@ -32,7 +32,7 @@ Laps = tuple[tuple[float, float], ...]
 """Operations of an environment: seconds after the attempt began, and the duration in seconds."""
 
 WorkerEventKind = Literal[
-    "waiting", "started", "assigned", "finished", "lost", "given_up", "closed"
+    "session", "waiting", "started", "assigned", "finished", "lost", "given_up", "closed"
 ]  # fmt: skip
 
 
@@ -40,11 +40,12 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Something that happened to a worker."""
 
     kind: WorkerEventKind
-    """``waiting``: for resources; ``assigned`` and ``finished``: a job; ``lost``: the worker or its
+    """``session``: a process began to work on the run, and the workers before it are gone;
+    ``waiting``: for resources; ``assigned`` and ``finished``: a job; ``lost``: the worker or its
     node died; ``given_up``: it was lost too often and is not started again; ``closed``: it is not
     needed any more."""
     worker: int
-    """Number of the worker, from 0; a replacement has the number of the lost worker."""
+    """Number of the worker, from 0; a replacement has the number of the lost worker. -1: none."""
     at: float
     """Seconds since the epoch, by the clock of the process that keeps the file."""
     node: str = ""

@@ -1,0 +1,166 @@
+"""The history of each worker of a run, put together from the events of ``workers.jsonl``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from swarm_ui.trace.worker_events import WorkerEvent
+
+WorkerState = Literal["waiting", "idle", "playing", "lost", "given_up", "closed"]
+Activity = Literal["model", "environment", "waiting"]
+"""``model``: the team decides; ``waiting``: the job is with the worker, which cannot begin it, or
+the worker has not got its resources. The rest of the time a worker has nothing to do."""
+
+
+class Part(NamedTuple):
+    """What a worker did for some time; seconds since the epoch."""
+
+    what: Activity
+    begin: float
+    end: float
+
+
+class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the time of some workers went, in seconds."""
+
+    present: float = 0.0
+    """From the first to the last event of each worker."""
+    model: float = 0.0
+    environment: float = 0.0
+    waiting: float = 0.0
+
+    @property
+    def idle(self) -> float:
+        """The rest: there was no job, or the worker was being replaced."""
+        return max(0.0, self.present - self.model - self.environment - self.waiting)
+
+    @classmethod
+    def total(cls, times: Iterable[WorkerTimes]) -> WorkerTimes:
+        """The sum."""
+        found = list(times)
+        return cls(
+            present=sum(t.present for t in found),
+            model=sum(t.model for t in found),
+            environment=sum(t.environment for t in found),
+            waiting=sum(t.waiting for t in found),
+        )
+
+
+class WorkerHistory:
+    """What one worker did in one session; :meth:`add` takes its events in order."""
+
+    def __init__(self, worker: int) -> None:
+        self.worker = worker
+        self.node = ""
+        """Where it was last; empty: the process that kept the file."""
+        self.state: WorkerState = "idle"
+        self.began, self.at = math.inf, -math.inf
+        """When its first and its last event happened, seconds since the epoch."""
+        self.text = ""
+        """What it waits for, or why it was lost."""
+        self.playing: dict[int | None, WorkerEvent] = {}
+        """The jobs that it plays now, by number."""
+        self.finished: list[WorkerEvent] = []
+        """Attempts that ended."""
+        self.losses: list[WorkerEvent] = []
+        self._waits: list[Part] = []
+        self._waiting_since: float | None = None
+
+    def add(self, event: WorkerEvent) -> None:
+        """Take the next event."""
+        self.began, self.at = min(self.began, event.at), max(self.at, event.at)
+        self.node = event.node or self.node
+        if event.kind != "waiting" and self._waiting_since is not None:
+            self._waits.append(Part("waiting", self._waiting_since, event.at))
+            self._waiting_since = None
+        match event.kind:
+            case "waiting":
+                self.state, self.text = "waiting", event.text
+                if self._waiting_since is None:
+                    self._waiting_since = event.at
+            case "started":
+                self.state, self.text = "idle", ""
+            case "assigned":
+                self.state, self.playing[event.job] = "playing", event
+            case "finished":
+                self.playing.pop(event.job, None)
+                self.state = "playing" if self.playing else "idle"
+                self.finished.append(event)
+            case "lost" if event.job is None:
+                self.state, self.text = "lost", event.text
+                self.losses.append(event)
+                self.playing.clear()
+            case "lost":  # what is told of each of its jobs
+                self.playing.pop(event.job, None)
+            case "given_up":
+                self.state, self.text = "given_up", event.text
+                self.playing.clear()
+            case "closed":
+                if self.state not in ("lost", "given_up"):
+                    self.state, self.text = "closed", ""
+                self.playing.clear()
+
+    @property
+    def faults(self) -> int:
+        """Attempts that ended with a fault."""
+        return sum(bool(event.fault) for event in self.finished)
+
+    @property
+    def times(self) -> WorkerTimes:
+        """Where its time went."""
+        waited = sum(p.end - p.begin for p in self._waits)
+        return WorkerTimes(
+            present=self.at - self.began,
+            model=sum(event.model for event in self.finished),
+            environment=sum(event.environment for event in self.finished),
+            waiting=waited + sum(event.waited for event in self.finished),
+        )
+
+    def parts(self) -> Iterator[Part]:
+        """What it did when. Episodes that it played at the same time overlap."""
+        yield from self._waits
+        for event in self.finished:
+            yield from _parts(event)
+
+
+def sessions(events: Iterable[WorkerEvent]) -> list[list[WorkerHistory]]:
+    """The workers of each session by number, the oldest session first; empty ones are left out."""
+    found: list[dict[int, WorkerHistory]] = [{}]
+    for event in events:
+        if event.kind == "session":
+            found.append({})
+            continue
+        history = found[-1].get(event.worker)
+        if history is None:
+            history = found[-1][event.worker] = WorkerHistory(event.worker)
+        history.add(event)
+    return [[part[k] for k in sorted(part)] for part in found if part]
+
+
+def sharing_time(workers: Sequence[WorkerHistory]) -> WorkerTimes:
+    """Where the time of all these workers went."""
+    return WorkerTimes.total(worker.times for worker in workers)
+
+
+def _parts(event: WorkerEvent) -> Iterator[Part]:
+    """The parts of one attempt. Without the times of the environment, its share comes first."""
+    if event.began is None:
+        return
+    if event.waited:
+        yield Part("waiting", event.began - event.waited, event.began)
+    laps = event.laps or (((0.0, event.environment),) if event.environment else ())
+    at = event.began
+    for after, seconds in laps:
+        begin = min(max(at, event.began + after), event.at)
+        end = min(begin + seconds, event.at)
+        if begin > at:
+            yield Part("model", at, begin)
+        if end > begin:
+            yield Part("environment", begin, end)
+        at = end
+    if event.at > at:
+        yield Part("model", at, event.at)
