@@ -111,11 +111,11 @@ def _readable(lines: Iterable[bytes]) -> Iterator[WorkerEvent]:
 def seconds_in_calls(episode: Episode) -> float:
     """Seconds of an episode in which at least one call of its team was under way."""
     return sum(
-        _covered((call.started, call.ended) for call in step.trace.calls) for step in episode.steps
+        covered((call.started, call.ended) for call in step.trace.calls) for step in episode.steps
     )
 
 
-def _covered(parts: Iterable[tuple[float, float]]) -> float:
+def covered(parts: Iterable[tuple[float, float]]) -> float:
     """The length of the union of intervals."""
     length, until = 0.0, float("-inf")
     for start, end in sorted(parts):

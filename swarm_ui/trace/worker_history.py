@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
-from swarm_ui.trace.worker_events import WorkerEvent
+from swarm_ui.trace.worker_events import WorkerEvent, covered
 
 WorkerState = Literal["waiting", "idle", "playing", "lost", "given_up", "closed"]
-Activity = Literal["model", "environment", "waiting"]
-"""``model``: the team decides; ``waiting``: the job is with the worker, which cannot begin it, or
-the worker has not got its resources. The rest of the time a worker has nothing to do."""
+Activity = Literal["deciding", "environment", "waiting"]
+"""``deciding``: the team and its models; ``waiting``: the worker has a job that it cannot begin, or
+has not got its resources. The rest of the time a worker has nothing to do."""
 
 
 class Part(NamedTuple):
@@ -25,28 +25,32 @@ class Part(NamedTuple):
 
 
 class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of some workers went, in seconds."""
+    """Where the time of some workers went, in seconds. Episodes of a worker that overlap are
+    counted one by one."""
 
-    present: float = 0.0
-    """From the first to the last event of each worker."""
-    model: float = 0.0
+    deciding: float = 0.0
     environment: float = 0.0
     waiting: float = 0.0
+    idle: float = 0.0
+    """There was no job, or the worker was being replaced."""
+    calls: float = 0.0
+    """The part of ``deciding`` in which a call was under way: of a model, or of another node."""
 
     @property
-    def idle(self) -> float:
-        """The rest: there was no job, or the worker was being replaced."""
-        return max(0.0, self.present - self.model - self.environment - self.waiting)
+    def total(self) -> float:
+        """All of it, without counting calls twice."""
+        return self.deciding + self.environment + self.waiting + self.idle
 
     @classmethod
-    def total(cls, times: Iterable[WorkerTimes]) -> WorkerTimes:
-        """The sum."""
-        found = list(times)
+    def of(cls, workers: Iterable[WorkerHistory]) -> WorkerTimes:
+        """The sum of these workers' times."""
+        found = [worker.times for worker in workers]
         return cls(
-            present=sum(t.present for t in found),
-            model=sum(t.model for t in found),
+            deciding=sum(t.deciding for t in found),
             environment=sum(t.environment for t in found),
             waiting=sum(t.waiting for t in found),
+            idle=sum(t.idle for t in found),
+            calls=sum(t.calls for t in found),
         )
 
 
@@ -112,12 +116,17 @@ class WorkerHistory:
     @property
     def times(self) -> WorkerTimes:
         """Where its time went."""
-        waited = sum(p.end - p.begin for p in self._waits)
+        parts = [*self.parts()]
+        spent: dict[Activity, float] = dict.fromkeys(get_args(Activity), 0.0)
+        for part in parts:
+            spent[part.what] += part.end - part.begin
+        occupied = covered((part.begin, part.end) for part in parts)
         return WorkerTimes(
-            present=self.at - self.began,
-            model=sum(event.model for event in self.finished),
-            environment=sum(event.environment for event in self.finished),
-            waiting=waited + sum(event.waited for event in self.finished),
+            deciding=spent["deciding"],
+            environment=spent["environment"],
+            waiting=spent["waiting"],
+            idle=max(0.0, self.at - min(self.began, *(p.begin for p in parts)) - occupied),
+            calls=sum(event.model for event in self.finished),
         )
 
     def parts(self) -> Iterator[Part]:
@@ -141,11 +150,6 @@ def sessions(events: Iterable[WorkerEvent]) -> list[list[WorkerHistory]]:
     return [[part[k] for k in sorted(part)] for part in found if part]
 
 
-def sharing_time(workers: Sequence[WorkerHistory]) -> WorkerTimes:
-    """Where the time of all these workers went."""
-    return WorkerTimes.total(worker.times for worker in workers)
-
-
 def _parts(event: WorkerEvent) -> Iterator[Part]:
     """The parts of one attempt. Without the times of the environment, its share comes first."""
     if event.began is None:
@@ -158,9 +162,9 @@ def _parts(event: WorkerEvent) -> Iterator[Part]:
         begin = min(max(at, event.began + after), event.at)
         end = min(begin + seconds, event.at)
         if begin > at:
-            yield Part("model", at, begin)
+            yield Part("deciding", at, begin)
         if end > begin:
             yield Part("environment", begin, end)
         at = end
     if event.at > at:
-        yield Part("model", at, event.at)
+        yield Part("deciding", at, event.at)

@@ -29,18 +29,18 @@ PLAYED = event(
 def test_an_episode_is_cut_into_its_parts() -> None:
     worker = only(event("started", 9), event("assigned", 10, job=1), PLAYED)
     assert [*worker.parts()] == [
-        Part("waiting", 8, 10), Part("environment", 10, 12), Part("model", 12, 16),
-        Part("environment", 16, 19), Part("model", 19, 20),
+        Part("waiting", 8, 10), Part("environment", 10, 12), Part("deciding", 12, 16),
+        Part("environment", 16, 19), Part("deciding", 19, 20),
     ]  # fmt: skip
     assert worker.state == "idle" and worker.playing == {}
     times = worker.times
-    assert (times.present, times.environment, times.model, times.waiting) == (11, 5, 4.5, 2)
-    assert times.idle == 0
+    assert (times.environment, times.deciding, times.waiting, times.idle) == (5, 5, 2, 0)
+    assert (times.calls, times.total) == (4.5, 12)
 
 
 def test_without_the_time_of_each_operation_the_share_is_right() -> None:
     worker = only(event("finished", 20, job=1, queued=10, began=10, environment=4))
-    assert [*worker.parts()] == [Part("environment", 10, 14), Part("model", 14, 20)]
+    assert [*worker.parts()] == [Part("environment", 10, 14), Part("deciding", 14, 20)]
 
 
 def test_laps_outside_of_the_attempt_do_not_leave_it() -> None:
@@ -80,4 +80,10 @@ def test_the_workers_of_a_resumed_run_are_others() -> None:
 
 def test_time_without_a_job_is_idle() -> None:
     worker = only(event("started", 0), PLAYED, event("closed", 40))
-    assert worker.times.idle == pytest.approx(40 - 4.5 - 5 - 2)
+    assert worker.times.idle == pytest.approx(40 - 12)
+
+
+def test_episodes_at_the_same_time_leave_no_idle_time() -> None:
+    both = [event("finished", 10, job=k, queued=0, began=0, environment=4) for k in range(2)]
+    times = only(event("started", 0), *both, event("closed", 20)).times
+    assert (times.environment, times.deciding, times.idle) == (8, 12, 10)
