@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from swarm_ui.trace.records import Episode
 from swarm_ui.trace.worker_events import (
@@ -126,3 +128,30 @@ class WorkerReporter:
     def _tell(self, kind: WorkerEventKind, **more: Any) -> None:
         if self._listener is not None:
             self._listener(WorkerEvent(kind=kind, worker=self.worker, at=self._now, **more))
+
+
+def told_elsewhere(
+    attempts: Sequence[WorkerEvent], *, queued: float, now: float
+) -> list[WorkerEvent]:
+    """Attempts at one job that another process told, by the clock of this process.
+
+    Only durations are taken from the other clock: the last attempt has ended just now.
+
+    Args:
+        attempts: ``finished`` events, the oldest first.
+        queued: when the job was sent there, in seconds since the epoch.
+        now: seconds since the epoch.
+    """
+    if not attempts:
+        return []
+    shift = now - attempts[-1].at
+
+    def moved(at: float | None) -> float | None:
+        return None if at is None else max(queued, round(at + shift, _DIGITS))
+
+    first, *others = (
+        replace(event, at=max(queued, round(event.at + shift, _DIGITS)), began=moved(event.began),
+                queued=moved(event.queued))
+        for event in attempts
+    )  # fmt: skip
+    return [replace(first, queued=queued), *others]

@@ -66,8 +66,8 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     text: str = ""
     """A description for people: what is missing, or why a worker was lost."""
     queued: float | None = None
-    """When a finished job was given to the worker, seconds since the epoch; ``None``: not
-    recorded."""
+    """When a finished job was given to the worker, or a worker that started was asked for, in
+    seconds since the epoch; ``None``: not recorded."""
     began: float | None = None
     """When the worker began to play it: its environment was there. ``None``: it could not, or this
     was not recorded."""

@@ -78,7 +78,10 @@ class WorkerHistory:
         """Take the next event."""
         self.began, self.at = min(self.began, event.at), max(self.at, event.at)
         self.node = event.node or self.node
-        if event.kind != "waiting" and self._waiting_since is not None:
+        if event.kind == "started" and event.queued is not None:
+            self._waits.append(Part("waiting", event.queued, event.at))
+            self._waiting_since = None
+        elif event.kind != "waiting" and self._waiting_since is not None:
             self._waits.append(Part("waiting", self._waiting_since, event.at))
             self._waiting_since = None
         match event.kind:

@@ -22,6 +22,7 @@ from swarm_ui import (
 )
 from swarm_ui.rollout import LocalRollout, play_jobs
 from swarm_ui.rollout.pool import Restarts
+from swarm_ui.rollout.worker_reporter import told_elsewhere
 from swarm_ui.trace.worker_events import (
     MOST_LAPS,
     WORKER_FILE,
@@ -148,3 +149,13 @@ def test_lines_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     line = msgspec.json.encode(event)
     (tmp_path / WORKER_FILE).write_bytes(line + b'\n{"kind":"sold"}\n[]\n\n' + line + b"\n{half")
     assert read_worker_events(tmp_path) == [event, event]
+
+
+def test_what_another_process_told_is_moved_to_the_clock_of_this_one() -> None:
+    """Its clock is an hour behind."""
+    ended = WorkerEvent(kind="finished", worker=0, at=400, queued=385, began=390, laps=((0, 2),))
+    first = WorkerEvent(kind="finished", worker=0, at=385, queued=370, fault="broken")
+    one, two = told_elsewhere([first, ended], queued=3970, now=4001)
+    assert (one.queued, one.began, one.at) == (3970, None, 3986)
+    assert (two.queued, two.began, two.at, two.laps) == (3986, 3991, 4001, ((0, 2),))
+    assert told_elsewhere([], queued=1, now=2) == []

@@ -78,6 +78,12 @@ def test_the_workers_of_a_resumed_run_are_others() -> None:
     assert sessions([]) == [] and sessions([event("session", 1, -1)]) == []
 
 
+def test_a_worker_waits_from_when_it_was_asked_for() -> None:
+    worker = only(event("waiting", 6), event("started", 9, queued=1), event("closed", 10))
+    assert [*worker.parts()] == [Part("waiting", 1, 9)]
+    assert (worker.times.waiting, worker.times.idle) == (8, 1)
+
+
 def test_time_without_a_job_is_idle() -> None:
     worker = only(event("started", 0), PLAYED, event("closed", 40))
     assert worker.times.idle == pytest.approx(40 - 12)
