@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from swarm_ui.environments.recorded.benchmark_scores import Measure
+from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm
@@ -53,8 +54,17 @@ class Trial:
 class Evaluator:
     """Plays the trials of a run and saves their results."""
 
-    def __init__(self, run: RunDirectory, results: Results, display: ProgressDisplay) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        results: Results,
+        display: ProgressDisplay,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        """``warn``: called with what is to be known of workers; by default the display says it."""
         self._run, self.results, self._display = run, results, display
+        self._warn = warn or display.say
+        self._played = False
 
     def left(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials that have no result yet."""
@@ -86,13 +96,18 @@ class Evaluator:
             kept = finished_episodes(self._run, trial)
             left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
             if left:
-                pool = EnvironmentPool(
-                    make_environment, min(concurrency, len(left)), restarts=Restarts(retries=1)
-                )
-                stream = rollout_stream(
-                    pool, policy, left, intervention=intervention, max_steps=max_steps
-                )
-                await self._play(trial, kept, pool, stream, together=min(concurrency, len(left)))
+                together = min(concurrency, len(left))
+                with WorkerWatch(
+                    self._run.path, self._warn, trace=trial.file, session=not self._played
+                ) as watch:
+                    self._played = True
+                    pool = EnvironmentPool(
+                        make_environment, together, restarts=Restarts(retries=1), on_event=watch
+                    )
+                    stream = rollout_stream(
+                        pool, policy, left, intervention=intervention, max_steps=max_steps
+                    )
+                    await self._play(trial, kept, pool, stream, watch, together=together)
             episodes = in_order(trial.jobs, _saved(self._run, trial))
             result = _result(trial, episodes, Cost.of_episodes(episodes))
             if score is not None:
@@ -106,6 +121,7 @@ class Evaluator:
         kept: Sequence[Episode],
         pool: EnvironmentPool,
         stream: AsyncGenerator[Episode, None],
+        watch: WorkerWatch,
         *,
         together: int,
     ) -> None:
@@ -117,11 +133,17 @@ class Evaluator:
         count = len(trial.jobs)
         with self._display.bar(label, count, share=not trial.name, together=together) as bar:
             bar.start_from(found.total())
+
+            def show() -> None:
+                bar.update(found.total(), ", ".join(filter(None, [_note(found), watch.note])))
+
+            watch.on_change = show
             async with pool, aclosing(stream) as episodes:
                 async for episode in episodes:
                     append_jsonl(path, [episode])
                     found[episode.success] += 1
-                    bar.update(found.total(), _note(found))
+                    show()
+            watch.on_change = lambda: None  # the bar is gone when workers are closed
 
     async def play_in_workers(
         self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, limit: int, label: str

@@ -281,22 +281,24 @@ async def evaluate(
         run: has begun.
         model: one of this process that is already loaded; ``None``: it is opened here.
         display: shows the progress.
-        warn: called with one line when a logger fails.
+        warn: called with one line when a logger fails, and when a worker is lost or waits.
     """
     loggers = make_loggers(run.config.run.log, run.folder.path)
     with logging_to(loggers, _logged(run), warn) as log:
-        results = await _evaluate(run, model, display)
+        results = await _evaluate(run, model, display, warn)
         log.log(result_scalars(results), 0)
     return results
 
 
-async def _evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
+async def _evaluate(
+    run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
+) -> Results:
     config, wraps = run.config, run.config.environment.wrap
     labels = [spec_of(config.environment.name).label]
     if wraps:
         labels.append(f"environment in {', '.join(wraps)}")
     results = Results(labels=tuple(labels))
-    evaluator = Evaluator(run.folder, results, display)
+    evaluator = Evaluator(run.folder, results, display, warn)
     async with open_model(config.model, model) as answering:
         adapters = adapter_names(config.model, config.team.agents)
         arm = arm_of(config.team, adapters, model=answering.name)

@@ -54,8 +54,8 @@ class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class WorkerHistory:
-    """What one worker did in one session; :meth:`add` takes its events in order."""
+class WorkerNow:
+    """The state of one worker after the events so far; :meth:`add` takes them in order."""
 
     def __init__(self, worker: int) -> None:
         self.worker = worker
@@ -68,6 +68,37 @@ class WorkerHistory:
         """What it waits for, or why it was lost."""
         self.playing: dict[int | None, WorkerEvent] = {}
         """The jobs that it plays now, by number."""
+
+    def add(self, event: WorkerEvent) -> None:
+        """Take the next event."""
+        self.began, self.at = min(self.began, event.at), max(self.at, event.at)
+        self.node = event.node or self.node
+        match event.kind:
+            case "waiting":
+                self.state, self.text = "waiting", event.text
+            case "started":
+                self.state, self.text = "idle", ""
+            case "assigned":
+                self.state, self.playing[event.job] = "playing", event
+            case "finished":
+                self.playing.pop(event.job, None)
+                self.state = "playing" if self.playing else "idle"
+            case "lost" if event.job is not None:  # told of each of its jobs too
+                self.playing.pop(event.job, None)
+            case "lost" | "given_up":
+                self.state, self.text = event.kind, event.text
+                self.playing.clear()
+            case "closed":
+                if self.state not in ("lost", "given_up"):
+                    self.state, self.text = "closed", ""
+                self.playing.clear()
+
+
+class WorkerHistory(WorkerNow):
+    """What one worker did in one session."""
+
+    def __init__(self, worker: int) -> None:
+        super().__init__(worker)
         self.finished: list[WorkerEvent] = []
         """Attempts that ended."""
         self.losses: list[WorkerEvent] = []
@@ -76,40 +107,20 @@ class WorkerHistory:
 
     def add(self, event: WorkerEvent) -> None:
         """Take the next event."""
-        self.began, self.at = min(self.began, event.at), max(self.at, event.at)
-        self.node = event.node or self.node
+        super().add(event)
+        if event.kind == "waiting":
+            if self._waiting_since is None:
+                self._waiting_since = event.at
+            return
         if event.kind == "started" and event.queued is not None:
-            self._waits.append(Part("waiting", event.queued, event.at))
-            self._waiting_since = None
-        elif event.kind != "waiting" and self._waiting_since is not None:
+            self._waiting_since = event.queued
+        if self._waiting_since is not None:
             self._waits.append(Part("waiting", self._waiting_since, event.at))
             self._waiting_since = None
-        match event.kind:
-            case "waiting":
-                self.state, self.text = "waiting", event.text
-                if self._waiting_since is None:
-                    self._waiting_since = event.at
-            case "started":
-                self.state, self.text = "idle", ""
-            case "assigned":
-                self.state, self.playing[event.job] = "playing", event
-            case "finished":
-                self.playing.pop(event.job, None)
-                self.state = "playing" if self.playing else "idle"
-                self.finished.append(event)
-            case "lost" if event.job is None:
-                self.state, self.text = "lost", event.text
-                self.losses.append(event)
-                self.playing.clear()
-            case "lost":  # what is told of each of its jobs
-                self.playing.pop(event.job, None)
-            case "given_up":
-                self.state, self.text = "given_up", event.text
-                self.playing.clear()
-            case "closed":
-                if self.state not in ("lost", "given_up"):
-                    self.state, self.text = "closed", ""
-                self.playing.clear()
+        if event.kind == "finished":
+            self.finished.append(event)
+        elif event.kind == "lost" and event.job is None:
+            self.losses.append(event)
 
     @property
     def faults(self) -> int:
