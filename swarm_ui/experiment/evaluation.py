@@ -51,6 +51,11 @@ class Trial:
         return self.name or f"{self.split}-{self.arm.name}"
 
 
+def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
+    """Name of the trace file of the episodes of a split, in a run with these seeds."""
+    return (split.replace("/", "-") or "episodes") + (f"-seed{seed}" if len(seeds) > 1 else "")
+
+
 class Evaluator:
     """Plays the trials of a run and saves their results."""
 

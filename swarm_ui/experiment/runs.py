@@ -29,7 +29,7 @@ from swarm_ui.experiment.config import (
 )
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
-from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment.evaluation import Evaluator, Trial, trace_name
 from swarm_ui.experiment.models import (
     IN_PROCESS,
     adapter_names,
@@ -264,10 +264,8 @@ async def trials_of(run: Run, split: str) -> list[Trial]:
 async def _trials(run: Run, split: str, environment: OpenEnvironment, arm: Arm) -> list[Trial]:
     spec, found = spec_of(run.config.environment.name), []
     for seed in run.seeds:
-        name = (split.replace("/", "-") or "episodes") + (
-            f"-seed{seed}" if len(run.seeds) > 1 else ""
-        )
         jobs = await spec.jobs(run.section(split, seed), environment)
+        name = trace_name(split, seed, run.seeds)
         found.append(Trial(split, arm, tuple(jobs), seed=seed, name=name))
     return found
 
