@@ -19,9 +19,10 @@ from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outc
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.experiment.workers import BATCH_SIZE, Batch, BatchResult, WorkerPool, sample
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import Intervene, rollout_stream
+from swarm_ui.rollout.intervention import Intervene
 from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import EnvironmentPool, Job, MakeEnvironment, Restarts
+from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout.rollouts import PerWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.failed_episodes import failure_class
@@ -64,12 +65,11 @@ class Evaluator:
         run: RunDirectory,
         results: Results,
         display: ProgressDisplay,
-        warn: Callable[[str], None] | None = None,
+        watch: WorkerWatch | None = None,
     ) -> None:
-        """``warn``: called with what is to be known of workers; by default the display says it."""
+        """``watch``: listens to the workers that play."""
         self._run, self.results, self._display = run, results, display
-        self._warn = warn or display.say
-        self._played = False
+        self._watch = watch
 
     def left(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials that have no result yet."""
@@ -78,21 +78,19 @@ class Evaluator:
     async def play(
         self,
         trial: Trial,
-        policy: Policy,
-        make_environment: MakeEnvironment,
+        policy: Policy | PerWorker[Policy],
+        rollouts: Rollouts,
         *,
-        concurrency: int,
         intervention: Intervene | None = None,
         max_steps: int | None = None,
         score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
     ) -> None:
-        """Play the remaining episodes of a trial in this process; each is saved when it ends.
+        """Play the remaining episodes of a trial; each is saved by this process when it ends.
 
         Args:
             trial: episodes of an earlier attempt are kept, except those with a fault.
             policy: plays the trial's arm.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
-            concurrency: number of concurrent episodes.
+            rollouts: plays them; stays open.
             intervention: assigns credit; see :func:`swarm_ui.rollout.episodes.rollout`.
             max_steps: truncates episodes.
             score: computes the benchmark's own measures.
@@ -101,18 +99,10 @@ class Evaluator:
             kept = finished_episodes(self._run, trial)
             left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
             if left:
-                together = min(concurrency, len(left))
-                with WorkerWatch(
-                    self._run.path, self._warn, trace=trial.file, session=not self._played
-                ) as watch:
-                    self._played = True
-                    pool = EnvironmentPool(
-                        make_environment, together, restarts=Restarts(retries=1), on_event=watch
-                    )
-                    stream = rollout_stream(
-                        pool, policy, left, intervention=intervention, max_steps=max_steps
-                    )
-                    await self._play(trial, kept, pool, stream, watch, together=together)
+                stream = rollouts.stream(
+                    policy, left, intervention=intervention, max_steps=max_steps
+                )
+                await self._play(trial, kept, stream, together=min(rollouts.concurrency, len(left)))
             episodes = in_order(trial.jobs, _saved(self._run, trial))
             result = _result(trial, episodes, Cost.of_episodes(episodes))
             if score is not None:
@@ -124,9 +114,7 @@ class Evaluator:
         self,
         trial: Trial,
         kept: Sequence[Episode],
-        pool: EnvironmentPool,
-        stream: AsyncGenerator[Episode, None],
-        watch: WorkerWatch,
+        stream: AsyncGenerator[tuple[int, Episode], None],
         *,
         together: int,
     ) -> None:
@@ -140,15 +128,18 @@ class Evaluator:
             bar.start_from(found.total())
 
             def show() -> None:
-                bar.update(found.total(), ", ".join(filter(None, [_note(found), watch.note])))
+                note = "" if self._watch is None else self._watch.note
+                bar.update(found.total(), ", ".join(filter(None, [_note(found), note])))
 
-            watch.on_change = show
-            async with pool, aclosing(stream) as episodes:
-                async for episode in episodes:
+            if self._watch is not None:
+                self._watch.shown(trial.file, show)
+            async with aclosing(stream) as episodes:
+                async for _, episode in episodes:
                     append_jsonl(path, [episode])
                     found[episode.success] += 1
                     show()
-            watch.on_change = lambda: None  # the bar is gone when workers are closed
+            if self._watch is not None:  # the bar is gone when workers are closed
+                self._watch.shown("")
 
     async def play_in_workers(
         self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, limit: int, label: str

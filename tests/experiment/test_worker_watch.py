@@ -22,15 +22,13 @@ def event(kind: WorkerEventKind, worker: int = 0, **more: Any) -> WorkerEvent:
 
 
 def test_events_are_lines_with_the_name_of_their_trace(tmp_path: Path) -> None:
-    with WorkerWatch(tmp_path, pytest.fail, trace="parameters") as watch:
+    with WorkerWatch(tmp_path, pytest.fail) as watch:
         watch(event("started"))
+        watch.shown("parameters")
         watch(event("finished", job=3, began=1.0, success=False))
     found = read_worker_events(tmp_path)
     assert [e.kind for e in found] == ["session", "started", "finished"]
     assert (found[2].trace, found[2].job, found[2].success) == ("parameters", 3, False)
-    with WorkerWatch(tmp_path, pytest.fail, session=False) as watch:
-        watch(event("started"))
-    assert len(sessions(read_worker_events(tmp_path))) == 1, "another split of the same process"
     with WorkerWatch(tmp_path, pytest.fail) as watch:
         watch(event("started"))
     assert len(sessions(read_worker_events(tmp_path))) == 2
@@ -70,7 +68,7 @@ def test_workers_of_a_cluster_are_summed_up_and_warned_about(tmp_path: Path) -> 
     seen: list[str] = []
     now = 0.0
     with WorkerWatch(tmp_path, told.append, clock=lambda: now) as watch:
-        watch.on_change = lambda: seen.append(watch.note)
+        watch.shown("", lambda: seen.append(watch.note))
         for k in range(3):
             watch(event("waiting", k, text=f"worker {k} waits for emulator 1"))
         assert watch.note == "0 workers, 3 waiting for resources"
@@ -85,5 +83,7 @@ def test_workers_of_a_cluster_are_summed_up_and_warned_about(tmp_path: Path) -> 
         watch(event("lost", 0, node="10.0.0.5", text="worker 0 on 10.0.0.5: its node died"))
         watch(event("lost", 0, job=0, node="10.0.0.5", text="its node died"))
     assert watch.note == "1 worker, 1 waiting for resources, 1 lost"
-    assert told[2:] == ["worker 0 on 10.0.0.5: its node died; its episodes are played again"]
+    assert told[2:] == [
+        "worker 0 on 10.0.0.5: its node died; its episodes are played again elsewhere"
+    ]
     assert seen[-1] == watch.note and len(seen) == len(set(seen))

@@ -37,8 +37,6 @@ class WorkerWatch:
         folder: Path,
         warn: Callable[[str], None],
         *,
-        trace: str = "",
-        session: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
@@ -46,20 +44,27 @@ class WorkerWatch:
             folder: of the run.
             warn: called with one line when a worker is lost or waits for resources, and once if
                 the file cannot be written; the run goes on.
-            trace: name of the trace file of the episodes.
-            session: this process begins to work on the run; else it has begun before.
             clock: seconds.
         """
-        self._path, self._warn, self._trace, self._clock = folder / WORKER_FILE, warn, trace, clock
+        self._path, self._warn, self._clock = folder / WORKER_FILE, warn, clock
         self._file: LineFile | None = None
-        self._broken, self._session = False, session
+        self._broken = False
+        self._trace = ""
+        self._on_change: Callable[[], None] = lambda: None
         self._workers: dict[int, WorkerNow] = {}
         self._told_waiting: float | None = None
         self.note = ""
         """The states of the workers, such as ``"8 workers, 6 playing"``; empty: they are places of
         this process."""
-        self.on_change: Callable[[], None] = lambda: None
-        """Called when :attr:`note` has changed."""
+
+    def shown(self, trace: str, on_change: Callable[[], None] = lambda: None) -> None:
+        """What is played from now on.
+
+        Args:
+            trace: name of the trace file of the episodes; empty: none.
+            on_change: called when :attr:`note` has changed.
+        """
+        self._trace, self._on_change = trace, on_change
 
     def __call__(self, event: WorkerEvent) -> None:
         """Take an event."""
@@ -68,7 +73,7 @@ class WorkerWatch:
         self._tell(event)
         before, self.note = self.note, self._summary()
         if self.note != before:
-            self.on_change()
+            self._on_change()
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +86,9 @@ class WorkerWatch:
 
     def _tell(self, event: WorkerEvent) -> None:
         if event.kind == "lost" and event.job is None:
-            self._warn(f"{event.text or 'a worker was lost'}; its episodes are played again")
+            self._warn(
+                f"{event.text or 'a worker was lost'}; its episodes are played again elsewhere"
+            )
         elif event.kind == "given_up" and event.node:
             self._warn(f"worker {event.worker} is not started again: {event.text}")
         elif event.kind == "waiting" and event.text:
@@ -107,9 +114,8 @@ class WorkerWatch:
         try:
             if self._file is None:
                 self._file = LineFile(self._path, fsync=False)
-                if self._session:
-                    begun = WorkerEvent(kind="session", worker=-1, at=event.queued or event.at)
-                    self._file.append(_encode(begun))
+                begun = WorkerEvent(kind="session", worker=-1, at=event.queued or event.at)
+                self._file.append(_encode(begun))
             self._file.append(_encode(event))
         except OSError as error:
             self._broken = True

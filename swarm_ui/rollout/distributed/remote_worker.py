@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import platform
+import re
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +20,7 @@ from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.distributed.worker import Hello, Played, expect_closed, remote_class
 from swarm_ui.rollout.pool import Restarts
 from swarm_ui.rollout.worker_reporter import told_elsewhere
+from swarm_ui.trace.records import Episode
 from swarm_ui.trace.worker_events import OnWorkerEvent, WorkerEvent, WorkerEventKind
 from swarm_ui.version import __version__
 
@@ -28,6 +30,9 @@ CLOSING = 15.0
 """Seconds that a worker has to close its environments before it is killed."""
 CONTROL_CALLS = 8
 """Calls that a worker accepts beside episodes."""
+_RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
+"""The line of a traceback that names the exception."""
+_EPISODES = msgspec.json.Decoder(Episode)
 
 
 class Lost(Exception):
@@ -36,6 +41,16 @@ class Lost(Exception):
 
 class GivenUp(Exception):
     """The worker was lost too often and is not started again."""
+
+
+class Result(NamedTuple):
+    """A job that was played."""
+
+    episode: Episode
+    notes: object
+    """See :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
+    fit: bool
+    """Whether the place of the environment is still used; see ``Restarts.limit``."""
 
 
 class RemoteWorker:
@@ -98,23 +113,33 @@ class RemoteWorker:
                 raise name.error()
             self._stream, self.policy_name = stream, name
 
-    async def play(self, job: NumberedJob) -> Played:
-        """Play a job. Raises :class:`Lost`, after which another worker is to play it."""
+    async def play(self, job: NumberedJob) -> Result:
+        """Play a job.
+
+        Raises:
+            Lost: the worker is gone; another one is to play the job.
+            EnvironmentFault: the worker was stopped.
+            Exception: what the episode raised.
+        """
         actor = self._actor
         if actor is None:
             raise Lost(self._last)
         assigned = time.time()
         self._tell("assigned", job=job)
         try:
-            played: Played = await self._called(actor.play.remote(job.job))
+            played: Played = await self._called(actor.play.remote(job.job), actor)
         except Lost as loss:
             self._tell("lost", job=job, text=str(loss))
             raise
-        if played.episode is not None:
-            if played.episode.fault is None:
-                self._row = 0
-            self._tell_finished(job, played, assigned)
-        return played
+        if played.error is not None:
+            raise played.error.error()
+        if not played.encoded:
+            raise EnvironmentFault(f"{job.job}: the worker cancelled the episode")
+        episode = _EPISODES.decode(played.encoded)
+        if episode.fault is None:
+            self._row = 0
+        self._tell_finished(job, played, assigned)
+        return Result(episode, played.notes, played.fit)
 
     async def stop(self) -> None:
         """Cancel the running episodes; the environments are kept."""
@@ -287,6 +312,9 @@ class RemoteWorker:
 def _reason(error: BaseException) -> str:
     """Why Ray says that a worker died or a call failed, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised:  # a traceback: its last error
+        return brief(Exception(raised[-1]))
     skipped = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
     told = [line for line in lines if not line.startswith(skipped)]
     return brief(Exception(" ".join(told)))
