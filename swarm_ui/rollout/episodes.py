@@ -32,6 +32,7 @@ from swarm_ui.errors import (
     SwarmError,
 )
 from swarm_ui.node import derive
+from swarm_ui.rollout.episode_spans import HERE, SpanParent, in_span
 from swarm_ui.rollout.intervention import Intervene as Intervene
 from swarm_ui.rollout.intervention import Intervention as Intervention
 from swarm_ui.rollout.policy import Policy
@@ -354,6 +355,19 @@ class LocalRollout:
             await self._stack.aclose()
 
 
-def attempt_of(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
-    play = partial(rollout, policy=policy, intervention=intervention, max_steps=max_steps)
-    return lambda environment, task, seed, lap: play(environment, task=task, seed=seed, lap=lap)
+def attempt_of(
+    policy: Policy,
+    intervention: Intervene | None,
+    max_steps: int | None,
+    parent: SpanParent = HERE,
+) -> Attempt:
+    """Plays episodes of a stream. ``parent``: of their spans."""
+
+    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
+        play = partial(
+            rollout, environment, policy, task=task, seed=seed, intervention=intervention,
+            max_steps=max_steps, lap=lap,
+        )  # fmt: skip
+        return await in_span(parent, task, seed, play)
+
+    return attempt

@@ -16,6 +16,7 @@ from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
 from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker, Result
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.worker import Setup, Work
+from swarm_ui.rollout.episode_spans import current_headers
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job, MakeEnvironment, Restarts
@@ -149,7 +150,10 @@ class RayRollout:
         if first is None:
             return
         queue.put_back(first)
-        work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
+        work = Work(
+            policy=policy, intervention=intervention, max_steps=max_steps,
+            headers=current_headers(),
+        )  # fmt: skip
         most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
         stream = self._begin(queue, work, most)
         create = asyncio.get_running_loop().create_task

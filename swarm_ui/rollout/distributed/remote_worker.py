@@ -108,7 +108,7 @@ class RemoteWorker:
                 await self._start()
             if self._stream == stream:
                 return
-            name = await self._called(self._actor.begin.remote(work))
+            name = await self._called(self._actor.begin.remote(work, self.number))
             if isinstance(name, SentError):
                 raise name.error()
             self._stream, self.policy_name = stream, name

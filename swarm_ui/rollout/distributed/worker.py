@@ -13,6 +13,7 @@ import msgspec
 
 from swarm_ui.errors import EnvironmentFault, TraceError
 from swarm_ui.rollout.distributed.sent_error import SentError
+from swarm_ui.rollout.episode_spans import SpanParent
 from swarm_ui.rollout.episodes import attempt_of
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
@@ -41,6 +42,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy | PerWorker[Policy]
     intervention: Intervene | None
     max_steps: int | None
+    headers: dict[str, str] = {}
+    """The driver's current span; see :mod:`swarm_ui.rollout.episode_spans`."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +98,11 @@ class RolloutWorker:
             node=node, pid=os.getpid(), version=__version__, python=platform.python_version()
         )
 
-    async def begin(self, work: Work) -> SentError | str:
-        """Prepare for a stream; returns the name of the policy, or why it cannot be played."""
+    async def begin(self, work: Work, worker: int = 0) -> SentError | str:
+        """Prepare for a stream; returns the name of the policy, or why it cannot be played.
+
+        ``worker``: its number, for spans.
+        """
         try:
             await self._open_seats()
             await self._take_policy(work.policy)
@@ -104,7 +110,8 @@ class RolloutWorker:
             return SentError.of(error, self._where)
         assert self._policy is not None
         self._intervention = work.intervention
-        self._attempt = attempt_of(self._policy, work.intervention, work.max_steps)
+        parent = SpanParent(work.headers, worker, platform.node())
+        self._attempt = attempt_of(self._policy, work.intervention, work.max_steps, parent)
         return self._policy.name
 
     async def play(self, job: Job) -> Played:
