@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.actor_model import ActorModel
     from swarm_ui.nodes.models.openai.model import OpenAIModel
     from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
+    from swarm_ui.nodes.models.published_model import PublishedModel
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BASE_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode", "ChatOptions",
     "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel", "ProbabilityVote",
-    "RateLimits", "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel", "VisionModel",
-    "function_node", "map_node", "mcp_tools",
+    "PublishedModel", "RateLimits", "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel",
+    "VisionModel", "function_node", "map_node", "mcp_tools",
 ]  # fmt: skip
 
 _LAZY = {
@@ -40,6 +41,7 @@ _LAZY = {
     "ChatOptions": "openai.settings",
     "LocalModel": "tiny_agent.local_model",
     "OpenAIModel": "openai.model",
+    "PublishedModel": "published_model",
     "RateLimits": "openai.settings",
     "RetryPolicy": "openai.settings",
     "VisionModel": "transformers.vision_model",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -20,13 +21,27 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
 from swarm_ui.optim.metrics import GraphMetrics, decision_credit, success_rate
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.retry import Played, play_with_retries
+from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.optim.update.adapter_groups import with_adapters
 from swarm_ui.rollout.episodes import Job, MakeEnvironment, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout.rollouts import play_jobs
 from swarm_ui.trace.records import EdgeName, Episode
 
 SampleJobs = Callable[[int, int, random.Random], Sequence[Job]]
 """``(iteration, count, rng) -> jobs``: the training episodes of an iteration."""
+
+
+class PlannedRollout(NamedTuple):
+    """The episodes of one graph before they are played."""
+
+    iteration: int
+    sample: EdgeSample | None
+    """``None``: the edges were not drawn."""
+    jobs: list[Job]
+    policy: GraphPolicy
+    supervisor: RolloutSupervisor
 
 
 class GraphRollout(NamedTuple):
@@ -57,7 +72,7 @@ class Collector:
     def __init__(
         self,
         graph: CollabGraph,
-        make_environment: MakeEnvironment,
+        environments: MakeEnvironment | RolloutActors,
         sample_jobs: SampleJobs,
         config: TeamConfig,
         critic: CreditAssigner | None = None,
@@ -67,7 +82,7 @@ class Collector:
     ) -> None:
         """See :class:`~swarm_ui.optim.trainer.TeamTrainer` for all arguments."""
         self._graph, self._config = graph, config
-        self._make_environment, self._sample_jobs = make_environment, sample_jobs
+        self._environments, self._sample_jobs = environments, sample_jobs
         self._critic, self._adversary, self._on_warning = critic, adversary, on_warning
         self._judge = judge or critic
         self.trust = None if critic is None else CriticTrust(config.trust)
@@ -79,39 +94,57 @@ class Collector:
         edges: EdgeDistribution,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> list[GraphRollout]:
-        """The episodes of an iteration with their credit, by graph.
+        """The episodes of an iteration with their final credit, by graph; see :meth:`play`."""
+        return await self.settle(await self.play(self.plan(iteration, edges), on_progress))
 
-        Graphs are drawn from ``edges``, unless the edges are fixed. ``on_progress`` gets (episodes
-        done, episodes in all). Raises ``ModelError`` as
+    def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
+        """The rollouts of an iteration, with the weights, the edges and the trust in the critic
+        that are current now.
+
+        Graphs are drawn from ``edges``, unless the edges are fixed. Where other processes play,
+        the current weights are published.
+        """
+        samples, team = self._draw(iteration, edges), self._graph
+        if isinstance(self._environments, RolloutActors):
+            team = _at_versions(team, self._environments.publisher.publish())
+        shares = self._shares(iteration, len(samples))
+        return [
+            PlannedRollout(
+                iteration, sample, jobs, _policy(team, sample), self._supervisor(iteration, number)
+            )
+            for number, (sample, jobs) in enumerate(zip(samples, shares, strict=True))
+        ]
+
+    async def play(
+        self,
+        plan: Sequence[PlannedRollout],
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[GraphRollout]:
+        """Play the rollouts of an iteration; their credit is not yet final.
+
+        ``on_progress`` gets (episodes done, episodes in all). Raises ``ModelError`` as
         :func:`~swarm_ui.optim.retry.play_with_retries` does.
         """
-        samples = self._draw(iteration, edges)
-        shares = self._shares(iteration, len(samples))
-        total, before = sum(map(len, shares)), 0
+        total, before = sum(len(planned.jobs) for planned in plan), 0
         rollouts: list[GraphRollout] = []
-        for number, (sample, jobs) in enumerate(zip(samples, shares, strict=True)):
-            supervisor = RolloutSupervisor(
-                self._critic,
-                self._adversary,
-                judge=self._judge,
-                guide=self._guide,
-                grade_negatives=self._config.grade_negatives is not False,
-                trust=self._guidance_trust(),
-                # The word is part of the seed: changing it would change every seeded run.
-                seed=derive(self._config.seed, "referee", iteration, number),
-                thresholds=self._config.pairs,
-            )
+        for planned in plan:
 
             def count(done: int, before: int = before) -> None:
                 on_progress(before + done, total)
 
-            played = await self._play(iteration, sample, jobs, supervisor, count)
-            edges_played = self._graph.talk if sample is None else sample.edges
+            played = await self._play(planned, count)
+            sample = planned.sample
+            edges = self._graph.talk if sample is None else sample.edges
             rollouts.append(
-                GraphRollout(edges_played, sample, played.episodes, supervisor, played.again)
+                GraphRollout(edges, sample, played.episodes, planned.supervisor, played.again)
             )
-            before += len(jobs)
-        return await self._settled(rollouts)
+            before += len(planned.jobs)
+        return rollouts
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether episodes are played in other processes."""
+        return isinstance(self._environments, RolloutActors)
 
     @property
     def credit_source(self) -> str:
@@ -147,25 +180,36 @@ class Collector:
         jobs = list(self._sample_jobs(iteration, self._config.episodes, rng))
         return [jobs[k::graphs] for k in range(graphs)]
 
-    async def _play(
-        self,
-        iteration: int,
-        sample: EdgeSample | None,
-        jobs: Sequence[Job],
-        supervisor: RolloutSupervisor,
-        count: Callable[[int], None],
-    ) -> Played:
+    def _supervisor(self, iteration: int, number: int) -> RolloutSupervisor:
+        """The supervisor of the episodes of one graph."""
+        return RolloutSupervisor(
+            self._critic,
+            self._adversary,
+            judge=self._judge,
+            guide=self._guide,
+            grade_negatives=self._config.grade_negatives is not False,
+            trust=self._guidance_trust(),
+            # The word is part of the seed: changing it would change every seeded run.
+            seed=derive(self._config.seed, "referee", iteration, number),
+            thresholds=self._config.pairs,
+        )
+
+    async def _play(self, planned: PlannedRollout, count: Callable[[int], None]) -> Played:
         """The episodes of one graph. Episodes in which a model was unreachable are played again."""
-        policy = self._policy(sample)
+        iteration, jobs = planned.iteration, planned.jobs
+        places = self._environments
+        play_some: Callable[..., Awaitable[list[Episode]]]
+        if isinstance(places, RolloutActors):
+            play_some = partial(play_jobs, places.rollouts)
+        else:
+            play_some = partial(rollout_many, places, concurrency=self._config.concurrency)
 
         async def play(some: Sequence[Job]) -> list[Episode]:
-            return await rollout_many(
-                self._make_environment,
-                policy,
+            return await play_some(
+                planned.policy,
                 some,
-                concurrency=self._config.concurrency,
                 progress=(lambda done, _, __: count(done)) if some is jobs else None,
-                intervention=supervisor,
+                intervention=planned.supervisor,
                 max_steps=self._config.max_steps,
             )
 
@@ -175,12 +219,6 @@ class Collector:
             patience=self._config.patience,
             on_wait=lambda text: self._on_warning(f"iteration {iteration + 1}: {text}"),
         )
-
-    def _policy(self, sample: EdgeSample | None) -> GraphPolicy:
-        if sample is None:
-            return GraphPolicy(self._graph, name="training team")
-        drawn = (self._graph.with_edges(sample.edges), sample.log_prob)
-        return GraphPolicy(lambda task, seed: drawn, name="training team")
 
     @property
     def _guide(self) -> float:
@@ -197,7 +235,7 @@ class Collector:
             return 1.0
         return max(0.0, self.trust.weight(self._graph.rounds - 1))
 
-    async def _settled(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
+    async def settle(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
         """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
         if self.trust is None:
@@ -209,3 +247,27 @@ class Collector:
             settled = await TrustedCritic(self.trust).settle(episodes)
         rest = iter(settled)
         return [r._replace(episodes=list(islice(rest, len(r.episodes)))) for r in rollouts]
+
+
+def _policy(team: CollabGraph, sample: EdgeSample | None) -> GraphPolicy:
+    if sample is None:
+        return GraphPolicy(team, name="training team")
+    return GraphPolicy(_Drawn(team.with_edges(sample.edges), sample.log_prob), name="training team")
+
+
+class _Drawn(NamedTuple):
+    """A graph that was drawn for all episodes of a policy; it can be sent to other processes."""
+
+    graph: CollabGraph
+    log_prob: float
+
+    def __call__(self, task: str, seed: int) -> tuple[CollabGraph, float | None]:
+        return self.graph, self.log_prob
+
+
+def _at_versions(team: CollabGraph, versions: Mapping[str, str]) -> CollabGraph:
+    """The team, in which each agent names the published version of its adapter."""
+    named = {agent: getattr(team.nodes[agent], "adapter", None) for agent in team.agents}
+    return with_adapters(
+        team, {agent: versions.get(name, name) for agent, name in named.items() if name}
+    )

@@ -105,6 +105,11 @@ class TeamConfig:
     lora_layers: tuple[int, ...] | None = None
     """Numbers of the transformer layers that new adapters change, from 0; ``None``: all. With the
     upper ones only, the backward pass is shorter."""
+    staleness: int = 0
+    """Updates by which the weights that play may be older than those that learn. 0: an iteration
+    plays when the update before it has ended. 1: it plays while that update runs, with the weights
+    before it, where other processes play (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`).
+    In one process the results are the same, and no time is saved."""
     patience: float = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""
@@ -136,6 +141,7 @@ class TeamConfig:
                 ("rehearsal", 0 <= self.rehearsal < 1, "in [0, 1)"),
                 ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
                 ("adapters", check_groups(self.adapters) is None, check_groups(self.adapters)),
+                ("staleness", self.staleness in (0, 1), "0 or 1"),
                 ("patience", self.patience >= 0, ">= 0 seconds"),
             )
             if not good

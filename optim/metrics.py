@@ -37,6 +37,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = "iteration"
     iteration: int
     """Counted from 0."""
+    staleness: int = 0
+    """Updates between the weights that played the episodes and those that learn from them."""
     shared: bool
     """Whether one adapter was trained for all."""
     graphs: tuple[GraphMetrics, ...]
@@ -93,6 +95,7 @@ def scalars(metrics: IterationMetrics) -> dict[str, float]:
             "success_low": interval.low if interval else None,
             "success_high": interval.high if interval else None,
             "episodes": metrics.episodes, "guided": metrics.guided, "masked": metrics.masked,
+            "staleness": metrics.staleness or None,
         },
         "credit": {"mean": metrics.credit, "unscored": metrics.unscored},
         "pairs": {**metrics.pairs, "total": sum(metrics.pairs.values())},

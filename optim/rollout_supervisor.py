@@ -15,7 +15,7 @@ from swarm_ui.optim.preferences.adversary import Adversary, negative
 from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.rollout.episodes import Intervention
-from swarm_ui.trace.records import Trace
+from swarm_ui.trace.records import Episode, Trace
 
 
 class Critics(NamedTuple):
@@ -35,6 +35,9 @@ class RolloutSupervisor:
     For one of the right actions, the adversary writes a wrong alternative. In a *guided* rollout, a
     right action is executed where the team voted for a wrong one. Guidance is our addition to the
     paper: without it an untrained team fails at the first hard step and never reaches later ones.
+
+    It can be sent to other processes if critic, judge and adversary can. The negatives come back
+    with each episode (:class:`swarm_ui.rollout.intervention.KeepsNotes`).
     """
 
     def __init__(
@@ -106,6 +109,26 @@ class RolloutSupervisor:
     def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
         """The actions that the adversary wrote for a decision, in screen indices."""
         return self._written.get(id(trace), (trace, []))[1]
+
+    def take_notes(self, episode: Episode) -> dict[int, list[ScoredAction]] | None:
+        """The negatives of an episode by step; ``None``: there are none."""
+        found = {
+            index: written[1]
+            for index, record in enumerate(episode.steps)
+            if (written := self._written.pop(id(record.trace), None)) is not None
+        }
+        return found or None
+
+    def add_notes(self, episode: Episode, notes: object) -> None:
+        """Keep the negatives of an episode that was played in another process."""
+        assert isinstance(notes, dict)
+        for index, written in notes.items():
+            trace = episode.steps[index].trace
+            self._written[id(trace)] = (trace, written)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what was written: it belongs to traces of this process."""
+        return {**self.__dict__, "_written": {}}
 
     def _guidance(
         self,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -21,6 +23,8 @@ from swarm_ui.storage.run_directory import append_line, write_atomic
 
 STATE_VERSION = 1
 _METRICS = "metrics.jsonl"
+_ACTING = "acting"
+"""Folder of the weights and edges with which rollouts have begun."""
 _MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
 _MAY_CHANGE_IN_UPDATE = frozenset({"micro_batch_tokens", "checkpointing"})
 """Settings of ``update`` that change the memory of an update and not its gradient."""
@@ -36,6 +40,9 @@ class TeamState(msgspec.Struct, kw_only=True):
     version: int = STATE_VERSION
     iteration: int = 0
     """Iterations finished."""
+    ahead: int | None = None
+    """The iteration whose rollouts had begun, with the weights and edges in ``acting``. They are
+    not part of the checkpoint, and are played again. ``None``: none had begun."""
     utility_average: float | None = None
     """The edge optimiser's moving average of utilities."""
     trust: dict[str, object] | None = None
@@ -62,6 +69,7 @@ class TeamStore:
         self._config, self._adapters = _plain(config), dict(adapters)
         self._checkpoints = Checkpoints(folder / "checkpoints", keep=keep)
         self._warn = warn
+        self._loaded: Path | None = None
 
     def save(
         self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: CriticTrust | None
@@ -76,6 +84,8 @@ class TeamStore:
             save_edges(edges.distribution, folder / "edges.safetensors")
             text = msgspec.json.format(msgspec.json.encode(state))
             (folder / "state.json").write_bytes(text)
+            if state.ahead is not None:
+                shutil.copytree(self._folder / _ACTING, folder / _ACTING)
 
         self._checkpoints.save(state.iteration, write)
         try:
@@ -111,13 +121,43 @@ class TeamStore:
                 f"{found.folder / 'state.json'}: not a state of version {STATE_VERSION}: {error}"
             ) from error
         self._check(state, found.folder)
-        load_edges(edges.distribution, found.folder / "edges.safetensors")
         edges.average = state.utility_average
         if trust is not None and state.trust is not None:
             trust.load_state_dict(state.trust)
-        model.load_adapters(found.folder / "adapters")
+        self._loaded = found.folder
+        self._load_weights(model, edges, found.folder)
         self._rewrite_metrics(state)
         return state
+
+    def keep_acting(self, model: Trainable, edges: EdgeOptimizer) -> None:
+        """Keep the weights and edges with which the next rollouts begin, for the next checkpoint.
+
+        Raises:
+            ConfigError: they cannot be written.
+        """
+        folder = self._folder / _ACTING
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            model.save_adapters(folder / "adapters")
+            save_edges(edges.distribution, folder / "edges.safetensors")
+        except OSError as error:
+            raise ConfigError(f"cannot write '{folder}': {error}") from error
+
+    @contextmanager
+    def acting(self, model: Trainable, edges: EdgeOptimizer) -> Iterator[None]:
+        """In this context, model and edges are those with which the rollouts had begun that the
+        loaded checkpoint does not contain."""
+        assert self._loaded is not None
+        self._load_weights(model, edges, self._loaded / _ACTING)
+        try:
+            yield
+        finally:
+            self._load_weights(model, edges, self._loaded)
+
+    def _load_weights(self, model: Trainable, edges: EdgeOptimizer, folder: Path) -> None:
+        load_edges(edges.distribution, folder / "edges.safetensors")
+        model.load_adapters(folder / "adapters")
 
     @property
     def begun(self) -> bool:

@@ -10,7 +10,7 @@ adversary are arguments, so the loop does not depend on their kind.
 
 from __future__ import annotations
 
-import random
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -31,6 +31,7 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.edge_credit import episode_edge_credit
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.iteration_examples import examples_of
 from swarm_ui.optim.loggers.logger import LoggerGroup, logging_to
 from swarm_ui.optim.metrics import (
     IterationMetrics,
@@ -41,19 +42,21 @@ from swarm_ui.optim.metrics import (
     scalars,
     success_rate,
 )
-from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
+from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.adversary import Adversary
-from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
+from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.rollout_schedule import PlayedRollouts, RolloutSchedule
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
+from swarm_ui.optim.update.adapter_trainer import UpdateStats
 from swarm_ui.optim.update.team_update import Rehearse, update_team
 from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
-from swarm_ui.trace.records import Episode
 
 
 class TeamResult(NamedTuple):
@@ -72,7 +75,7 @@ class TeamTrainer:
         self,
         model: Trainable,
         graph: CollabGraph,
-        make_environment: MakeEnvironment,
+        make_environment: MakeEnvironment | RolloutActors,
         sample_jobs: SampleJobs,
         *,
         config: TeamConfig | None = None,
@@ -88,7 +91,8 @@ class TeamTrainer:
                 this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
             graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
                 ``trainer.graph`` use the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`. Or the actors in
+                other processes that play; critic, judge and adversary are then sent to them.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
             critic: gives credit to each message, and judges single actions for guidance and for
@@ -156,18 +160,39 @@ class TeamTrainer:
     async def _train(self, state: TeamState, loggers: LoggerGroup) -> None:
         """The remaining iterations, each with its checkpoint."""
         progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
-        for iteration in range(state.iteration, self.config.iterations):
-            progress.start_iteration()
-            metrics = await self._iterate(iteration, progress)
-            state.iteration = iteration + 1
-            state.history.append(metrics)
-            progress.report(iteration, "checkpoint", 0, 1)
+        schedule = RolloutSchedule(self._collector, progress)
+        try:
+            await self._play_again(state, schedule)
+            for iteration in range(state.iteration, self.config.iterations):
+                progress.start_iteration()
+                metrics = await self._iterate(iteration, progress, schedule)
+                state.iteration = iteration + 1
+                state.ahead = schedule.begun
+                state.history.append(metrics)
+                progress.report(iteration, "checkpoint", 0, 1)
+                if self._store is not None:
+                    self._store.save(state, self.model, self.edges, self._collector.trust)
+                loggers.log(scalars(metrics), iteration)
+                if self._callbacks.on_iteration is not None:
+                    self._callbacks.on_iteration(metrics)
+                progress.finish_iteration(iteration)
+        finally:
+            await schedule.stop()
+
+    async def _play_again(self, state: TeamState, schedule: RolloutSchedule) -> None:
+        """Play the rollouts again that had begun when the last checkpoint was written, with the
+        weights and edges that they began with."""
+        ahead = state.ahead
+        if ahead is not None and ahead < self.config.iterations and self._store is not None:
+            with self._store.acting(self.model, self.edges):
+                await schedule.begin(ahead, self.edges.distribution, updates=ahead - 1)
+
+    async def _play_ahead(self, iteration: int, schedule: RolloutSchedule) -> None:
+        """Begin the rollouts of the next iteration before the update of this one, if they may."""
+        if self.config.staleness and iteration + 1 < self.config.iterations:
             if self._store is not None:
-                self._store.save(state, self.model, self.edges, self._collector.trust)
-            loggers.log(scalars(metrics), iteration)
-            if self._callbacks.on_iteration is not None:
-                self._callbacks.on_iteration(metrics)
-            progress.finish_iteration(iteration)
+                self._store.keep_acting(self.model, self.edges)
+            await schedule.begin(iteration + 1, self.edges.distribution, updates=iteration)
 
     def _logging(self) -> AbstractContextManager[LoggerGroup]:
         """The loggers of the run, which receive the settings of the trainer and the user's."""
@@ -196,26 +221,28 @@ class TeamTrainer:
                         add(layers=self.config.lora_layers)
         return state or TeamState()
 
-    async def _iterate(self, iteration: int, progress: ProgressReporter) -> IterationMetrics:
+    async def _iterate(
+        self, iteration: int, progress: ProgressReporter, schedule: RolloutSchedule
+    ) -> IterationMetrics:
         """One iteration: rollout, credit, pairs, update of adapters and edges."""
-        began, cpu = time.perf_counter(), time.process_time()
-        rollouts = await self._collect(iteration, progress)
+        cpu = time.process_time()
+        played = await self._collect(iteration, schedule)
+        received, rollouts = time.perf_counter(), played.rollouts
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
         if self._callbacks.on_episodes is not None:
             self._callbacks.on_episodes(iteration, episodes)
-        examples = self._examples(iteration, rollouts, episodes)
-        rolled_out = time.perf_counter()
+        examples = examples_of(iteration, played, self.config)
+        rollout_seconds = played.seconds + time.perf_counter() - received
+        await self._play_ahead(iteration, schedule)
+        began = time.perf_counter()
         progress.report(iteration, "update", 0, len(set(self._adapters.values())))
-        updates = update_team(
-            self.model, examples, self._adapters, self.config, iteration,
-            rehearse=self._rehearse,
-            done=lambda done, total: progress.report(iteration, "update", done, total),
-        )  # fmt: skip
+        updates = await self._update(iteration, examples, progress, beside=schedule.playing)
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
         return IterationMetrics(
             **episode_figures(episodes),
             iteration=iteration,
+            staleness=played.staleness,
             shared=iteration < self.config.shared_iterations,
             graphs=tuple(rollout.metrics() for rollout in rollouts),
             replayed=sum(rollout.replayed for rollout in rollouts),
@@ -226,20 +253,40 @@ class TeamTrainer:
             updates=tuple(updates),
             edge_update=edge_update,
             edge_probabilities=None if edge_update is None else self._probabilities(),
-            rollout_seconds=rolled_out - began,
-            update_seconds=time.perf_counter() - rolled_out,
+            rollout_seconds=rollout_seconds,
+            update_seconds=time.perf_counter() - began,
             cpu_seconds=time.process_time() - cpu,
             peak_memory_mb=peak_memory_mb(),
         )
 
-    async def _collect(self, iteration: int, progress: ProgressReporter) -> list[GraphRollout]:
+    async def _update(
+        self,
+        iteration: int,
+        examples: Sequence[PreferencePair] | Sequence[ScoredReply],
+        progress: ProgressReporter,
+        *,
+        beside: bool,
+    ) -> list[UpdateStats]:
+        """The update of the adapters; ``beside``: in a thread, while episodes are received."""
+        loop = asyncio.get_running_loop()
+
+        def done(count: int, total: int) -> None:
+            report = partial(progress.report, iteration, "update", count, total)
+            if beside:
+                loop.call_soon_threadsafe(report)
+            else:
+                report()
+
+        update = partial(
+            update_team, self.model, examples, self._adapters, self.config, iteration,
+            rehearse=self._rehearse, done=done,
+        )  # fmt: skip
+        return await asyncio.to_thread(update) if beside else update()
+
+    async def _collect(self, iteration: int, schedule: RolloutSchedule) -> PlayedRollouts:
         """The episodes of an iteration. An error of a model reports what the run has saved."""
         try:
-            return await self._collector.collect(
-                iteration,
-                self.edges.distribution,
-                lambda done, total: progress.report(iteration, "rollout", done, total),
-            )
+            return await schedule.episodes(iteration, self.edges.distribution)
         except BudgetExceeded:
             raise
         except ModelError as error:
@@ -256,21 +303,6 @@ class TeamTrainer:
                 f"iteration {iteration + 1} of {self.config.iterations}: {error}. Nothing of this "
                 f"iteration was learned. {kept}"
             ) from error
-
-    def _examples(
-        self, iteration: int, rollouts: Sequence[GraphRollout], episodes: Sequence[Episode]
-    ) -> list[PreferencePair] | list[ScoredReply]:
-        """The examples that the adapters learn from."""
-        if self.config.update.method == "pg":
-            return scored_replies(episodes, by=self.config.advantage)
-        rng = random.Random(derive(self.config.seed, "pairs", iteration))
-        return [
-            pair
-            for r in rollouts
-            for pair in make_pairs(
-                r.episodes, rng, config=self.config.pairs, negatives=r.supervisor.negatives
-            )
-        ]
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
         """Update the edge distribution; ``None``: there is no update in this iteration."""

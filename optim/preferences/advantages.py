@@ -31,6 +31,11 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     sampled: tuple[int, ...] = ()
     """Its token ids, where the text alone does not give them; see
     :attr:`swarm_ui.model.Completion.sampled`."""
+    logprob: float | None = None
+    """Log-probability (nats) of the reply under the weights that said it; ``None``: not recorded.
+    The update uses it if the reply is stale."""
+    staleness: int = 0
+    """Updates between the weights that said it and those that learn from it."""
 
     def __post_init__(self) -> None:
         if not self.text and self.reply is not None:
@@ -70,6 +75,7 @@ def scored_replies(
                             advantage=value,
                             text=message.content,
                             sampled=call.sampled,
+                            logprob=call.logprob,
                         )
                     )
     return found

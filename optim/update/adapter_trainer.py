@@ -187,8 +187,8 @@ class AdapterTrainer:
     ) -> Tensor | None:
         """Reference log-probabilities, ``[2, examples]``; 0 for examples that no batch uses.
 
-        For a pair: both sides under the reference. For a reply: under the adapter and under the
-        reference.
+        For a pair: both sides under the reference. For a reply: under the policy that said it
+        (the adapter, or what was recorded if the reply is stale) and under the reference.
         """
         settings = self.config
         if settings.method == "rft":
@@ -200,6 +200,10 @@ class AdapterTrainer:
             known[:, used] = self._all([task[k].chosen for k in used], adapter)
             if under is None:
                 known[1, used] = self._all([task[k].chosen for k in used], None)
+            for k in used:
+                said = task[k].said
+                if said is not None:
+                    known[0, k] = said
             return known
         paired = [k for k in used if task[k].rejected is not None]
         against = [row for k in paired if (row := task[k].rejected) is not None]

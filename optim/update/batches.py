@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
@@ -109,6 +110,9 @@ class Example(NamedTuple):
     rejected: Row | None
     weight: float
     """The weight of a pair, or the advantage of a reply."""
+    said: float | None = None
+    """Log-probability (nats) of a stale reply under the weights that said it. ``None``: it is
+    computed with the weights at the start of the update."""
 
     @property
     def sides(self) -> int:
@@ -162,14 +166,25 @@ def encode_replies(
     adapter: str | None = None,
 ) -> list[Example]:
     """All replies, as the tokens that were sampled. Repeated ones are kept, because the policy
-    gradient weights by frequency. ``unparsed``: also those without a valid action."""
+    gradient weights by frequency. ``unparsed``: also those without a valid action.
+
+    Raises:
+        ConfigError: a stale reply has no recorded log-probability.
+    """
+    lacking = next((r for r in replies if r.staleness and r.logprob is None), None)
+    if lacking is not None:
+        raise ConfigError(
+            f"method 'pg' with staleness: the reply {lacking.text[:60]!r} of '{lacking.node}' has "
+            "no recorded log-probability; use a model that reports them, or staleness=0"
+        )
     encode = _encoder(model, adapter)
     found: list[Example] = []
     for each in replies:
         if each.reply is None and not unparsed:
             continue
         prompt, ids = encode(each.decision, each.text)
-        found.append(Example((prompt, list(each.sampled) or ids), None, each.advantage))
+        said = each.logprob if each.staleness else None
+        found.append(Example((prompt, list(each.sampled) or ids), None, each.advantage, said))
     return found
 
 

@@ -128,6 +128,9 @@ class RaySection(_Section, frozen=True, kw_only=True):
     :func:`swarm_ui.experiment.placement.shared_model.model_actors`."""
     gpus_per_model: Amount = 0.0
     """Share of a GPU for each of these actors."""
+    shared_folder: bool = False
+    """Training: all machines see the folder of the run under the same path, and adapters are
+    published there. If not, they are sent through Ray's object store."""
 
 
 class Config(_Section, frozen=True, kw_only=True):

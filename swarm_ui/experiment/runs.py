@@ -53,6 +53,7 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, team_findings
+from swarm_ui.experiment.training.ray_training import open_training_place, ray_training_findings
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.optim.loggers import logging_to
@@ -132,6 +133,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
         if "run" in valid:
             yield from logger_findings(config.run.log)
             yield from place_findings(config)
+            if train and "model" in valid and "critic" in valid:
+                yield from ray_training_findings(config)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
@@ -403,7 +406,6 @@ async def train_run(
     run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
 ) -> Sequence[IterationMetrics]:
     """Start or continue training; returns the metrics of all iterations. Closes the model."""
-    from swarm_ui.experiment.training.actors import open_actor
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
     from swarm_ui.optim.callbacks import Callbacks
 
@@ -414,26 +416,26 @@ async def train_run(
         callbacks = Callbacks(on_warning=warn, loggers=loggers, logged_config=_logged(run))
         async with (
             open_environment(section) as environment,
-            open_actor(config.model, model, run.folder.path) as acting,
+            open_training_place(config, model, run.folder.path, environment, warn) as playing,
         ):
             tasks = await spec.task_names(section, environment)
 
             def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
                 return spec.training_jobs(section, tasks, count, rng)
 
-            graph = arm_of(config.team, agent_names(config.team.agents)).graph(acting)
+            graph = arm_of(config.team, agent_names(config.team.agents)).graph(playing.acting)
             # An emulator plays one episode at a time, whatever the settings say.
             most = environment.max_concurrency or settings.concurrency
             settings = dataclasses.replace(settings, concurrency=min(settings.concurrency, most))
-            async with open_critics(config, model) as critics:
+            async with open_critics(config, playing.judging) as critics:
                 place = TrainingEnvironment(
-                    environment.make, sample_jobs, critics.critic, settings.concurrency,
+                    playing.environments, sample_jobs, critics.critic, settings.concurrency,
                     critics.judge, critics.adversary,
                 )  # fmt: skip
                 with display.bar("training", settings.iterations) as bar:
                     result = await train(
                         run.folder, model, graph, place, settings, bar, callbacks=callbacks,
-                        acting=acting,
+                        acting=playing.acting,
                     )  # fmt: skip
         run.folder.set_status({"stage": "trained"})
         return result.history

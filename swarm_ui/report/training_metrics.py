@@ -114,15 +114,18 @@ def training_cost(lines: Sequence[Line]) -> ReportTable | None:
     names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
     seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")
     rows = []
+    stale = any(line.get("staleness") for line in _iterations(lines))
     for line in _iterations(lines):
         spent = work.get(line["iteration"], {})
         cells = [int(spent[k]) if _number(spent.get(k)) else None for k in names]
         times = [round(float(line[k]), 1) if _number(line.get(k)) else None for k in seconds]
-        rows.append((str(int(line["iteration"]) + 1), *cells, *times))
+        behind = int(line.get("staleness") or 0) if stale else None
+        rows.append((str(int(line["iteration"]) + 1), *cells, *times, behind))
     if not any(cell is not None for row in rows for cell in row[1:]):
         return None
     columns = ("iteration", "decisions", "calls", "prompt tokens", "completion tokens",
-               "seconds of rollouts", "seconds of updates", "CPU-seconds")  # fmt: skip
+               "seconds of rollouts", "seconds of updates", "CPU-seconds",
+               "updates behind")  # fmt: skip
     return filled_columns(ReportTable(title="Cost of training", columns=columns, rows=tuple(rows)))
 
 

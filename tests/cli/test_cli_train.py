@@ -102,6 +102,19 @@ def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811
     assert "iterations must be >= 0" in " ".join(wrong.err.split())
 
 
+def test_a_dry_run_tells_where_episodes_are_played(shell: Shell) -> None:  # noqa: F811
+    told = shell(f"{_SMALL} --dry-run --json").json
+    assert told["place"] == "local" and "staleness" not in told
+    told = shell(f"{_SMALL} --on ray:head:6379 --workers 3 --set train.staleness=1 --dry-run "
+                 "--json").json  # fmt: skip
+    assert (told["place"], told["staleness"]) == ("ray:head:6379", "1 update")
+    done = shell(f"{_SMALL} --on rays --set train.staleness=2 --dry-run")
+    assert done.code == 2 and "expected local, ray or ray:HOST:PORT" in " ".join(done.err.split())
+    assert "staleness must be 0 or 1" in " ".join(done.err.split())
+    done = shell(f"{_SMALL} --on ray --critic learned --critic-model x --dry-run")
+    assert done.code == 2 and "cannot be sent to workers" in " ".join(done.err.split())
+
+
 def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
     assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted critic"
     for outcome in ("--critic outcome", "--no-critic", "--set critic.kind=outcome"):

@@ -43,7 +43,13 @@ BASE_AGENT = Path(__file__).parent / "base_agent"
 
 
 class LocalModel(InProcessModel[Encoded]):
-    """The embedded agent (or another model of its architecture) with named adapters."""
+    """The embedded agent (or another model of its architecture) with named adapters.
+
+    A reply does not depend on the other requests of its batch, so equal seeds give equal episodes
+    in one process and on many machines. Its log-probability may differ by some 1e-6.
+    """
+
+    _same_in_any_batch = True
 
     def __init__(
         self,

@@ -74,6 +74,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     _context: int | None = None
     """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
+    _same_in_any_batch = False
+    """Whether a reply must not depend on the requests that are answered with it."""
 
     def __init__(
         self,
@@ -205,7 +207,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             with self._routing(versions) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
-                    sharing,
+                    sharing, same_in_any_batch=self._same_in_any_batch,
                 )  # fmt: skip
             done |= {i: self._completion(jobs[i], each) for i, each in zip(chunk, new, strict=True)}
         counters = self.counters

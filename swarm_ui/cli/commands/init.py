@@ -94,6 +94,8 @@ gpus = 0.0                # a share, such as 0.25, for a model in each worker
 # model_actors = 1        # processes that hold the model for all workers; 0: each worker loads
                           # its own. Default: 1, and 0 for the base agent; an endpoint needs none
 gpus_per_model = 0.0      # the share of a GPU that each of these processes gets
+shared_folder = false     # train: publish adapters in the run's folder, which all machines see
+                          # under the same path; false: through Ray's object store
 
 [critic]                  # swarm-ui train: who assigns credit
 # kind = "scripted"       # knows the simulated task; llm: a model is asked; learned: a trained

@@ -18,6 +18,7 @@ from swarm_ui.experiment.training.roles import describe_credit
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA, flags.WRAP,
     *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, flags.LOG,
+    flags.ON, flags.WORKERS,
     *flags.ENDING,
     defaults={f"team.{name}": value for name, value in runs.TRAINING_TEAM.items()},
 )  # fmt: skip
@@ -97,6 +98,8 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         **training_facts(config, learning),
         "edges": learning.edges,
         "credit": describe_credit(config),
+        "place": config.run.on or "local",
+        **({"staleness": f"{learning.staleness} update"} if learning.staleness else {}),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
     }
     output.show(facts_table("would be trained, nothing is written", facts.items()))

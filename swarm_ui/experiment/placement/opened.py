@@ -8,8 +8,8 @@ the model too, unless all workers ask the same one
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,13 +63,7 @@ async def opened_placement(
             arm = arm_of(config.team, adapters, model=answering.name)
             yield Placement(arm, arm.policy(answering), partial(_local, config, on_event))
         return
-    # A local cluster has as many of each counted thing as it has workers.
-    count = float(config.ray.workers or os.cpu_count() or 1)
-    counted = {name: amount * count for name, amount in _counted(config).items()}
-    with ray_cluster(
-        ray_address(config), cpus=config.ray.workers and _whole(count * config.ray.cpus),
-        resources=counted,
-    ):  # fmt: skip
+    with opened_workers(config, on_event) as rollouts:
         async with open_shared_model(config) as shared:
             policy: Policy | PerWorker[Policy]
             if shared is not None:
@@ -79,7 +73,21 @@ async def opened_placement(
                 arm = arm_of(config.team, adapters, model=config.model.name)
                 making = partial(open_policy, config.model, config.team, adapters, arm.edges)
                 policy = PerWorker(making)
-            yield Placement(arm, policy, partial(_remote, config, on_event))
+            yield Placement(arm, policy, rollouts)
+
+
+@contextmanager
+def opened_workers(config: Config, on_event: OnWorkerEvent) -> Iterator[OpenRollouts]:
+    """The workers of the cluster that the configuration names. Arguments and errors are those of
+    :func:`opened_placement`."""
+    # A local cluster has as many of each counted thing as it has workers.
+    count = float(config.ray.workers or os.cpu_count() or 1)
+    counted = {name: amount * count for name, amount in _counted(config).items()}
+    with ray_cluster(
+        ray_address(config), cpus=config.ray.workers and _whole(count * config.ray.cpus),
+        resources=counted,
+    ):  # fmt: skip
+        yield partial(_remote, config, on_event)
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
@@ -50,7 +51,8 @@ _KEPT_FAILED, _KEPT_SOLVED = 4, 2
 class TrainingEnvironment(NamedTuple):
     """The environment in which a team learns."""
 
-    make_environment: MakeEnvironment
+    make_environment: MakeEnvironment | RolloutActors
+    """Makes environments in this process, or the actors in other processes that play."""
     sample_jobs: SampleJobs
     critic: CreditAssigner | None
     """``None``: the outcome is the credit of every agent."""
@@ -94,7 +96,9 @@ async def train(
             ``None``: warnings are printed above the bar.
         acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
     """
-    recorder = _Recorder(run, model, bar, keep_adapters, model if acting is None else acting)
+    elsewhere = isinstance(environment.make_environment, RolloutActors)
+    answers = None if elsewhere else model if acting is None else acting
+    recorder = _Recorder(run, model, bar, keep_adapters, answers)
     trainer = TeamTrainer(
         model,
         graph,
@@ -211,9 +215,10 @@ class _Recorder:
     def __init__(
         self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool, acting: Any
     ) -> None:
+        """``acting``: counts the calls; ``None``: they are counted in the episodes."""
         self._run, self._model, self._bar, self._acting = run, model, bar, acting
         self._keep_adapters = keep_adapters
-        self._before = Cost.of_model(acting)
+        self._before = Cost() if acting is None else Cost.of_model(acting)
 
     def progress(self, at: Progress) -> None:
         done = float(at.iteration)
@@ -235,9 +240,8 @@ class _Recorder:
         self._bar.update(done, note, left=at.remaining)
 
     def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
-        cost = Cost.of_model(self._acting, self._before)
+        cost = self._cost(episodes)
         cost.decisions = sum(len(e.steps) for e in episodes)
-        self._before = Cost.of_model(self._acting)
         line = {name: getattr(cost, name) for name in Cost.__struct_fields__ if name != "seconds"}
         self._run.log({"kind": "rollouts", "iteration": iteration, **line})
         found = credit_map(tuple(episodes))
@@ -247,6 +251,16 @@ class _Recorder:
         failed = [e for e in episodes if not e.success][:_KEPT_FAILED]
         solved = [e for e in episodes if e.success][:_KEPT_SOLVED]
         self._run.write_episodes(f"train-{iteration:03d}", [*failed, *solved])
+
+    def _cost(self, episodes: Sequence[Episode]) -> Cost:
+        """The work of the model since the call before."""
+        if self._acting is None:
+            found = Cost.of_episodes(episodes)
+            found.lost = 0  # as where the model counts
+            return found
+        cost = Cost.of_model(self._acting, self._before)
+        self._before = Cost.of_model(self._acting)
+        return cost
 
 
 def _tested_graph(

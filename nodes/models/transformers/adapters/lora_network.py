@@ -229,6 +229,18 @@ class LoraNetwork:
         weights = self._copies.get(version) or self._weights[name]
         write_adapter(folder, weights, str(self.network.name_or_path))
 
+    def load_version(self, version: str, folder: Path) -> None:
+        """Load what :meth:`save_version` wrote; it becomes the current version of its name, and an
+        older version that is leased is kept. Requests may be in flight.
+
+        Raises:
+            ConfigError: ``version`` is none, or the folder holds no adapter that fits this model.
+        """
+        name, _, number = version.rpartition("@")
+        if not name or not number.isdecimal():
+            raise ConfigError(f"expected a version such as 'agent_2@7', got '{version}'")
+        self._replace(folder, read_adapter(folder), name, int(number))
+
     def has_version(self, version: str) -> bool:
         """Whether a version can answer requests: it is current, or leased."""
         return self._versions.answers(version)

@@ -15,19 +15,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.decoding.prefill import (
     Sharing,
     forward,
     forward_cost,
     prefill,
 )
-from swarm_ui.nodes.models.transformers.decoding.selection import Allowed, Choice, Grammar, choose
+from swarm_ui.nodes.models.transformers.decoding.selection import (
+    Allowed,
+    Alone,
+    Choice,
+    Grammar,
+    choose,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +154,15 @@ def generate(
     stops: Collection[int],
     routing: LoraRouting | None = None,
     sharing: Sharing | None = None,
+    *,
+    same_in_any_batch: bool = False,
 ) -> list[Continuation]:
     """Continue every row; usually one forward per new token for the whole batch.
 
     The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
     ``stops`` end a row; ``routing`` is updated when rows are removed; with ``sharing``, common
-    prefixes of prompts are read once.
+    prefixes of prompts are read once. With ``same_in_any_batch``, the tokens of a row do not depend
+    on the other rows: close choices are decided by a forward of the row alone.
     """
     cost = forward_cost(network)
     states = [_State(row, stops, network.device) for row in rows]
@@ -160,7 +171,10 @@ def generate(
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()
     while True:
-        _advance(logits, [states[k] for k in here], read)
+        alone = None
+        if same_in_any_batch:
+            alone = partial(_logits_alone, network, states, here, routing)
+        _advance(logits, [states[k] for k in here], read, alone)
         unfinished = [at for at, k in enumerate(here) if not states[k].done]
         if not unfinished:
             return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
@@ -181,11 +195,35 @@ def generate(
         logits = forward(network, ids, attention, positions, cache, span)
 
 
-def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None:
+def _logits_alone(
+    network: PreTrainedModel,
+    states: Sequence[_State],
+    here: Sequence[int],
+    routing: LoraRouting | None,
+    at: int,
+) -> Tensor:
+    """The logits of the next token of one row of the batch, ``[words]``, from a forward of this row
+    alone; ``here``: the rows of the batch."""
+    state = states[here[at]]
+    ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
+    if routing is not None:
+        routing.select_rows([here[at]])
+    try:
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        cache = KVCache(network.config)
+        return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
+    finally:
+        if routing is not None:
+            routing.select_rows(here)
+
+
+def _advance(
+    logits: Tensor, now: Sequence[_State], read: Sequence[int], alone: Alone | None = None
+) -> None:
     """Choose the next tokens, and add up log-probabilities.
 
     ``logits``: ``[rows, tokens, words]``, of the tokens that were read, aligned at the end;
-    ``read``: how many of each row.
+    ``read``: how many of each row; ``alone``: see :func:`choose`, for rows of ``now``.
     """
     span = logits.shape[1]
     known: list[tuple[int, int, int]] = []  # row, place, token
@@ -205,7 +243,8 @@ def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None
         used = logits[index[:, 0], index[:, 1]]
     tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
     if choosing:
-        chosen = choose(used[len(known) :], [now[at].choice() for at in choosing])
+        own = None if alone is None else _of_rows(alone, choosing)
+        chosen = choose(used[len(known) :], [now[at].choice() for at in choosing], own)
         tokens = torch.cat([tokens, chosen])
     gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
     owners = [at for at, *_ in known] + choosing
@@ -214,6 +253,11 @@ def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None
         now[at].logprob += gain
         if k >= len(known):
             now[at].take(int(token))
+
+
+def _of_rows(alone: Alone, rows: Sequence[int]) -> Alone:
+    """The same for some of the rows, by their position."""
+    return lambda k: alone(rows[k])
 
 
 def _span(readable: Sequence[int], cost: int) -> int:

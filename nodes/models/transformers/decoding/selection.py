@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+
+CLOSE = 1e-3
+"""Difference of two logits below which the choice between them is close. Other rows in the batch,
+and padding, change float32 logits of small models by some 1e-6."""
+
+Alone = Callable[[int], Tensor]
+"""The logits of a row, ``[words]``, computed without the other rows."""
 
 
 class Allowed(NamedTuple):
@@ -51,19 +58,21 @@ class Choice(NamedTuple):
     cheaper where words are many; the samples are others."""
 
 
-def choose(logits: Tensor, choices: Sequence[Choice]) -> Tensor:
+def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None) -> Tensor:
     """The best allowed token of each row. Sampled rows get Gumbel noise first.
 
     Args:
         logits: ``[rows, words]``.
         choices: one per row. What one row draws does not depend on the others.
+        alone: decides close choices among all words, so that they do not depend on the batch;
+            ``None``: the logits decide.
 
     Returns:
         ``[rows]``, on the device of the logits.
     """
     few = [k for k, c in enumerate(choices) if c.sparse and c.allowed and c.allowed.mask is None]
     if not few:
-        return _among_all(logits, choices)
+        return _among_all(logits, choices, alone)
     best = _among_few(logits, few, choices)
     if len(few) == len(choices):
         return best
@@ -92,17 +101,17 @@ def _among_few(logits: Tensor, rows: Sequence[int], choices: Sequence[Choice]) -
     return ids.gather(1, best)[:, 0]
 
 
-def _among_all(logits: Tensor, choices: Sequence[Choice]) -> Tensor:
+def _among_all(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None) -> Tensor:
     """The choice of rows that may use any token, or for which noise is drawn for all of them."""
     scores, words, place = logits, logits.shape[1], logits.device
     sampled = [k for k, choice in enumerate(choices) if choice.noise is not None]
+    noise = torch.empty(len(sampled), words, device=place)
     if sampled:
-        uniform = torch.empty(len(sampled), words, device=place)
         for at, k in enumerate(sampled):
-            torch.rand(words, generator=choices[k].noise, out=uniform[at])
+            torch.rand(words, generator=choices[k].noise, out=noise[at])
         temperatures = torch.tensor([choices[k].temperature for k in sampled], device=place)
         scores = logits.clone()
-        scores[sampled] = scores[sampled] / temperatures[:, None] - _gumbel_(uniform)
+        scores[sampled] = scores[sampled] / temperatures[:, None] - _gumbel_(noise)
     bound = [(k, c.allowed) for k, c in enumerate(choices) if c.allowed is not None]
     if bound:
         counts = torch.tensor([len(allowed.ids) for _, allowed in bound])
@@ -116,7 +125,23 @@ def _among_all(logits: Tensor, choices: Sequence[Choice]) -> Tensor:
             if allowed.mask is not None:
                 torch.where(allowed.mask, scores[k], masked[k], out=masked[k])
         scores = masked
-    return scores.argmax(-1)
+    best = scores.argmax(-1)
+    if alone is not None:
+        drawn = dict(zip(sampled, noise, strict=True))
+        for k in _close_rows(scores, choices):
+            own = alone(k)
+            if k in drawn:
+                own = own / choices[k].temperature - drawn[k]
+            best[k] = own.masked_fill(scores[k].isneginf(), -torch.inf).argmax()
+    return best
+
+
+def _close_rows(scores: Tensor, choices: Sequence[Choice]) -> list[int]:
+    """The rows whose two best tokens differ by less than :data:`CLOSE` before the temperature."""
+    first, second = scores.topk(2).values.unbind(1)
+    heat = [1.0 if choice.noise is None else choice.temperature for choice in choices]
+    gap = (first - second) * torch.tensor(heat, device=scores.device)
+    return [int(k) for k in (gap < CLOSE).nonzero()[:, 0]]
 
 
 def _gumbel_(uniform: Tensor) -> Tensor:

@@ -1,0 +1,124 @@
+"""Adapters that are published by version, for copies of the model in other processes."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from local_models import answers, disturb, requests, untrained, with_adapters
+
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.model import Completion, Request, ScoringModel, VersionedModel
+from swarm_ui.nodes import LocalModel, PublishedModel
+from swarm_ui.nodes.models import published_model
+from swarm_ui.optim.rollout_actors import Publisher
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """No model of a test stays in this process."""
+    yield
+    published_model._FOLLOWERS.clear()
+
+
+def sent(model: PublishedModel) -> PublishedModel:
+    copy = pickle.loads(pickle.dumps(model))
+    assert isinstance(copy, PublishedModel)
+    return copy
+
+
+def asked(version: str | None, count: int = 6) -> list[Request]:
+    heat = [msgspec.structs.replace(r, temperature=0.9 * (k % 2)) for k, r in
+            enumerate(requests(count))]  # fmt: skip
+    return [msgspec.structs.replace(r, adapter=version) for r in heat]
+
+
+def texts(replies: list[Completion]) -> list[tuple[str, str | None]]:
+    return [(reply.text, reply.adapter) for reply in replies]
+
+
+@pytest.fixture(params=["folder", "sent"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path / "published" if request.param == "folder" else None
+
+
+def test_a_copy_answers_as_the_learner_with_the_version_that_is_asked(place: Path | None) -> None:
+    learner = with_adapters()
+    model = PublishedModel(learner, untrained, place)
+    assert isinstance(model, VersionedModel) and isinstance(model, ScoringModel)
+    publisher: Publisher = model
+    versions = publisher.publish()
+    assert versions == {f"agent_{k}": f"agent_{k}@0" for k in range(3)}
+    first = sent(model)
+    expected = {v: texts(answers(learner, asked(v))) for v in versions.values()}
+    for version in versions.values():
+        assert texts(answers(first, asked(version))) == expected[version]
+    assert texts(answers(first, asked(None))) == texts(answers(learner, asked(None)))
+
+    disturb(learner, "agent_1", seed=3)
+    assert texts(answers(first, asked("agent_1@0"))) == expected["agent_1@0"]
+    assert model.publish()["agent_1"] == "agent_1@1"
+    second = sent(model)
+    now = texts(answers(learner, asked("agent_1@1")))
+    assert now != expected["agent_1@0"]
+    assert texts(answers(second, asked("agent_1@1"))) == now
+    # An episode that began before goes on with its own version, in the same process.
+    assert texts(answers(second, asked("agent_1@0"))) == expected["agent_1@0"]
+    assert texts(answers(second, asked("agent_1"))) == now
+
+
+def test_the_version_before_stays_published_and_older_ones_do_not(tmp_path: Path) -> None:
+    learner, folder = with_adapters(1), tmp_path / "published"
+    model = PublishedModel(learner, untrained, folder)
+    kept = []
+    for number in range(4):
+        model.publish()
+        kept.append(sorted(path.name.rpartition("-")[0] for path in folder.iterdir()))
+        disturb(learner, "agent_0", seed=number)
+    assert kept == [
+        ["agent_0-v0"],
+        ["agent_0-v0", "agent_0-v1"],
+        ["agent_0-v1", "agent_0-v2"],
+        ["agent_0-v2", "agent_0-v3"],
+    ]
+    copy = sent(model)
+    with pytest.raises(ModelError, match="no adapter 'agent_0@0' is published; there are: agent_0"):
+        answers(copy, asked("agent_0@0"))
+    with pytest.raises(ConfigError, match="only the process of the learner can publish"):
+        copy.publish()
+
+
+def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path) -> None:
+    made: list[LocalModel] = []
+
+    def make() -> LocalModel:
+        made.append(untrained())
+        return made[-1]
+
+    published_model_here = PublishedModel(with_adapters(1), make, tmp_path)
+    published_model_here.publish()
+    state = published_model_here.__getstate__()
+    assert state["learner"] is None
+    for _ in range(2):
+        copy = PublishedModel.__new__(PublishedModel)
+        copy.__dict__.update(state)
+        answers(copy, asked("agent_0@0", 1))
+    assert len(made) == 1
+
+
+def test_weights_that_cannot_be_read_or_belong_to_another_base_are_named(tmp_path: Path) -> None:
+    model = PublishedModel(with_adapters(1), untrained, tmp_path / "published")
+    model.publish()
+    shutil.rmtree(tmp_path / "published")
+    with pytest.raises(ModelError, match=r"cannot load the published agent_0@0.*same path"):
+        answers(sent(model), asked("agent_0@0"))
+    other = PublishedModel(with_adapters(1), lambda: untrained(seed=1), tmp_path / "published")
+    other.publish()
+    copy = PublishedModel.__new__(PublishedModel)
+    copy.__dict__.update(other.__getstate__())
+    with pytest.raises(ModelError, match="was trained on another base"):
+        answers(copy, asked("agent_0@0"))

@@ -1,0 +1,204 @@
+"""Episodes that other processes play, and rollouts one update ahead of the learner."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from learning_fakes import ButtonWorld, TinyAgent, TinyModel, click, decided, graded
+from learning_run import CONFIG, sample_jobs
+from sent_rollouts import SentRollouts, figures
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import Completion, Request
+from swarm_ui.optim import trainer as trainer_module
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.metrics import IterationMetrics, scalars
+from swarm_ui.optim.preferences.advantages import scored_replies
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.trainer import TeamResult, TeamTrainer
+from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.update.batches import encode_replies
+from swarm_ui.trace.records import Episode
+
+SHORT = replace(
+    CONFIG, episodes=6, shared_steps=3, update=UpdateConfig(steps=3, batch_size=4, lr=5e-2)
+)
+
+
+class PublishedAgent(TinyAgent):
+    """Answers requests for a version with the weights that were published as this version."""
+
+    def __init__(self, model: TinyModel) -> None:
+        super().__init__(model)
+        self.published: dict[str, TinyModel] = {}
+
+    def publish(self) -> dict[str, str]:
+        current = {name: f"{name}@{number}" for name, number in self.model.versions.items()}
+        weights = copy.deepcopy(self.model)
+        self.published |= dict.fromkeys(current.values(), weights)
+        return current
+
+    def _answer(self, request: Request) -> Completion:
+        name, _, number = (request.adapter or "").partition("@")
+        model = self.published[f"{name}@{number}"] if number else self.model
+        return TinyAgent(model)._answer(msgspec.structs.replace(request, adapter=name))
+
+
+def train(
+    model: TinyModel,
+    folder: Path | None,
+    *,
+    sent: bool = False,
+    config: TeamConfig = SHORT,
+    resume: bool = False,
+    callbacks: Callbacks | None = None,
+) -> TeamResult:
+    agent = PublishedAgent(model)
+    team = CollabGraph.collaborative(
+        3, 2, model=agent, edges=[], adapters=[f"agent_{k}" for k in range(3)], temperatures=1.0
+    )
+    played = RolloutActors(SentRollouts(ButtonWorld), agent) if sent else ButtonWorld
+    learning = TeamTrainer(
+        model, team, played, sample_jobs, config=config, folder=folder, callbacks=callbacks,
+        critic=ScriptedCritic(ButtonWorld, flips=0.03), adversary=ScriptedAdversary(),
+    )  # fmt: skip
+    return asyncio.run(learning.run(resume=resume))
+
+
+def weights(model: TinyModel) -> list[torch.Tensor]:
+    return [p.detach() for name in model.adapters for p in model.adapter_parameters(name)]
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return figures(
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    )
+
+
+def assert_equal(ours: TinyModel, theirs: TinyModel) -> None:
+    assert ours.versions == theirs.versions
+    assert all(torch.equal(a, b) for a, b in zip(weights(ours), weights(theirs), strict=True))
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("method", ["dpo", "pg"])
+def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
+    tmp_path: Path, staleness: int, method: Any
+) -> None:
+    config = replace(SHORT, staleness=staleness, update=replace(SHORT.update, method=method))
+    if method == "pg" and staleness:
+        config = replace(config, update=replace(config.update, method="rft"))
+    here, there = TinyModel(), TinyModel()
+    train(here, tmp_path / "here", config=config)
+    train(there, tmp_path / "there", config=config, sent=True)
+    assert lines(tmp_path / "here") == lines(tmp_path / "there")
+    assert [line["staleness"] for line in lines(tmp_path / "there")] == [0, staleness, staleness]
+    assert sum(lines(tmp_path / "here")[0]["pairs"].values())
+    assert_equal(here, there)
+
+
+def test_every_pair_and_the_metrics_tell_the_staleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[set[int]] = []
+    update = trainer_module.update_team
+
+    def recorded(model: Any, examples: Sequence[Any], *rest: Any, **more: Any) -> Any:
+        learned.append({pair.staleness for pair in examples})
+        return update(model, examples, *rest, **more)
+
+    monkeypatch.setattr(trainer_module, "update_team", recorded)
+    history = train(TinyModel(), None, config=replace(SHORT, staleness=1), sent=True).history
+    assert learned == [{0}, {1}, {1}]
+    assert [m.staleness for m in history] == [0, 1, 1]
+    assert "rollout/staleness" not in scalars(history[0])
+    assert scalars(history[1])["rollout/staleness"] == 1.0
+
+
+def test_episodes_name_the_version_that_played(tmp_path: Path) -> None:
+    versions: list[set[str | None]] = []
+
+    def note(iteration: int, episodes: Sequence[Episode]) -> None:
+        calls = [c for e in episodes for s in e.steps for c in s.trace.calls]
+        versions.append({c.adapter for c in calls if c.node == "agent_0"})
+
+    for staleness, expected in ((0, [0, 1, 2]), (1, [0, 0, 1])):
+        versions.clear()
+        config = replace(SHORT, staleness=staleness)
+        train(TinyModel(), None, config=config, sent=True, callbacks=Callbacks(on_episodes=note))
+        assert versions == [{f"agent_0@{number}"} for number in expected]
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("after", [0, 1])
+def test_rollouts_in_flight_are_played_again_with_the_weights_they_began_with(
+    tmp_path: Path, sent: bool, after: int
+) -> None:
+    config = replace(SHORT, staleness=1)
+    whole, model = TinyModel(), TinyModel()
+    expected = train(whole, tmp_path / "whole", config=config)
+
+    def interrupt(metrics: IterationMetrics) -> None:
+        if metrics.iteration == after:
+            raise KeyboardInterrupt
+
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        stopping = Callbacks(on_iteration=interrupt)
+        train(TinyModel(), folder, config=config, sent=sent, callbacks=stopping)
+    state = json.loads(
+        (folder / "checkpoints" / f"iteration-{after + 1:04d}" / "state.json").read_text()
+    )
+    assert state["ahead"] == after + 1
+    result = train(model, folder, config=config, sent=sent, resume=True)
+    assert_equal(model, whole)
+    assert torch.equal(result.edges.logits, expected.edges.logits)
+    assert lines(folder) == lines(tmp_path / "whole")
+
+
+def test_staleness_is_a_setting_of_the_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="staleness must be 0 or 1, got 2"):
+        TeamConfig(staleness=2)
+    train(TinyModel(), tmp_path, config=replace(SHORT, iterations=1))
+    with pytest.raises(ConfigError, match="staleness: 0 then, 1 now"):
+        train(TinyModel(), tmp_path, config=replace(SHORT, staleness=1), resume=True)
+
+
+# -- the policy gradient on stale replies ---------------------------------------------------------
+
+
+def stale_replies(logprob: float | None) -> list[Any]:
+    trace = decided([[click(0), click(1)], [click(0), click(2)]])
+    calls = tuple(msgspec.structs.replace(call, logprob=logprob) for call in trace.calls)
+    record = graded(msgspec.structs.replace(trace, calls=calls), [[1.0, 0.0], [1.0, 0.0]])
+    played = Episode(environment="e", task="t", seed=0, steps=(record,), success=True)
+    return [msgspec.structs.replace(r, staleness=1) for r in scored_replies([played])]
+
+
+def test_the_ratio_of_a_stale_reply_is_that_to_the_version_that_said_it() -> None:
+    model = TinyModel(["agent_0", "agent_1"])
+    trainer = AdapterTrainer(model, UpdateConfig(method="pg", steps=1, batch_size=4))
+    replies = stale_replies(-1.5)
+    fresh = [msgspec.structs.replace(r, staleness=0) for r in replies]
+    used = [list(range(len(replies)))]
+    old = trainer._references("agent_0", encode_replies(model, replies), used)
+    now = trainer._references("agent_0", encode_replies(model, fresh), used)
+    assert old is not None and now is not None
+    assert old[0].tolist() == [-1.5] * len(replies)
+    assert torch.equal(old[1], now[1]) and not torch.equal(old[0], now[0])
+
+
+def test_a_stale_reply_needs_a_recorded_probability() -> None:
+    with pytest.raises(ConfigError, match=r"has no recorded log-probability.*staleness=0"):
+        encode_replies(TinyModel(["agent_0", "agent_1"]), stale_replies(None))
