@@ -139,7 +139,7 @@ class WorkerHistory(WorkerNow):
             deciding=spent["deciding"],
             environment=spent["environment"],
             waiting=spent["waiting"],
-            idle=max(0.0, self.at - min(self.began, *(p.begin for p in parts)) - occupied),
+            idle=max(0.0, self.at - min([self.began, *(p.begin for p in parts)]) - occupied),
             calls=sum(event.model for event in self.finished),
         )
 

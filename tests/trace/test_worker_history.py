@@ -85,6 +85,7 @@ def test_a_worker_waits_from_when_it_was_asked_for() -> None:
 
 
 def test_time_without_a_job_is_idle() -> None:
+    assert only(event("started", 1), event("closed", 9)).times.idle == 8
     worker = only(event("started", 0), PLAYED, event("closed", 40))
     assert worker.times.idle == pytest.approx(40 - 12)
 
