@@ -5,6 +5,7 @@
     ├── status.json      progress of the run; --resume reads it
     ├── progress.json    how far it is, for swarm-ui watch
     ├── metrics.jsonl    one line for each measurement
+    ├── workers.jsonl    what the workers did and when
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format
     ├── edges/           learned or sampled edges
