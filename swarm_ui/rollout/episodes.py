@@ -228,7 +228,7 @@ async def rollout_stream(
         jobs: (task, seed) pairs, read only as fast as the episodes are played and consumed.
         intervention, max_steps: see :func:`rollout`.
     """
-    attempt = _attempt(policy, intervention, max_steps)
+    attempt = attempt_of(policy, intervention, max_steps)
     async with aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes:
         async for _, episode in episodes:
             yield episode
@@ -317,7 +317,7 @@ class LocalRollout:
             self._pool = EnvironmentPool(make, self._size, restarts=self._restarts)
         async with AsyncExitStack() as stack:
             acting = await policy.opened(stack) if isinstance(policy, PerWorker) else policy
-            attempt = _attempt(acting, intervention, max_steps)
+            attempt = attempt_of(acting, intervention, max_steps)
             numbered = self._pool.episodes(attempt, jobs, actor=acting.name)
             async with aclosing(numbered) as episodes:
                 async for number, episode in episodes:
@@ -343,6 +343,6 @@ class LocalRollout:
             await self._stack.aclose()
 
 
-def _attempt(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
+def attempt_of(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
     play = partial(rollout, policy=policy, intervention=intervention, max_steps=max_steps)
     return lambda environment, task, seed, lap: play(environment, task=task, seed=seed, lap=lap)

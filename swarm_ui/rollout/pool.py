@@ -113,7 +113,7 @@ class EnvironmentPool:
         """
         if size < 1:
             raise ConfigError(f"EnvironmentPool: 'size' must be at least 1, got {size}")
-        self._seats = tuple(_Seat(place, make, restarts or Restarts()) for place in range(size))
+        self._seats = tuple(Seat(place, make, restarts or Restarts()) for place in range(size))
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -186,7 +186,7 @@ class EnvironmentPool:
 
     async def _work(
         self,
-        seat: _Seat,
+        seat: Seat,
         attempt: Attempt,
         source: _Source,
         ready: asyncio.Queue[tuple[int, Episode] | BaseException | None],
@@ -236,7 +236,7 @@ class _Source:
             return None if job is None else (next(self._numbers), job)
 
 
-class _Seat:
+class Seat:
     """A place in the pool: one environment at a time, replaced after a fault."""
 
     def __init__(self, place: int, make: MakeEnvironment, restarts: Restarts) -> None:

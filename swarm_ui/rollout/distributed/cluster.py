@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+from swarm_ui.errors import ConfigError, MissingExtra, brief
+
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +24,7 @@ class RayCluster:
 
     def nodes(self) -> list[dict[str, float]]:
         """The resources of each node that is alive, by Ray's names."""
-        raise NotImplementedError
+        return node_resources()
 
 
 @contextmanager
@@ -41,5 +47,75 @@ def ray_cluster(
         MissingExtra: Ray is not installed.
         ConfigError: no cluster answers there, or its Ray or Python has another version.
     """
-    raise NotImplementedError
-    yield
+    ray = imported()
+    if ray.is_initialized():
+        yield RayCluster(ray.get_runtime_context().gcs_address, local=False)
+        return
+    address = address or os.environ.get("RAY_ADDRESS", "")
+    local = address in ("", "local")
+    if local:
+        _start(ray, cpus, gpus, dict(resources or {}))
+    else:
+        _connect(ray, address)
+    try:
+        yield RayCluster(ray.get_runtime_context().gcs_address, local)
+    finally:
+        ray.shutdown()
+
+
+def imported() -> Any:
+    """The module ``ray``. Raises ``MissingExtra`` if it is not installed."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("ray", "a cluster", "ray") from error
+    return ray
+
+
+def node_resources() -> list[dict[str, float]]:
+    """The resources of each node of the connected cluster that is alive, by Ray's names."""
+    return [dict(node["Resources"]) for node in imported().nodes() if node["Alive"]]
+
+
+def _start(ray: Any, cpus: int | None, gpus: int | None, resources: dict[str, float]) -> None:
+    # Ray reports the usage of the clusters that it starts to its authors, unless it is told not to.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cpus,
+            num_gpus=gpus,
+            resources=resources or None,
+            include_dashboard=False,
+            **_QUIET,
+        )
+    except Exception as error:  # Ray raises plain ones when its processes start too slowly
+        ray.shutdown()
+        raise ConfigError(f"no Ray cluster could be started here: {_line(error)}") from error
+
+
+def _connect(ray: Any, address: str) -> None:
+    if "://" in address:
+        raise ConfigError(
+            f"'{address}' is an address of the Ray Client, which cannot be used; run this command "
+            "on a node of the cluster, with the address HOST:6379 of its head"
+        )
+    try:
+        ray.init(address=address, **_QUIET)
+    except (OSError, RuntimeError, ValueError) as error:
+        ray.shutdown()
+        text = str(error)
+        if "ersion mismatch" in text:
+            raise ConfigError(
+                f"the Ray cluster at {address} has other versions than this process "
+                f"({_line(error)}); use the same Ray and Python on all machines"
+            ) from error
+        raise ConfigError(
+            f"no Ray cluster that can be used at {address}: {_line(error)}. Expected HOST:PORT of "
+            "a running head, as 'ray start --head' prints it"
+        ) from error
+
+
+def _line(error: BaseException) -> str:
+    """The text of an error of Ray in one line."""
+    return brief(Exception(" ".join(str(error).split())))

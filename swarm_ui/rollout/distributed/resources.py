@@ -46,11 +46,11 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
         known = list(nodes)
         if self.fits(known):
             return ""
-        short = [
-            f"{name} {amount:g} (most on a node: {max((n.get(name, 0.0) for n in known), default=0.0):g})"
-            for name, amount in self.amounts.items()
-            if all(node.get(name, 0.0) + _SLACK < amount for node in known)
-        ]
+        short = []
+        for name, amount in self.amounts.items():
+            most = max((node.get(name, 0.0) for node in known), default=0.0)
+            if most + _SLACK < amount:
+                short.append(f"{name} {amount:g} (most on a node: {most:g})")
         return ", ".join(short) or f"{self} together on one node"
 
     def _fit(self, node: Mapping[str, float]) -> int:

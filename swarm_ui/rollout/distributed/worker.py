@@ -1,0 +1,184 @@
+"""The process in a cluster that plays episodes: a Ray actor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+from contextlib import AsyncExitStack
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.rollout.distributed.sent_error import SentError
+from swarm_ui.rollout.episodes import attempt_of
+from swarm_ui.rollout.intervention import Intervene, KeepsNotes
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import Attempt, Job, MakeEnvironment, Restarts, Seat
+from swarm_ui.rollout.rollouts import PerWorker
+from swarm_ui.trace.records import Episode
+from swarm_ui.version import __version__
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is made with."""
+
+    make_environment: MakeEnvironment | PerWorker[MakeEnvironment]
+    concurrency: int
+    restarts: Restarts
+    folder: str
+    """The driver's working directory; the worker's own, if it has a folder of that name."""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What the episodes of a stream have in common."""
+
+    policy: Policy | PerWorker[Policy]
+    intervention: Intervene | None
+    max_steps: int | None
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a worker is, and its versions."""
+
+    node: str
+    pid: int
+    version: str
+    """Of swarm-ui."""
+    python: str
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a job."""
+
+    episode: Episode | None = None
+    """``None``: there is an error, or the episode was cancelled."""
+    notes: object = None
+    """What the intervention kept; see :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
+    fit: bool = True
+    """Whether the place of the environment is still used; see ``Restarts.limit``."""
+    error: SentError | None = None
+
+
+class RolloutWorker:
+    """Plays up to ``Setup.concurrency`` episodes at a time. All methods run in one event loop."""
+
+    def __init__(self, setup: Setup) -> None:
+        if os.path.isdir(setup.folder):
+            os.chdir(setup.folder)
+        self._setup = setup
+        self._stack, self._policy_stack = AsyncExitStack(), AsyncExitStack()
+        self._free: asyncio.Queue[Seat] = asyncio.Queue()
+        self._seats: list[Seat] = []
+        self._policy: Policy | None = None
+        self._policy_key = ""
+        self._intervention: Intervene | None = None
+        self._attempt: Attempt | None = None
+        self._running: set[asyncio.Task[Played]] = set()
+
+    async def hello(self, node: str) -> Hello:
+        """The worker is there. ``node``: address to report if Ray knows none."""
+        with contextlib.suppress(ImportError):
+            import ray
+
+            node = str(ray.util.get_node_ip_address())
+        return Hello(
+            node=node, pid=os.getpid(), version=__version__, python=platform.python_version()
+        )
+
+    async def begin(self, work: Work) -> SentError | str:
+        """Prepare for a stream; returns the name of the policy, or why it cannot be played."""
+        try:
+            await self._open_seats()
+            await self._take_policy(work.policy)
+        except Exception as error:
+            return SentError.of(error, self._where)
+        assert self._policy is not None
+        self._intervention = work.intervention
+        self._attempt = attempt_of(self._policy, work.intervention, work.max_steps)
+        return self._policy.name
+
+    async def play(self, job: Job) -> Played:
+        """Play one job of the stream that was begun."""
+        playing = asyncio.get_running_loop().create_task(self._play(job))
+        self._running.add(playing)
+        try:
+            await asyncio.wait({playing})
+        finally:
+            self._running.discard(playing)
+        return Played() if playing.cancelled() else playing.result()
+
+    async def stop(self) -> None:
+        """Cancel the running episodes."""
+        running = [*self._running]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def close(self) -> SentError | None:
+        """Cancel the running episodes and close everything; returns the first fault."""
+        await self.stop()
+        faults: list[SentError] = []
+        for closing in (
+            *(seat.leave for seat in self._seats), self._policy_stack.aclose, self._stack.aclose
+        ):  # fmt: skip
+            try:
+                await closing()
+            except Exception as error:
+                faults.append(SentError.of(error, self._where))
+        self._seats.clear()
+        return next(iter(faults), None)
+
+    @property
+    def _where(self) -> str:
+        return f"the worker with process id {os.getpid()} on {platform.node()}"
+
+    async def _open_seats(self) -> None:
+        if self._seats:
+            return
+        given = self._setup.make_environment
+        make = await given.opened(self._stack) if isinstance(given, PerWorker) else given
+        count = self._setup.concurrency
+        self._seats = [Seat(place, make, self._setup.restarts) for place in range(count)]
+        for seat in self._seats:
+            self._free.put_nowait(seat)
+
+    async def _take_policy(self, given: Policy | PerWorker[Policy]) -> None:
+        key = given.key if isinstance(given, PerWorker) else ""
+        if key and key == self._policy_key:
+            return
+        old, self._policy_stack, self._policy_key = self._policy_stack, AsyncExitStack(), ""
+        await old.aclose()
+        self._policy = (
+            await given.opened(self._policy_stack) if isinstance(given, PerWorker) else given
+        )
+        self._policy_key = key
+
+    async def _play(self, job: Job) -> Played:
+        assert self._attempt is not None and self._policy is not None
+        seat = await self._free.get()
+        try:
+            episode = await seat.play(self._attempt, *job, self._policy.name)
+            notes = None
+            if isinstance(self._intervention, KeepsNotes):
+                notes = self._intervention.take_notes(episode)
+        except Exception as error:
+            return Played(error=SentError.of(error, self._where))
+        finally:
+            self._free.put_nowait(seat)
+        return Played(episode=episode, notes=notes, fit=seat.fit)
+
+
+def expect_closed(error: SentError | None) -> None:
+    """Raise ``EnvironmentFault`` if a worker could not close something."""
+    if error is not None:
+        raise EnvironmentFault(f"a worker could not be closed: {error.arguments}")
+
+
+def remote_class(**options: Any) -> Any:
+    """The actor class with Ray's options."""
+    import ray
+
+    return ray.remote(RolloutWorker).options(**options)

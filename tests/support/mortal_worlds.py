@@ -1,0 +1,110 @@
+"""Environments and policies for workers in other processes: they die, break or wait when told to.
+
+Seeds tell them what to do; files in the folder of the environment variable ``MORTAL_FOLDER`` tell
+the test what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from swarm_ui import (
+    Action,
+    BudgetExceeded,
+    ConfigError,
+    Element,
+    Environment,
+    Episode,
+    Intervention,
+    Observation,
+    Step,
+    Trace,
+)
+
+DIES_ONCE, DIES_ALWAYS, WAITS, REFUSES, SPENDS, CRASHES = 1001, 1002, 1003, 1004, 1005, 1006
+"""Seeds of episodes that are special."""
+
+
+class MortalWorld:
+    """Solved by as many clicks on element 0 as the seed says, up to 3; special seeds do more."""
+
+    name = "mortal"
+    tasks: Sequence[str] = ("count",)
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._seed = self._done = 0
+        (self._folder / f"open-{os.getpid()}-{id(self)}").touch()
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self._seed, self._done = seed, 0
+        if seed == REFUSES:
+            raise ConfigError("no such task here")
+        return self._look()
+
+    def _look(self) -> Observation:
+        elements = tuple(Element(index=i, role="button", text=f"{i}") for i in range(3))
+        return Observation(goal=f"count to {self._seed}", app=str(self._done), elements=elements)
+
+    async def step(self, action: Action) -> Step:
+        self._done += action.index == 0
+        if self._seed == DIES_ALWAYS or (self._seed == DIES_ONCE and self._first("died")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._seed == WAITS:
+            (self._folder / f"waiting-{os.getpid()}").touch()
+            await asyncio.sleep(600)
+        solved = self._done == 1 + self._seed % 3
+        return Step(observation=self._look(), reward=float(solved), terminated=solved,
+                    truncated=self._done > 5)  # fmt: skip
+
+    def _first(self, name: str) -> bool:
+        try:
+            (self._folder / name).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        (self._folder / f"open-{os.getpid()}-{id(self)}").unlink(missing_ok=True)
+
+
+class Spender:
+    """A model that clicks on element 0; its budget is used up at some seeds."""
+
+    name = "spender"
+
+    async def generate(self, requests: Sequence[object]) -> list[object]:
+        from swarm_ui import Completion
+
+        text = "".join(str(request) for request in requests)
+        if f"count to {SPENDS}" in text:
+            raise BudgetExceeded("all calls are made")
+        if f"count to {CRASHES}" in text:
+            raise ZeroDivisionError("a bug")
+        reply = '{"action_type": "click", "index": 0}'
+        return [Completion(text=reply) for _ in requests]
+
+
+class Scribe:
+    """Keeps for each decision what the episode does not contain: the process that played it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[str]] = {}
+
+    async def __call__(
+        self, index: int, trace: Trace, environment: Environment
+    ) -> Intervention | None:
+        self.kept.setdefault(trace.run, []).append(f"pid {os.getpid()}")
+        return Intervention(credit_source="scribe")
+
+    def take_notes(self, episode: Episode) -> object:
+        return {i: self.kept.pop(s.trace.run) for i, s in enumerate(episode.steps)}
+
+    def add_notes(self, episode: Episode, notes: object) -> None:
+        assert isinstance(notes, dict)
+        for index, note in notes.items():
+            self.kept[episode.steps[index].trace.run] = note
