@@ -76,7 +76,8 @@ def _run(section: str, quick: bool) -> dict[str, Any]:
     temporary = tempfile.mkdtemp(prefix="scale-")  # Ray's sockets need a short path
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     settings = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "RAY_TMPDIR": temporary}
-    settings["RAY_ADDRESS"] = ""
+    # Ray's other processes have 30 s to start otherwise, which a busy machine may exceed.
+    settings |= {"RAY_ADDRESS": "", "RAY_agent_register_timeout_ms": "120000"}
     began = time.monotonic()
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,

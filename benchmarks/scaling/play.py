@@ -21,6 +21,7 @@ from swarm_ui.prompts import as_chat, transcript
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.rollout.rollouts import PerWorker
+from swarm_ui.trace.canonical_json import encoded
 from swarm_ui.trace.records import Episode
 
 World = Literal["phone", "miniwob"]
@@ -90,15 +91,15 @@ async def pages() -> AsyncIterator[MakeEnvironment]:
 
 
 def digest(episode: Episode) -> str:
-    """Hash of everything in an episode except for times."""
-    told = msgspec.json.encode(_timeless(msgspec.to_builtins(episode)), order="deterministic")
+    """Hash of the line of an episode in a trace file, times left out."""
+    told = msgspec.json.encode(_timeless(msgspec.json.decode(encoded(episode))))
     return hashlib.sha256(told).hexdigest()
 
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _timeless(item) for name, item in value.items() if name not in _TIMES}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_timeless(item) for item in value]
     return value
 
