@@ -30,7 +30,7 @@ SYSTEMS = ("local", "ray")
 
 def measure(quick: bool) -> dict[str, Any]:
     """Peak memory and CPU time with a short and a long queue; each run is a separate process."""
-    short, long = (200, 2_000) if quick else (1_000, 10_000)
+    short, long = (100, 1_000) if quick else (1_000, 10_000)
     samples: dict[tuple[str, int], list[dict[str, float]]] = {}
     for _ in range(1 if quick else 2):
         for system in SYSTEMS:

@@ -19,6 +19,7 @@ from benchmarks.scaling.play import DECISIONS, policy, work
 from benchmarks.scaling.simulation import (
     WINDOW,
     Costs,
+    Outcome,
     Setup,
     binds_at,
     ideal_rate,
@@ -91,7 +92,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[str, Any]:
-    costs = await _costs(120 if quick else 480, folder)
+    costs = await _costs(120 if quick else 480, 256 if quick else 4096, folder)
     runs = []
     cores = len(os.sched_getaffinity(0))
     for group in groups:
@@ -119,7 +120,7 @@ async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[s
                 "efficiency": played.rate / (group.workers * ideal_rate(setup, costs)),
                 "simulated_episodes_per_s": told.rate,
                 "error": told.rate / played.rate - 1,
-                "bottleneck": told.bottleneck,
+                "bottleneck": _bottleneck(told, costs),
                 "busy": told.busy,
             }
         )
@@ -149,9 +150,17 @@ def _simulated(size: int, costs: Costs) -> dict[str, Any]:
     return {
         "efficiency": told.efficiency,
         "episodes_per_s": told.rate,
-        "bottleneck": told.bottleneck,
+        "bottleneck": _bottleneck(told, costs),
         "busy": told.busy,
     }
+
+
+def _bottleneck(told: Outcome, costs: Costs) -> str:
+    """The busiest part; of the driver's loop, what takes most of its time."""
+    part = told.bottleneck
+    if part != "driver's loop":
+        return part
+    return f"{part}: {'trace writer' if costs.write > costs.receive else 'receiving'}"
 
 
 def _cluster(size: int) -> Setup:
@@ -188,7 +197,7 @@ def _lifted(costs: Costs) -> dict[str, float]:
     return found
 
 
-async def _costs(count: int, folder: Path) -> Costs:
+async def _costs(count: int, calls: int, folder: Path) -> Costs:
     """The costs of each part, from CPU times of runs with long and short episodes."""
     long, jobs = DECISIONS["phone"], work("phone", count)
     async with RayRollout(
@@ -207,7 +216,7 @@ async def _costs(count: int, folder: Path) -> Costs:
         ray=(whole.cpu["ray"] + max(0.0, threads)) / count,
         episode=max(0.0, episode),
         decision=max(0.0, decision),
-        limiter=await _limiter(1000),
+        limiter=await _limiter(calls),
     )
 
 

@@ -1,0 +1,169 @@
+"""``kill -9`` of workers and nodes at random moments: the episodes of an undisturbed run, once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
+
+from local_ray import local_ray, ray_environment
+
+from benchmarks.scaling.cluster import PLACE
+from benchmarks.scaling.latencies import Latencies
+from benchmarks.scaling.play import DECISIONS, Tally, policy, work
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.rollout import Job, LocalRollout, Rollouts
+from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
+from swarm_ui.rollout.pool import Restarts
+from swarm_ui.trace.records import Episode
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1500)]
+
+WORKER_KILLS = 8
+NODE_KILLS = 6
+JOBS = work("phone", 40)
+POLICY = policy("phone", Latencies.recorded(mean=0.02))
+LOSSES = Restarts(retries=10)
+"""Every loss is made up for, however many there are."""
+
+
+async def played(rollouts: Rollouts, after: int, strike: Callable[[], Any]) -> Any:
+    """The episodes of all jobs. ``strike`` is called when ``after`` of them were received."""
+    found: list[tuple[int, Episode]] = []
+    stream = rollouts.stream(POLICY, JOBS, max_steps=DECISIONS["phone"])
+    async with aclosing(stream) as episodes:
+        async for numbered in episodes:
+            found.append(numbered)
+            if len(found) == after:
+                strike()
+    return found
+
+
+async def undisturbed() -> Tally:
+    """The episodes of the local run are those that all others are compared with."""
+    tally = Tally(len(JOBS))
+    async with LocalRollout(PhoneEnvironment) as local:
+        tally.add(await played(local, 0, lambda: None))
+    return tally
+
+
+def expect_whole(tally: Tally) -> None:
+    assert (tally.lost, tally.twice, tally.equal) == (0, 0, True)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; waits up to a minute."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(FileNotFoundError):
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            if state != "Z":
+                time.sleep(0.2)
+                continue
+        return True
+    return False
+
+
+class Watch:
+    """The processes of the workers, and their losses."""
+
+    def __init__(self) -> None:
+        self.running: dict[int, int] = {}
+        self.pids: list[int] = []
+        self.losses = 0
+
+    def __call__(self, event: WorkerEvent) -> None:
+        if event.kind == "started":
+            self.running[event.worker] = event.pid
+            self.pids.append(event.pid)
+        self.losses += event.kind == "lost" and event.job is None
+
+
+async def test_killed_workers_lose_and_double_nothing() -> None:
+    tally, watch = await undisturbed(), Watch()
+    with local_ray(cpus=2):
+        async with RayRollout(
+            PhoneEnvironment, workers=2, concurrency_per_worker=4, losses=LOSSES, on_event=watch
+        ) as rollouts:
+            for seed in range(WORKER_KILLS):
+                rng = random.Random(seed)
+                strikes = [rng.uniform(0.0, 0.1)]
+
+                def strike(rng: random.Random = rng, strikes: list[float] = strikes) -> None:
+                    pid = watch.running[rng.randrange(2)]
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(strikes.pop(), os.kill, pid, signal.SIGKILL)
+
+                tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
+                expect_whole(tally)
+    assert watch.losses == WORKER_KILLS
+    assert all(map(gone, watch.pids))
+
+
+@pytest.fixture
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A cluster of two nodes, each with room for one worker."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    fast = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+    arguments = {"num_cpus": 1, "resources": {"place": 1}, "include_dashboard": False}
+    with short_folder() as folder, ray_environment(folder):
+        cluster = Cluster(
+            initialize_head=True, head_node_args={**arguments, "_system_config": fast}
+        )
+        try:
+            cluster.add_node(num_cpus=1, resources={"place": 1})
+            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+            yield cluster
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+
+
+def test_killed_nodes_lose_and_double_nothing(two_nodes: Any) -> None:
+    tally, watch = asyncio.run(undisturbed()), Watch()
+    asyncio.run(nodes_under_fire(two_nodes, tally, watch))
+    assert watch.losses == NODE_KILLS
+    two_nodes.shutdown()
+    assert all(map(gone, watch.pids))
+
+
+async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
+    """After each kill of a node, another one joins the cluster."""
+    async with RayRollout(
+        PhoneEnvironment, workers=2, concurrency_per_worker=4, losses=LOSSES, resources=PLACE,
+        on_event=watch,
+    ) as rollouts:  # fmt: skip
+        for seed in range(NODE_KILLS):
+            rng, joined = random.Random(seed), []
+            node = next(n for n in cluster.list_all_nodes() if n is not cluster.head_node)
+
+            def strike(node: Any = node, rng: random.Random = rng, joined: list[Any] = joined) -> None:
+                raylet = node.all_processes["raylet"][0].process.pid
+                loop = asyncio.get_running_loop()
+                loop.call_later(rng.uniform(0.0, 0.1), os.kill, raylet, signal.SIGKILL)
+                joined.append(asyncio.create_task(asyncio.to_thread(replaced, cluster, node)))
+
+            tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
+            await joined[0]
+            expect_whole(tally)
+            while watch.losses <= seed:
+                await asyncio.sleep(0.1)
+
+
+def replaced(cluster: Any, node: Any) -> None:
+    """Add a node to the cluster, and forget the killed one."""
+    time.sleep(0.2)
+    cluster.add_node(num_cpus=1, resources={"place": 1})
+    cluster.remove_node(node, allow_graceful=False)
