@@ -30,7 +30,7 @@ from swarm_ui.prompts import FORMATS
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
 _PANELS = {
     "environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "critic": LEARNING,
-    "run": HOW, "": HOW,
+    "run": HOW, "ray": HOW, "": HOW,
 }  # fmt: skip
 """Titles of option groups in the help, by section of the configuration."""
 _LEARNING_DEFAULTS: dict[str, object] = {
@@ -377,11 +377,21 @@ ENDING = (
     JSON,
     switch("quiet", "--quiet", "-q", help="do not show progress or notes"),
 )
+ON = option(
+    "on", str, "PLACE", "where episodes are played: local; ray, in workers of a Ray cluster on "
+    "this machine (or the one in RAY_ADDRESS); or ray:HOST:PORT, a running cluster (default: "
+    "local)", setting="run.on", complete=one_of("local", "ray"),
+)  # fmt: skip
+WORKERS = option(
+    "workers", int, "N", "ray: maximum number of workers (default: what the cluster has room for)",
+    setting="ray.workers",
+)  # fmt: skip
 PLAYING = (
     OUT,
     LOG,
-    option("concurrency", int, "N", "number of concurrent episodes", "-j",
+    option("concurrency", int, "N", "number of concurrent episodes of this process", "-j",
            setting="run.concurrency"),
+    ON, WORKERS,
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
            "1 for a run of one episode, else 0)",
            setting="run.fail_under"),

@@ -27,6 +27,7 @@ from swarm_ui.experiment.comparing import compare_runs
 from swarm_ui.experiment.config import Config, EnvironmentSection
 from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
+from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
@@ -49,6 +50,11 @@ def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
         return None
     with out.busy(f"loading {config.model.name} …"):
         return load_in_process(config.model, learned)
+
+
+def _own_model(config: Config, out: Output) -> Any:
+    """The model of this process; workers of a cluster load their own."""
+    return None if on_ray(config) else load_model(config, out)
 
 
 def perform(
@@ -88,7 +94,7 @@ def perform(
         results: Results = stoppable(
             run,
             lambda: asyncio.run(
-                runs.evaluate(run, load_model(run.config, output), output.progress, output.warn)
+                runs.evaluate(run, _own_model(run.config, output), output.progress, output.warn)
             ),
             new=new,
         )
@@ -177,6 +183,7 @@ def _show_plan(run: runs.Run, out: Output) -> int:
         "model": describe_model(config.model),
         "team": team_size(config.team),
         "edges": ", ".join(f"{a}>{b}" for a, b in configured_edges(config.team)) or "none",
+        "place": config.run.on or "local",
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
         **{f"episodes: {trial.name}": str(len(trial.jobs)) for trial in trials},
     }

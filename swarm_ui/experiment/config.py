@@ -18,7 +18,8 @@ from swarm_ui.errors import ConfigError
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
-Temperature = Annotated[float, Meta(ge=0.0)]
+Amount = Annotated[float, Meta(ge=0.0)]
+Temperature = Amount
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
@@ -107,6 +108,21 @@ class RunSection(_Section, frozen=True, kw_only=True):
     report: bool = True
     log: tuple[str, ...] = ()
     """Loggers; see :mod:`swarm_ui.experiment.plugins.run_loggers`."""
+    on: str = ""
+    """Where episodes are played: ``local`` (or empty), ``ray`` or ``ray:HOST:PORT``."""
+
+
+class RaySection(_Section, frozen=True, kw_only=True):
+    """Workers of a Ray cluster, for ``[run] on``."""
+
+    workers: Count | None = None
+    """Maximum number; ``None``: as many as the cluster has room for."""
+    episodes: Count = 1
+    """Concurrent episodes of a worker."""
+    cpus: Amount = 1.0
+    gpus: Amount = 0.0
+    resources: dict[str, Amount] | None = None
+    """Counted things that a worker needs; ``None``: what the environment needs."""
 
 
 class Config(_Section, frozen=True, kw_only=True):
@@ -116,6 +132,7 @@ class Config(_Section, frozen=True, kw_only=True):
     model: ModelSection = ModelSection()
     team: TeamSection = TeamSection()
     run: RunSection = RunSection()
+    ray: RaySection = RaySection()
     critic: CriticSection = CriticSection()
     train: dict[str, Any] = {}
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
@@ -129,7 +146,7 @@ _DEEPEST = 16
 """Maximum nesting depth of sections and lists."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
-_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection, CriticSection)
+_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection, RaySection, CriticSection)
 _TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
 

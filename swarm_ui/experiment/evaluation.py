@@ -18,9 +18,10 @@ from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outc
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.experiment.workers import BATCH_SIZE, Batch, BatchResult, WorkerPool, sample
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import Intervene, rollout_stream
+from swarm_ui.rollout.intervention import Intervene
 from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import EnvironmentPool, Job, MakeEnvironment, Restarts
+from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout.rollouts import PerWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.failed_episodes import failure_class
@@ -63,21 +64,19 @@ class Evaluator:
     async def play(
         self,
         trial: Trial,
-        policy: Policy,
-        make_environment: MakeEnvironment,
+        policy: Policy | PerWorker[Policy],
+        rollouts: Rollouts,
         *,
-        concurrency: int,
         intervention: Intervene | None = None,
         max_steps: int | None = None,
         score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
     ) -> None:
-        """Play the remaining episodes of a trial in this process; each is saved when it ends.
+        """Play the remaining episodes of a trial; each is saved by this process when it ends.
 
         Args:
             trial: episodes of an earlier attempt are kept, except those with a fault.
             policy: plays the trial's arm.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
-            concurrency: number of concurrent episodes.
+            rollouts: plays them; stays open.
             intervention: assigns credit; see :func:`swarm_ui.rollout.episodes.rollout`.
             max_steps: truncates episodes.
             score: computes the benchmark's own measures.
@@ -86,13 +85,10 @@ class Evaluator:
             kept = finished_episodes(self._run, trial)
             left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
             if left:
-                pool = EnvironmentPool(
-                    make_environment, min(concurrency, len(left)), restarts=Restarts(retries=1)
+                stream = rollouts.stream(
+                    policy, left, intervention=intervention, max_steps=max_steps
                 )
-                stream = rollout_stream(
-                    pool, policy, left, intervention=intervention, max_steps=max_steps
-                )
-                await self._play(trial, kept, pool, stream, together=min(concurrency, len(left)))
+                await self._play(trial, kept, stream, together=min(rollouts.concurrency, len(left)))
             episodes = in_order(trial.jobs, _saved(self._run, trial))
             result = _result(trial, episodes, Cost.of_episodes(episodes))
             if score is not None:
@@ -104,8 +100,7 @@ class Evaluator:
         self,
         trial: Trial,
         kept: Sequence[Episode],
-        pool: EnvironmentPool,
-        stream: AsyncGenerator[Episode, None],
+        stream: AsyncGenerator[tuple[int, Episode], None],
         *,
         together: int,
     ) -> None:
@@ -117,8 +112,8 @@ class Evaluator:
         count = len(trial.jobs)
         with self._display.bar(label, count, share=not trial.name, together=together) as bar:
             bar.start_from(found.total())
-            async with pool, aclosing(stream) as episodes:
-                async for episode in episodes:
+            async with aclosing(stream) as episodes:
+                async for _, episode in episodes:
                     append_jsonl(path, [episode])
                     found[episode.success] += 1
                     bar.update(found.total(), _note(found))

@@ -10,6 +10,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, Name
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.models import kind_of, on_hub
+from swarm_ui.experiment.placement.place import ray_address
 from swarm_ui.experiment.plugins.run_loggers import logger_demands
 from swarm_ui.experiment.plugins.wrapping import wrapper_demands
 from swarm_ui.experiment.training.roles import model_sections
@@ -50,6 +51,9 @@ def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[s
         yield f"import and call '{place}' (the environment)"
     if plays:
         yield from wrapper_demands(config.environment.wrap)
+    address = ray_address(config)
+    if plays and address and ("run", "on") not in given:
+        yield f"send its work to the Ray cluster at {address}"
     if plays and ("run", "log") not in given:
         yield from logger_demands(config.run.log)
     yield from _model_demands(config.model, {name for part, name in given if part == "model"})

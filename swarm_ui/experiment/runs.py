@@ -24,6 +24,7 @@ from swarm_ui.experiment.config import (
     EnvironmentSection,
     Finding,
     ModelSection,
+    RaySection,
     checked,
     plain,
 )
@@ -32,13 +33,14 @@ from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.models import (
     IN_PROCESS,
-    adapter_names,
     kind_of,
     learned_adapters,
     model_findings,
     open_model,
 )
 from swarm_ui.experiment.permissions import demands, expect_trust
+from swarm_ui.experiment.placement.opened import opened_placement
+from swarm_ui.experiment.placement.place import place_findings
 from swarm_ui.experiment.plugins.run_loggers import (
     check_loggers,
     logger_findings,
@@ -68,7 +70,8 @@ _GRAPHS = 4
 _FREE = {
     *(("model", name) for name in ("url", "actor", "actor_name", "key_env", "device", "max_calls",
                                    "max_tokens_total", "rate_limit", "concurrency", "timeout")),
-    *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report", "log")),
+    *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report", "log", "on")),
+    *(("ray", name) for name in RaySection.__struct_fields__),
     *(("critic", name) for name in ("url", "key_env")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
@@ -127,6 +130,7 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield from team_findings(config.team)
         if "run" in valid:
             yield from logger_findings(config.run.log)
+            yield from place_findings(config)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
@@ -281,35 +285,36 @@ async def evaluate(
         run: has begun.
         model: one of this process that is already loaded; ``None``: it is opened here.
         display: shows the progress.
-        warn: called with one line when a logger fails.
+        warn: called with one line when a logger fails, or workers of a cluster wait or are lost.
     """
     loggers = make_loggers(run.config.run.log, run.folder.path)
     with logging_to(loggers, _logged(run), warn) as log:
-        results = await _evaluate(run, model, display)
+        results = await _evaluate(run, model, display, warn)
         log.log(result_scalars(results), 0)
     return results
 
 
-async def _evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
+async def _evaluate(
+    run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
+) -> Results:
     config, wraps = run.config, run.config.environment.wrap
     labels = [spec_of(config.environment.name).label]
     if wraps:
         labels.append(f"environment in {', '.join(wraps)}")
     results = Results(labels=tuple(labels))
     evaluator = Evaluator(run.folder, results, display)
-    async with open_model(config.model, model) as answering:
-        adapters = adapter_names(config.model, config.team.agents)
-        arm = arm_of(config.team, adapters, model=answering.name)
-        policy = arm.policy(answering)
+    async with opened_placement(config, model, warn) as placed:
         for split in run.splits:
-            async with open_environment(run.section(split, run.seeds[0])) as environment:
-                most = environment.max_concurrency or config.run.concurrency
-                for trial in await _trials(run, split, environment, arm):
+            section = run.section(split, run.seeds[0])
+            async with (
+                open_environment(section) as environment,
+                placed.rollouts(section, environment) as rollouts,
+            ):
+                for trial in await _trials(run, split, environment, placed.arm):
                     await evaluator.play(
                         trial,
-                        policy,
-                        environment.make,
-                        concurrency=min(config.run.concurrency, most),
+                        placed.policy,
+                        rollouts,
                         max_steps=config.environment.max_steps,
                         score=environment.score,
                         intervention=solver_grades,
@@ -351,11 +356,11 @@ def resume(
     document = directory.config()
     if (document.get("made_by"), document.get("command")) != ("swarm-ui", command):
         raise ConfigError(f"'{path}' is not a run of: swarm-ui {command}")
-    fixed = [place for name, place in overrides.places.items() if name not in _FREE]
+    fixed = [place for name, place in overrides.places.items() if name[:2] not in _FREE]
     for place in dict.fromkeys([*given, *fixed]):
         overrides.mistakes.append(f"{place}: cannot be changed in a run that has begun")
     values = plain(configuration_of(path))
-    for section, name in _FREE & overrides.places.keys():
+    for section, name in _FREE & {name[:2] for name in overrides.places}:
         values[section][name] = overrides.values[section][name]
     config = checked(Draft(values, overrides.places, overrides.mistakes))
     expect_trust(path, config, overrides.places, trusted=trusted)

@@ -298,6 +298,11 @@ class LocalRollout:
         self._stack = AsyncExitStack()
 
     @property
+    def concurrency(self) -> int:
+        """Maximum number of concurrent episodes."""
+        return self._size
+
+    @property
     def timings(self) -> tuple[EnvironmentTiming, ...]:
         """The counts and durations of every environment so far."""
         return () if self._pool is None else self._pool.timings

@@ -63,6 +63,11 @@ class Rollouts(Protocol):
     equal episodes.
     """
 
+    @property
+    def concurrency(self) -> int:
+        """Maximum number of concurrent episodes."""
+        ...
+
     def stream(
         self,
         policy: Policy | PerWorker[Policy],

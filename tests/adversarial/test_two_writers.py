@@ -21,6 +21,7 @@ from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm
+from swarm_ui.rollout.episodes import LocalRollout
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 
@@ -59,7 +60,8 @@ async def play(run: RunDirectory) -> None:
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'})))
     trial = Trial("test", Arm(name="solo", label="solo"), JOBS, name="episodes")
     evaluator = Evaluator(run, Results(labels=("phone",)), ProgressDisplay())
-    await evaluator.play(trial, policy, PhoneEnvironment, concurrency=2, max_steps=2)
+    async with LocalRollout(PhoneEnvironment, concurrency=2) as rollouts:
+        await evaluator.play(trial, policy, rollouts, max_steps=2)
 
 
 def test_a_run_that_another_process_writes_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from graph_fakes import timeless
 from local_ray import local_ray
 from mortal_worlds import (
     CRASHES,
@@ -24,6 +23,8 @@ from mortal_worlds import (
     MortalWorld,
     Scribe,
     Spender,
+    clicker,
+    timeless,
 )
 
 from swarm_ui import BudgetExceeded, CollabGraph, ConfigError, Episode, GraphPolicy, Restarts
@@ -42,10 +43,6 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 def cluster() -> Iterator[RayCluster]:
     with local_ray(cpus=8, handset=4) as found:
         yield found
-
-
-def clicker() -> GraphPolicy:
-    return GraphPolicy(CollabGraph.solo(Spender()), name="clicker")  # type: ignore[arg-type]
 
 
 def jobs(*seeds: int) -> list[Job]:

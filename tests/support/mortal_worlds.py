@@ -12,18 +12,25 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from swarm_ui import (
     Action,
     BudgetExceeded,
+    CollabGraph,
+    Completion,
     ConfigError,
     Element,
     Environment,
     Episode,
+    GraphPolicy,
     Intervention,
     Observation,
+    Request,
     Step,
     Trace,
 )
+from swarm_ui.trace.canonical_json import encoded
 
 DIES_ONCE, DIES_ALWAYS, WAITS, REFUSES, SPENDS, CRASHES = 1001, 1002, 1003, 1004, 1005, 1006
 """Seeds of episodes that are special."""
@@ -54,6 +61,8 @@ class MortalWorld:
         self._done += action.index == 0
         if self._seed == DIES_ALWAYS or (self._seed == DIES_ONCE and self._first("died")):
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._seed == CRASHES:
+            raise ZeroDivisionError("a bug")
         if self._seed == WAITS:
             (self._folder / f"waiting-{os.getpid()}").touch()
             await asyncio.sleep(600)
@@ -77,16 +86,26 @@ class Spender:
 
     name = "spender"
 
-    async def generate(self, requests: Sequence[object]) -> list[object]:
-        from swarm_ui import Completion
-
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         text = "".join(str(request) for request in requests)
         if f"count to {SPENDS}" in text:
             raise BudgetExceeded("all calls are made")
-        if f"count to {CRASHES}" in text:
-            raise ZeroDivisionError("a bug")
         reply = '{"action_type": "click", "index": 0}'
-        return [Completion(text=reply) for _ in requests]
+        return [Completion(text=reply, prompt="p") for _ in requests]
+
+
+def clicker() -> GraphPolicy:
+    """One agent that is right."""
+    return GraphPolicy(CollabGraph.solo(Spender()), name="clicker")
+
+
+def timeless(episode: Episode) -> bytes:
+    """An episode as bytes, timings aside."""
+    steps = []
+    for step in episode.steps:
+        calls = tuple(replace(call, started=0.0, ended=0.0) for call in step.trace.calls)
+        steps.append(replace(step, trace=replace(step.trace, calls=calls)))
+    return encoded(replace(episode, steps=tuple(steps), seconds=0.0))
 
 
 class Scribe:

@@ -76,11 +76,21 @@ seed = 0                  # of random edges
 
 [run]
 out = ""                  # folder of the run; empty: runs/<date>-<name>
-concurrency = 8           # episodes at once
+concurrency = 8           # episodes at once, in this process
+# on = "ray"              # workers of a Ray cluster on this machine; "ray:HOST:PORT": a running
+                          # cluster; "local": this process
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
 max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
 report = true             # write report.html
 log = []                  # loggers: "tensorboard", "wandb", "mlflow", or "module:factory"
+
+[ray]                     # workers of a cluster, for [run] on
+# workers = 4             # maximum number; default: what the cluster has room for
+episodes = 1              # at once in each worker
+cpus = 1.0                # that each reserves
+gpus = 0.0                # a share, such as 0.25, for a model in each worker
+# resources = {emulator = 1}  # counted things of a node that each needs; default: what the
+                          # environment needs
 
 [critic]                  # swarm-ui train: who assigns credit
 # kind = "scripted"       # knows the simulated task; llm: a model is asked; learned: a trained

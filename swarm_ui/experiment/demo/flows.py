@@ -36,6 +36,7 @@ from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.rollout.episodes import LocalRollout
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam
@@ -116,13 +117,12 @@ async def evaluate_only(run: DemoRun) -> Path:
         seed = derive(settings.seed, "referee")
         for trial in run.evaluator.left(trials):
             intervention = RolloutSupervisor(place.critic, seed=seed) if place.critic else None
-            await run.evaluator.play(
-                trial,
-                trial.arm.policy(model),
-                place.make_environment,
-                concurrency=place.concurrency,
-                intervention=intervention,
-            )
+            async with LocalRollout(
+                place.make_environment, concurrency=place.concurrency
+            ) as rollouts:
+                await run.evaluator.play(
+                    trial, trial.arm.policy(model), rollouts, intervention=intervention
+                )
     return run.finish()
 
 
@@ -142,9 +142,10 @@ async def learn_with_model(run: DemoRun) -> Path:
             trials = [Trial(place.split, arm, place.jobs) for arm in arms]
             for trial in run.evaluator.left(trials):
                 policy = trial.arm.policy(model)
-                await run.evaluator.play(
-                    trial, policy, place.make_environment, concurrency=place.concurrency
-                )
+                async with LocalRollout(
+                    place.make_environment, concurrency=place.concurrency
+                ) as rollouts:
+                    await run.evaluator.play(trial, policy, rollouts)
 
         # Adapters that it starts with are changed by the training, so this comes first.
         one, team = endpoint_arms(settings, start_adapters(settings))

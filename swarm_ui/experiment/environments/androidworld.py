@@ -47,10 +47,10 @@ def _findings(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 EMULATOR, HANDSET = (
-    EnvironmentSpec(name=name, label=label, open=_open, findings=_findings)
-    for name, label in (
-        ("androidworld", "AndroidWorld on an emulator"),
-        ("handset", "The handset is simulated: its scores are not AndroidWorld scores"),
+    EnvironmentSpec(name=name, label=label, open=_open, findings=_findings, resource=resource)
+    for name, resource, label in (
+        ("androidworld", "emulator", "AndroidWorld on an emulator"),
+        ("handset", "handset", "The handset is simulated: its scores are not AndroidWorld scores"),
     )
 )
 

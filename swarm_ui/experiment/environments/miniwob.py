@@ -111,6 +111,7 @@ SPEC = EnvironmentSpec(
     splits=("reference", "blind", "all"),
     tasks=_tasks,
     split_of=split_of,
+    resource="browser",
     known_tasks=all_html_tasks,
     findings=_findings,
     held_out=_held_out,

@@ -93,6 +93,9 @@ class EnvironmentSpec:
     """The split to which chosen tasks belong, where that depends on the tasks."""
     by_user: bool = False
     """Made by code of the user, ``module:factory``."""
+    resource: str = ""
+    """What a node of a cluster has a limited number of, one for each worker, such as
+    ``"emulator"``; empty: nothing."""
     known_tasks: Callable[[], Sequence[str]] | None = None
     """Every task that can be named, if the tasks are known without a device."""
     findings: Callable[[EnvironmentSection], Iterable[Finding]] = lambda section: ()

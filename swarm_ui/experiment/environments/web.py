@@ -33,5 +33,9 @@ def _findings(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 SPEC = EnvironmentSpec(
-    name="web", label="Web sites in a real browser", open=_open, findings=_findings
+    name="web",
+    label="Web sites in a real browser",
+    open=_open,
+    findings=_findings,
+    resource="browser",
 )

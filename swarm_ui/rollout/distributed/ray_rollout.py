@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sized
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,9 +14,9 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
 from swarm_ui.rollout.distributed.events import OnWorkerEvent
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
-from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker
+from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker, Result
 from swarm_ui.rollout.distributed.resources import WorkerResources
-from swarm_ui.rollout.distributed.worker import Played, Setup, Work
+from swarm_ui.rollout.distributed.worker import Setup, Work
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job, MakeEnvironment, Restarts
@@ -115,6 +115,13 @@ class RayRollout:
         self._environment = ""
 
     @property
+    def concurrency(self) -> int:
+        """Maximum number of concurrent episodes."""
+        if self._count is None:
+            self._count = max(1, self._resources.fits(node_resources()))
+        return self._count * self._setup.concurrency
+
+    @property
     def workers(self) -> int:
         """The number of workers that are running."""
         return sum(worker.started for worker in self._workers)
@@ -142,8 +149,9 @@ class RayRollout:
         if first is None:
             return
         queue.put_back(first)
-        stream = self._begin(queue, Work(policy=policy, intervention=intervention,
-                                         max_steps=max_steps))  # fmt: skip
+        work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
+        most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
+        stream = self._begin(queue, work, most)
         create = asyncio.get_running_loop().create_task
         self._tasks = {create(self._fill(slot, stream)) for slot in stream.slots}
         try:
@@ -179,20 +187,21 @@ class RayRollout:
         with contextlib.suppress(*(() if error is None else (EnvironmentFault,))):
             await self.close()
 
-    def _begin(self, queue: JobQueue, work: Work) -> _Stream:
+    def _begin(self, queue: JobQueue, work: Work, most: int) -> _Stream:
+        """A stream with at most ``most`` slots."""
         if not self._workers:
             setup = _sent(self._setup, "the environment")
-            count = self._count or max(1, self._resources.fits(node_resources()))
             self._workers = [
                 RemoteWorker(
                     number, setup, self._setup.concurrency, self._resources, self._losses,
                     self._left, self._on_event,
                 )
-                for number in range(count)
+                for number in range(self.concurrency // self._setup.concurrency)
             ]  # fmt: skip
         self._streams += 1
-        # The first slots are on different workers.
+        # The first slots are on different workers, so that few jobs are spread.
         slots = [_Slot(worker) for _ in range(self._setup.concurrency) for worker in self._workers]
+        del slots[most:]
         reference = _sent(work, "the policy, or its intervention,")
         size = len(slots)
         return _Stream(self._streams, queue, reference, slots, asyncio.Queue(size), size)
@@ -239,11 +248,7 @@ class RayRollout:
             if again.losses <= self._losses.retries:
                 stream.queue.put_back(again)
                 return
-            played = Played(episode=self._lost_episode(slot, again, loss), fit=slot.fit)
-        if played.error is not None:
-            raise played.error.error()
-        if played.episode is None:
-            raise EnvironmentFault(f"{taken.job}: the worker cancelled the episode")
+            played = Result(self._lost_episode(slot, again, loss), None, slot.fit)
         slot.fit = played.fit
         self._environment = played.episode.environment or self._environment
         await stream.ready.put((taken.number, played.episode, played.notes))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import platform
+import re
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from swarm_ui.errors import ConfigError, EnvironmentFault, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
@@ -17,6 +20,7 @@ from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.distributed.worker import Hello, Played, expect_closed, remote_class
 from swarm_ui.rollout.pool import Restarts
+from swarm_ui.trace.records import Episode
 from swarm_ui.version import __version__
 
 FIRST_REPORT, NEXT_REPORTS = 10.0, 30.0
@@ -25,6 +29,9 @@ CLOSING = 15.0
 """Seconds that a worker has to close its environments before it is killed."""
 CONTROL_CALLS = 8
 """Calls that a worker accepts beside episodes."""
+_RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
+"""The line of a traceback that names the exception."""
+_EPISODES = msgspec.json.Decoder(Episode)
 
 
 class Lost(Exception):
@@ -33,6 +40,16 @@ class Lost(Exception):
 
 class GivenUp(Exception):
     """The worker was lost too often and is not started again."""
+
+
+class Result(NamedTuple):
+    """A job that was played."""
+
+    episode: Episode
+    notes: object
+    """See :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
+    fit: bool
+    """Whether the place of the environment is still used; see ``Restarts.limit``."""
 
 
 class RemoteWorker:
@@ -95,22 +112,32 @@ class RemoteWorker:
                 raise name.error()
             self._stream, self.policy_name = stream, name
 
-    async def play(self, job: NumberedJob) -> Played:
-        """Play a job. Raises :class:`Lost`, after which another worker is to play it."""
+    async def play(self, job: NumberedJob) -> Result:
+        """Play a job.
+
+        Raises:
+            Lost: the worker is gone; another one is to play the job.
+            EnvironmentFault: the worker was stopped.
+            Exception: what the episode raised.
+        """
         actor = self._actor
         if actor is None:
             raise Lost(self._last)
         self._tell("assigned", job=job)
         try:
-            played: Played = await self._called(actor.play.remote(job.job))
+            played: Played = await self._called(actor.play.remote(job.job), actor)
         except Lost as loss:
             self._tell("lost", job=job, text=str(loss))
             raise
-        if played.episode is not None:
-            if played.episode.fault is None:
-                self._row = 0
-            self._tell("finished", job=job, played=played)
-        return played
+        if played.error is not None:
+            raise played.error.error()
+        if not played.encoded:
+            raise EnvironmentFault(f"{job.job}: the worker cancelled the episode")
+        episode = _EPISODES.decode(played.encoded)
+        if episode.fault is None:
+            self._row = 0
+        self._tell("finished", job=job, episode=episode)
+        return Result(episode, played.notes, played.fit)
 
     async def stop(self) -> None:
         """Cancel the running episodes; the environments are kept."""
@@ -247,10 +274,9 @@ class RemoteWorker:
         kind: Any,
         *,
         job: NumberedJob | None = None,
-        played: Played | None = None,
+        episode: Episode | None = None,
         text: str = "",
     ) -> None:
-        episode = None if played is None else played.episode
         task, seed = ("", 0) if job is None else job.job
         self._on_event(
             WorkerEvent(
@@ -273,6 +299,9 @@ class RemoteWorker:
 def _reason(error: BaseException) -> str:
     """Why Ray says that a worker died or a call failed, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised:  # a traceback: its last error
+        return brief(Exception(raised[-1]))
     skipped = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
     told = [line for line in lines if not line.startswith(skipped)]
     return brief(Exception(" ".join(told)))

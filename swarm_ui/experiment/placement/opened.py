@@ -1,0 +1,140 @@
+"""Opens what plays the episodes of a configuration, here or on a cluster.
+
+On a cluster, each worker opens the model and the environment from the same settings as this process
+would.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from swarm_ui.experiment.config import Config, EnvironmentSection, ModelSection, TeamSection
+from swarm_ui.experiment.environments import spec_of
+from swarm_ui.experiment.environments.spec import OpenEnvironment
+from swarm_ui.experiment.models import adapter_names, open_model
+from swarm_ui.experiment.placement.place import on_ray, ray_address
+from swarm_ui.experiment.teams import Arm, arm_of
+from swarm_ui.graph.topology import Edge
+from swarm_ui.rollout.distributed import RayRollout, WorkerEvent, WorkerResources, ray_cluster
+from swarm_ui.rollout.episodes import LocalRollout
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.rollout.rollouts import PerWorker, Rollouts
+
+OpenRollouts = Callable[[EnvironmentSection, OpenEnvironment], Rollouts]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What plays the episodes of a run."""
+
+    arm: Arm
+    policy: Policy | PerWorker[Policy]
+    rollouts: OpenRollouts
+    """Plays in an environment of this process, which is open, or in the workers' own; for
+    ``async with``."""
+
+
+@asynccontextmanager
+async def opened_placement(
+    config: Config, model: Any, warn: Callable[[str], None]
+) -> AsyncIterator[Placement]:
+    """The place that the configuration names.
+
+    Args:
+        config: the settings.
+        model: one of this process that is already loaded; ``None``: it is opened where it is used.
+        warn: called with one line when workers wait for resources or are lost.
+
+    Raises:
+        ConfigError: there is no such cluster or no such model.
+        ModelError: the endpoint does not answer, or does not serve the model.
+    """
+    adapters = tuple(adapter_names(config.model, config.team.agents))
+    if not on_ray(config):
+        async with open_model(config.model, model) as answering:
+            arm = arm_of(config.team, adapters, model=answering.name)
+            yield Placement(arm, arm.policy(answering), partial(_local, config))
+        return
+    arm = arm_of(config.team, adapters, model=config.model.name)
+    making = partial(open_policy, config.model, config.team, adapters, arm.edges)
+    # A local cluster has as many of each counted thing as it has workers.
+    count = float(config.ray.workers or os.cpu_count() or 1)
+    counted = {name: amount * count for name, amount in _counted(config).items()}
+    with ray_cluster(
+        ray_address(config), cpus=config.ray.workers and _whole(count * config.ray.cpus),
+        resources=counted,
+    ):  # fmt: skip
+        yield Placement(arm, PerWorker(making), partial(_remote, config, _told_by(warn)))
+
+
+@asynccontextmanager
+async def open_policy(
+    model: ModelSection,
+    team: TeamSection,
+    adapters: tuple[str | None, ...],
+    edges: tuple[Edge, ...],
+) -> AsyncIterator[Policy]:
+    """The policy of a worker, with a model of its own; the files are read there."""
+    async with open_model(model) as answering:
+        arm = arm_of(team, adapters, model=answering.name, edges=edges)
+        yield arm.policy(answering)
+
+
+@asynccontextmanager
+async def open_environments(section: EnvironmentSection) -> AsyncIterator[MakeEnvironment]:
+    """The environments of a worker, such as a browser of its own."""
+    async with spec_of(section.name).opened(section) as environment:
+        yield environment.make
+
+
+def _local(config: Config, section: EnvironmentSection, environment: OpenEnvironment) -> Rollouts:
+    most = environment.max_concurrency or config.run.concurrency
+    return LocalRollout(environment.make, concurrency=min(config.run.concurrency, most))
+
+
+def _remote(
+    config: Config,
+    on_event: Callable[[WorkerEvent], None],
+    section: EnvironmentSection,
+    environment: OpenEnvironment,
+) -> Rollouts:
+    ray = config.ray
+    return RayRollout(
+        PerWorker(partial(open_environments, section)),
+        workers=ray.workers,
+        concurrency_per_worker=min(ray.episodes, environment.max_concurrency or ray.episodes),
+        resources=WorkerResources(cpus=ray.cpus, gpus=ray.gpus, custom=_counted(config)),
+        on_event=on_event,
+    )
+
+
+def _counted(config: Config) -> dict[str, float]:
+    """The counted things that a worker needs, such as an emulator."""
+    if config.ray.resources is not None:
+        return dict(config.ray.resources)
+    name = spec_of(config.environment.name).resource
+    return {name: 1.0} if name else {}
+
+
+def _whole(cpus: float) -> int:
+    return max(1, -int(-cpus // 1))
+
+
+def _told_by(warn: Callable[[str], None]) -> Callable[[WorkerEvent], None]:
+    """Tell each text about waiting and losses once."""
+    told: set[str] = set()
+
+    def tell(event: WorkerEvent) -> None:
+        whole = event.job is None and event.kind in ("waiting", "lost", "given_up")
+        if whole and event.text not in told:
+            told.add(event.text)
+            again = "" if event.kind == "waiting" else "; its episodes are played again elsewhere"
+            warn(event.text + again * (event.kind == "lost"))
+
+    return tell

@@ -1,0 +1,62 @@
+"""Resources and errors of workers, without a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from swarm_ui import BudgetExceeded, ConfigError, MissingExtra
+from swarm_ui.errors import NodeError
+from swarm_ui.rollout.distributed import WorkerResources
+from swarm_ui.rollout.distributed.sent_error import SentError
+
+
+def sent(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as raised:
+        return SentError.of(raised, "a worker").error()
+
+
+def test_workers_fit_on_nodes_and_not_across_them() -> None:
+    needs = WorkerResources(cpus=2, gpus=0.5, custom={"emulator": 1})
+    small = {"CPU": 8.0, "GPU": 1.0, "emulator": 5.0}
+    assert needs.fits([small]) == 2
+    assert needs.fits([small, {"CPU": 2.0, "GPU": 4.0, "emulator": 1.0}]) == 3
+    assert needs.fits([{"CPU": 64.0}, {"GPU": 8.0, "emulator": 9.0}]) == 0
+    assert WorkerResources(cpus=0.1).fits([{"CPU": 1.0}]) == 10
+    assert WorkerResources(cpus=0).fits([{"CPU": 1.0}]) == 1  # a number must be given
+
+
+def test_what_is_lacking_is_named_with_what_there_is() -> None:
+    needs = WorkerResources(cpus=1, custom={"handset": 2})
+    assert needs.lacking([{"CPU": 4.0, "handset": 3.0}]) == ""
+    assert needs.lacking([{"CPU": 4.0, "handset": 1.0}]) == "handset 2 (most on a node: 1)"
+    apart = [{"CPU": 4.0}, {"handset": 2.0}]
+    assert needs.lacking(apart) == "CPU 1, handset 2 together on one node"
+
+
+def test_errors_of_the_library_keep_their_type_and_attributes() -> None:
+    budget = BudgetExceeded("used up")
+    budget.episodes = ("an episode",)
+    back = sent(budget)
+    assert type(back) is BudgetExceeded and back.episodes == ("an episode",)
+    assert "Traceback" in back.__notes__[0] and "a worker" in back.__notes__[0]
+    missing = sent(MissingExtra("web", "pages", "websockets"))
+    assert type(missing) is MissingExtra and missing.extra == "web"
+    assert isinstance(missing, ConfigError) and "pip install" in str(missing)
+    node = sent(NodeError("broke", node="a", round=1, run="r"))
+    assert type(node) is NodeError and (node.node, node.round) == ("a", 1)
+    assert str(node) == "node 'a', round 1, run r: broke"
+
+
+def test_other_errors_arrive_as_what_the_driver_knows() -> None:
+    class Mine(Exception):
+        pass
+
+    assert type(sent(ZeroDivisionError("a bug"))) is ZeroDivisionError
+    mine = sent(Mine("of the user"))
+    assert type(mine) is RuntimeError and str(mine) == "Mine: of the user"
+    decoding = sent(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"))
+    assert isinstance(decoding, UnicodeDecodeError | RuntimeError)
+    with pytest.raises(KeyError):
+        raise sent(KeyError("k"))
