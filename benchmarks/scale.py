@@ -1,7 +1,7 @@
 """What rollouts on Ray cost, and how far they scale.
 
     python benchmarks/scale.py [--quick] [--out FOLDER] [--only SECTION …] [--record]
-    python benchmarks/scale.py --recorded [--markdown]
+    python benchmarks/scale.py --recorded
 
 A scripted model waits for a fixed time (or one drawn from recorded latencies of SmolLM2,
 ``scaling/latencies.json``) and clicks. The phone is simulated; MiniWoB++ is real pages in a real
@@ -17,8 +17,8 @@ Chromium. Sections, each in a process of its own:
   costs measured here, which is compared with the measurements at 8 and 64.
 
 ``--out`` keeps the figures of each section, and measures only those that are missing. ``--record``
-keeps them in benchmarks/results/scale.json; ``--recorded`` prints that, with ``--markdown`` the
-tables for docs/scaling.md. Measure on an otherwise idle machine, in about 8 minutes; ``--quick``
+keeps all in benchmarks/results/scale.json and writes the tables of docs/scaling.md; ``--recorded``
+prints what was kept. Measure on an otherwise idle machine, in about 8 minutes; ``--quick``
 takes one, and its figures are rough.
 
 The last line is JSON: ``overhead_1ms``, ``overhead_20ms``, ``overhead_200ms`` (the larger of both
@@ -52,6 +52,7 @@ from swarm_ui.storage.durable import write_atomic
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("overhead", "bookkeeping", "weak")
 RECORD = ROOT / "benchmarks" / "results" / "scale.json"
+PAGE = ROOT / "docs" / "scaling.md"
 PATIENCE = 900.0
 """Seconds for a section."""
 
@@ -105,6 +106,15 @@ def where_from() -> dict[str, Any]:
     return {"commit": commit, "machine": machine, "load": os.getloadavg()[0]}
 
 
+def with_tables(page: str, data: dict[str, Any]) -> str:
+    """The page of the documentation with these figures between its marks."""
+    before, begin, rest = page.partition("<!-- recorded: begin")
+    mark, arrow, _ = rest.partition("-->")
+    _, end, after = rest.partition("<!-- recorded: end")
+    origin = f"Commit {data['commit'][:10]}, {data['machine']}."
+    return f"{before}{begin}{mark}{arrow}\n\n{origin}\n\n{markdown(data)}\n\n{end}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -112,9 +122,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="about a minute; rough figures")
     parser.add_argument("--out", type=Path, help="folder that keeps the figures of each section")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS)
-    parser.add_argument("--record", action="store_true", help="keep it in benchmarks/results")
+    parser.add_argument("--record", action="store_true", help="keep it, also in docs/scaling.md")
     parser.add_argument("--recorded", action="store_true", help="print what was kept")
-    parser.add_argument("--markdown", action="store_true", help="tables for docs/scaling.md")
     given = parser.parse_args()
     if given.recorded:
         if not RECORD.exists():
@@ -129,10 +138,8 @@ def main() -> None:
         if given.quick or set(given.only) != set(SECTIONS):
             parser.error("--record needs all sections, and not --quick")
         write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
-    if given.markdown:
-        print(markdown(data))
-    else:
-        show(data, Console(width=150, soft_wrap=True))
+        write_atomic(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), data))
+    show(data, Console(width=150, soft_wrap=True))
     print(json.dumps(data))
 
 

@@ -6,9 +6,11 @@ import asyncio
 import os
 import random
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from benchmarks.scaling.cluster import PLACE
 from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import DECISIONS, Tally, policy, work
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import Job, LocalRollout, Rollouts
+from swarm_ui.rollout import LocalRollout, Rollouts
 from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
 from swarm_ui.rollout.pool import Restarts
 from swarm_ui.trace.records import Episode
@@ -80,6 +82,7 @@ class Watch:
     def __init__(self) -> None:
         self.running: dict[int, int] = {}
         self.pids: list[int] = []
+        self.killed: set[int] = set()
         self.losses = 0
 
     def __call__(self, event: WorkerEvent) -> None:
@@ -87,6 +90,16 @@ class Watch:
             self.running[event.worker] = event.pid
             self.pids.append(event.pid)
         self.losses += event.kind == "lost" and event.job is None
+
+    def strike(self, rng: random.Random) -> None:
+        """Kill a worker in a moment."""
+        asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), self._kill, rng)
+
+    def _kill(self, rng: random.Random) -> None:
+        living = sorted(set(self.running.values()) - self.killed)  # others are being replaced
+        pid = rng.choice(living)
+        self.killed.add(pid)
+        os.kill(pid, signal.SIGKILL)
 
 
 async def test_killed_workers_lose_and_double_nothing() -> None:
@@ -97,28 +110,25 @@ async def test_killed_workers_lose_and_double_nothing() -> None:
         ) as rollouts:
             for seed in range(WORKER_KILLS):
                 rng = random.Random(seed)
-                strikes = [rng.uniform(0.0, 0.1)]
-
-                def strike(rng: random.Random = rng, strikes: list[float] = strikes) -> None:
-                    pid = watch.running[rng.randrange(2)]
-                    loop = asyncio.get_running_loop()
-                    loop.call_later(strikes.pop(), os.kill, pid, signal.SIGKILL)
-
+                strike = partial(watch.strike, rng)
                 tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
                 expect_whole(tally)
-    assert watch.losses == WORKER_KILLS
+    assert watch.losses == len(watch.killed) == WORKER_KILLS
     assert all(map(gone, watch.pids))
 
 
 @pytest.fixture
-def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def two_nodes() -> Iterator[Any]:
     """A cluster of two nodes, each with room for one worker."""
     import ray
     from ray.cluster_utils import Cluster
 
     fast = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
     arguments = {"num_cpus": 1, "resources": {"place": 1}, "include_dashboard": False}
-    with short_folder() as folder, ray_environment(folder):
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder,
+        ray_environment(Path(folder)),
+    ):
         cluster = Cluster(
             initialize_head=True, head_node_args={**arguments, "_system_config": fast}
         )
@@ -149,7 +159,9 @@ async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
             rng, joined = random.Random(seed), []
             node = next(n for n in cluster.list_all_nodes() if n is not cluster.head_node)
 
-            def strike(node: Any = node, rng: random.Random = rng, joined: list[Any] = joined) -> None:
+            def strike(
+                node: Any = node, rng: random.Random = rng, joined: list[Any] = joined
+            ) -> None:
                 raylet = node.all_processes["raylet"][0].process.pid
                 loop = asyncio.get_running_loop()
                 loop.call_later(rng.uniform(0.0, 0.1), os.kill, raylet, signal.SIGKILL)
@@ -160,6 +172,14 @@ async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
             expect_whole(tally)
             while watch.losses <= seed:
                 await asyncio.sleep(0.1)
+
+
+def strike_node(cluster: Any, rng: random.Random, struck: list[asyncio.Task[None]]) -> None:
+    """Kill the node besides the head in a moment; ``struck`` gets the arrival of another one."""
+    node = next(n for n in cluster.list_all_nodes() if n is not cluster.head_node)
+    raylet = node.all_processes["raylet"][0].process.pid
+    asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), os.kill, raylet, signal.SIGKILL)
+    struck.append(asyncio.create_task(asyncio.to_thread(replaced, cluster, node)))
 
 
 def replaced(cluster: Any, node: Any) -> None:
