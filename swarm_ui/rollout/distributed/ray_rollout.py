@@ -14,7 +14,13 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
 from swarm_ui.rollout.distributed.events import OnWorkerEvent
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
-from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker, Result
+from swarm_ui.rollout.distributed.remote_worker import (
+    GivenUp,
+    Lost,
+    NotBegun,
+    RemoteWorker,
+    Result,
+)
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.worker import Setup, Work
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
@@ -243,6 +249,9 @@ class RayRollout:
         """Play one job; it is put back if the worker is lost, and not too often before."""
         try:
             played = await slot.worker.play(taken)
+        except NotBegun:  # no loss of this job
+            stream.queue.put_back(taken)
+            return
         except Lost as loss:
             again = taken._replace(losses=taken.losses + 1)
             if again.losses <= self._losses.retries:
