@@ -39,7 +39,9 @@ EPISODES = 8
 SIZES = (8, 64, 512, 1000)
 SLOTS = 256
 """Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
-LEASE = 64
+LEASE = 32
+"""Calls for which a worker asks the limiter once: the largest stock of permits, where only a budget
+limits calls (``swarm_ui.nodes.models.remote.limiter``). With a limited rate it asks for each."""
 PROCESSES = 2
 """Of the measurement of costs; each has ``SLOTS_PER_PROCESS`` concurrent episodes."""
 SLOTS_PER_PROCESS = 4
@@ -178,7 +180,7 @@ def _limits(costs: Costs) -> dict[str, dict[str, float]]:
         found[name] = binds_at(setup, costs)
         one = ideal_rate(setup, costs)
         found[name]["trace writer alone"] = 1 / costs.write / one
-        found[name]["limiter without leases"] = 1 / (setup.decisions * costs.limiter) / one
+        found[name]["limiter, asked for each call"] = 1 / (setup.decisions * costs.limiter) / one
     return found
 
 
@@ -189,7 +191,7 @@ def _lifted(costs: Costs) -> dict[str, float]:
         "as it is": base,
         "16 episodes written at once": replace(base, together=16),
         f"one model server of {SLOTS} requests": replace(base, slots=SLOTS),
-        "limiter without leases": replace(base, lease=1),
+        "limiter, asked for each call": replace(base, lease=1),
     }
     found = {name: simulate(setup, costs).efficiency for name, setup in variants.items()}
     half = replace(base, workers=base.workers // 2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,14 @@ async def played(rollouts: Rollouts, after: int, strike: Callable[[], Any]) -> A
     return found
 
 
+async def both_running(rollouts: Rollouts, watch: Watch) -> None:
+    """Play until the worker that was killed last is replaced."""
+    jobs = itertools.takewhile(lambda _: len(watch.running) < 2, itertools.cycle(JOBS))
+    async with aclosing(rollouts.stream(POLICY, jobs, max_steps=1)) as episodes:
+        async for _, episode in episodes:
+            assert episode.fault is None
+
+
 async def undisturbed() -> Tally:
     """The episodes of the local run are those that all others are compared with."""
     tally = Tally(len(JOBS))
@@ -89,7 +98,9 @@ class Watch:
         if event.kind == "started":
             self.running[event.worker] = event.pid
             self.pids.append(event.pid)
-        self.losses += event.kind == "lost" and event.job is None
+        if event.kind == "lost" and event.job is None:
+            self.losses += 1
+            self.running.pop(event.worker, None)
 
     def strike(self, rng: random.Random) -> None:
         """Kill a worker in a moment."""
@@ -111,6 +122,7 @@ async def test_killed_workers_lose_and_double_nothing() -> None:
             for seed in range(WORKER_KILLS):
                 rng = random.Random(seed)
                 strike = partial(watch.strike, rng)
+                await both_running(rollouts, watch)
                 tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
                 expect_whole(tally)
             tally.add(await played(rollouts, 0, lambda: None))  # all losses are noticed by now
@@ -119,7 +131,7 @@ async def test_killed_workers_lose_and_double_nothing() -> None:
     assert all(map(gone, watch.pids))
 
 
-@pytest.fixture
+@contextmanager
 def two_nodes() -> Iterator[Any]:
     """A cluster of two nodes, each with room for one worker."""
     import ray
@@ -143,11 +155,11 @@ def two_nodes() -> Iterator[Any]:
             cluster.shutdown()
 
 
-def test_killed_nodes_lose_and_double_nothing(two_nodes: Any) -> None:
+def test_killed_nodes_lose_and_double_nothing() -> None:
     tally, watch = asyncio.run(undisturbed()), Watch()
-    asyncio.run(nodes_under_fire(two_nodes, tally, watch))
+    with two_nodes() as cluster:
+        asyncio.run(nodes_under_fire(cluster, tally, watch))
     assert watch.losses == NODE_KILLS
-    two_nodes.shutdown()
     assert all(map(gone, watch.pids))
 
 
@@ -162,6 +174,7 @@ async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
             rng = random.Random(seed)
             node = next(n for n in cluster.list_all_nodes() if n is not cluster.head_node)
             strike = partial(strike_node, node, rng)
+            await both_running(rollouts, watch)
             tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
             expect_whole(tally)
             cluster.remove_node(node, allow_graceful=False)
