@@ -11,7 +11,6 @@ import tempfile
 import time
 from contextlib import aclosing
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.scaling.latencies import Latencies
@@ -21,6 +20,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import LocalRollout, Rollouts
 from swarm_ui.rollout.distributed import RayRollout, ray_cluster
 from swarm_ui.trace.jsonl import append_jsonl
+from swarm_ui.trace.records import Episode
 
 IN_FLIGHT = 64
 PROCESSES = 2
@@ -31,20 +31,10 @@ SYSTEMS = ("local", "ray")
 def measure(quick: bool) -> dict[str, Any]:
     """Peak memory and CPU time with a short and a long queue; each run is a separate process."""
     short, long = (100, 1_000) if quick else (1_000, 10_000)
-    samples: dict[tuple[str, int], list[dict[str, float]]] = {}
-    for _ in range(1 if quick else 2):
-        for system in SYSTEMS:
-            for count in (short, long):
-                samples.setdefault((system, count), []).append(_separately(system, count))
     found: dict[str, Any] = {"queued": [short, long], "in_flight": IN_FLIGHT}
     for system in SYSTEMS:
-        parts = {
-            name: {
-                what: median(sample[what] for sample in samples[system, count])
-                for what in ("peak_mb", "cpu_ms_per_episode", "episodes_per_s")
-            }
-            for name, count in (("short", short), ("long", long))
-        }
+        sizes = (("short", short), ("long", long))
+        parts = {name: _separately(system, count) for name, count in sizes}
         ratio = parts["long"]["peak_mb"] / parts["short"]["peak_mb"]
         found[system] = parts | {"memory_ratio": ratio}
     ratios = {f"memory_ratio_{system}": found[system]["memory_ratio"] for system in SYSTEMS}
@@ -59,7 +49,7 @@ def _separately(system: str, count: int) -> dict[str, float]:
 
 
 def one(system: str, count: int) -> dict[str, float]:
-    """Play ``count`` episodes of one decision and write them, in this process and its workers.
+    """Play ``count`` episodes of one decision, and write them in groups.
 
     ``peak_mb`` is that of this process, which holds the queue and the results.
     """
@@ -80,11 +70,16 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
     acting = policy("phone", Latencies.constant(DELAY))
     async with rollouts:
         for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
-            before, began, numbers = cpu_by_kind().total(), time.perf_counter(), set()
+            before, began = cpu_by_kind().total(), time.perf_counter()
+            numbers: set[int] = set()
+            batch: list[Episode] = []
             async with aclosing(rollouts.stream(acting, jobs, max_steps=1)) as episodes:
                 async for number, episode in episodes:
                     numbers.add(number)
-                    append_jsonl(path, [episode])
+                    batch.append(episode)
+                    if len(batch) == IN_FLIGHT:  # the wait for the disk is measured elsewhere
+                        append_jsonl(path, batch)
+                        batch.clear()
         seconds = time.perf_counter() - began
         cpu = cpu_by_kind().total() - before
     if len(numbers) != count:

@@ -105,10 +105,11 @@ async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[s
         ) as rollouts:  # fmt: skip
             await _play(rollouts, work("phone", group.workers), 0.0, 1, folder)
             started = time.perf_counter() - began
-            jobs = work("phone", group.workers * (3 if quick else EPISODES))
+            each = 3 if quick else EPISODES if group.workers <= 64 else EPISODES // 2
+            jobs = work("phone", group.workers * each)
             played = await _play(rollouts, jobs, MEAN, DECISIONS["phone"], folder)
         setup = Setup(
-            workers=group.workers, episodes=len(jobs) // group.workers,
+            workers=group.workers, episodes=each,
             latencies=Latencies.recorded(MEAN), cores=cores,
             jobs=tuple(f"{task}/{seed}" for task, seed in jobs),
         )  # fmt: skip

@@ -54,7 +54,7 @@ async def played(rollouts: Rollouts, after: int, strike: Callable[[], Any]) -> A
 
 async def both_running(rollouts: Rollouts, watch: Watch) -> None:
     """Play until the worker that was killed last is replaced."""
-    jobs = itertools.takewhile(lambda _: len(watch.running) < 2, itertools.cycle(JOBS))
+    jobs = itertools.takewhile(lambda _: len(watch.living) < 2, itertools.cycle(JOBS))
     async with aclosing(rollouts.stream(POLICY, jobs, max_steps=1)) as episodes:
         async for _, episode in episodes:
             assert episode.fault is None
@@ -102,13 +102,17 @@ class Watch:
             self.losses += 1
             self.running.pop(event.worker, None)
 
+    @property
+    def living(self) -> list[int]:
+        """Those that were not killed; a loss may not be noticed yet."""
+        return sorted(set(self.running.values()) - self.killed)
+
     def strike(self, rng: random.Random) -> None:
         """Kill a worker in a moment."""
         asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), self._kill, rng)
 
     def _kill(self, rng: random.Random) -> None:
-        living = sorted(set(self.running.values()) - self.killed)  # others are being replaced
-        pid = rng.choice(living)
+        pid = rng.choice(self.living)
         self.killed.add(pid)
         os.kill(pid, signal.SIGKILL)
 
