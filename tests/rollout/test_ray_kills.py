@@ -25,7 +25,7 @@ from benchmarks.scaling.cluster import PLACE
 from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import DECISIONS, Tally, policy, work
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import LocalRollout, Rollouts
+from swarm_ui.rollout import Job, LocalRollout, Rollouts
 from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
 from swarm_ui.rollout.pool import Restarts
 from swarm_ui.trace.records import Episode
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1500)]
 WORKER_KILLS = 8
 NODE_KILLS = 6
 JOBS = work("phone", 40)
-POLICY = policy("phone", Latencies.recorded(mean=0.02))
+POLICY = policy("phone", Latencies.recorded(mean=0.05))
 LOSSES = Restarts(retries=10)
 """Every loss is made up for, however many there are."""
 
@@ -52,9 +52,13 @@ async def played(rollouts: Rollouts, after: int, strike: Callable[[], Any]) -> A
     return found
 
 
-async def both_running(rollouts: Rollouts, watch: Watch) -> None:
-    """Play until the worker that was killed last is replaced."""
-    jobs = itertools.takewhile(lambda _: len(watch.living) < 2, itertools.cycle(JOBS))
+async def both_running(rollouts: Rollouts, watch: Watch, losses: int) -> None:
+    """Play until so many losses are noticed, and the workers are replaced."""
+
+    def waiting(_: Job) -> bool:
+        return watch.losses < losses or len(watch.running) < 2
+
+    jobs = itertools.takewhile(waiting, itertools.cycle(JOBS))
     async with aclosing(rollouts.stream(POLICY, jobs, max_steps=1)) as episodes:
         async for _, episode in episodes:
             assert episode.fault is None
@@ -102,17 +106,12 @@ class Watch:
             self.losses += 1
             self.running.pop(event.worker, None)
 
-    @property
-    def living(self) -> list[int]:
-        """Those that were not killed; a loss may not be noticed yet."""
-        return sorted(set(self.running.values()) - self.killed)
-
     def strike(self, rng: random.Random) -> None:
         """Kill a worker in a moment."""
         asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), self._kill, rng)
 
     def _kill(self, rng: random.Random) -> None:
-        pid = rng.choice(self.living)
+        pid = rng.choice(sorted(self.running.values()))
         self.killed.add(pid)
         os.kill(pid, signal.SIGKILL)
 
@@ -126,11 +125,10 @@ async def test_killed_workers_lose_and_double_nothing() -> None:
             for seed in range(WORKER_KILLS):
                 rng = random.Random(seed)
                 strike = partial(watch.strike, rng)
-                await both_running(rollouts, watch)
+                await both_running(rollouts, watch, losses=seed)
                 tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
                 expect_whole(tally)
-            tally.add(await played(rollouts, 0, lambda: None))  # all losses are noticed by now
-            expect_whole(tally)
+            await both_running(rollouts, watch, losses=WORKER_KILLS)
     assert watch.losses == len(watch.killed) == WORKER_KILLS
     assert all(map(gone, watch.pids))
 
@@ -177,17 +175,36 @@ async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
         for seed in range(NODE_KILLS):
             rng = random.Random(seed)
             node = next(n for n in cluster.list_all_nodes() if n is not cluster.head_node)
-            strike = partial(strike_node, node, rng)
-            await both_running(rollouts, watch)
+            strike = partial(strike_node, node, rng, alone=bool(seed % 2))
+            await both_running(rollouts, watch, losses=seed)
             tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
             expect_whole(tally)
             cluster.remove_node(node, allow_graceful=False)
             cluster.add_node(num_cpus=1, resources={"place": 1})
-        tally.add(await played(rollouts, 0, lambda: None))  # all losses are noticed by now
-        expect_whole(tally)
+        await both_running(rollouts, watch, losses=NODE_KILLS)
 
 
-def strike_node(node: Any, rng: random.Random) -> None:
-    """Kill a node in a moment."""
+def strike_node(node: Any, rng: random.Random, alone: bool) -> None:
+    """Kill the raylet of a node in a moment, and unless ``alone`` its workers with it.
+
+    Workers that outlive their raylet end by themselves, but play on for a second.
+    """
     raylet = node.all_processes["raylet"][0].process.pid
-    asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), os.kill, raylet, signal.SIGKILL)
+
+    def kill() -> None:
+        below = [] if alone else children(raylet)
+        for pid in (raylet, *below):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), kill)
+
+
+def children(parent: int) -> list[int]:
+    """The processes that another one started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(stat.parent.name))
+    return found
