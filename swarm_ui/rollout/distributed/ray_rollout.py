@@ -155,6 +155,7 @@ class RayRollout:
         if first is None:
             return
         queue.put_back(first)
+        self._began = time.monotonic()
         work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
         most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
         stream = self._begin(queue, work, most)
@@ -213,7 +214,8 @@ class RayRollout:
         return _Stream(self._streams, queue, reference, slots, asyncio.Queue(size), size)
 
     def _left(self) -> float:
-        """Seconds that may still be waited for resources."""
+        """Seconds that may still be waited for resources, since the stream began or the last
+        worker was lost."""
         if self.workers:
             self._began = time.monotonic()
         return max(0.0, self._patience - (time.monotonic() - self._began))
@@ -225,6 +227,7 @@ class RayRollout:
                 try:
                     await slot.worker.ready(stream.number, stream.work)
                 except Lost:
+                    self._began = time.monotonic()
                     continue
                 taken = await stream.queue.take()
                 if taken is None:
@@ -253,6 +256,7 @@ class RayRollout:
             stream.queue.put_back(taken)
             return
         except Lost as loss:
+            self._began = time.monotonic()
             again = taken._replace(losses=taken.losses + 1)
             if again.losses <= self._losses.retries:
                 stream.queue.put_back(again)

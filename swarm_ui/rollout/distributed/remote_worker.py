@@ -245,7 +245,7 @@ class RemoteWorker:
             return await reference
         except errors.RayTaskError as error:
             raise ConfigError(
-                f"a worker on {self._hello.node or 'a node'} could not use what it was sent; is "
+                f"a worker on {self._hello.node or 'a node'} could not read or send data; is "
                 f"the same code installed there? {_reason(error)}"
             ) from error
         except (
@@ -309,4 +309,5 @@ def _reason(error: BaseException) -> str:
         return brief(Exception(raised[-1]))
     skipped = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
     told = [line for line in lines if not line.startswith(skipped)]
-    return brief(Exception(" ".join(told)))
+    text = " ".join(told).removeprefix("The actor died unexpectedly before finishing this task. ")
+    return brief(Exception(text.partition(" Some common causes")[0]), most=250)
