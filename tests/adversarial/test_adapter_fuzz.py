@@ -107,7 +107,14 @@ class Mutator:
         return bytes(changed)
 
 
-@pytest.mark.parametrize("inputs", [2_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        200,
+        pytest.param(2_000, marks=pytest.mark.slow),
+        pytest.param(200_000, marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.timeout(7200)
 def test_mutated_adapters_are_refused_or_plain(tmp_path: Path, inputs: int) -> None:
     source = with_adapters(1)

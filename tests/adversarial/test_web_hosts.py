@@ -113,7 +113,7 @@ async def attempts(here: Site, browser: WebBrowser, away: Site, host: str) -> se
 
 
 @needs_browser
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("name", ["127.0.0.1", pytest.param("localhost", marks=pytest.mark.slow)])
 async def test_no_way_out_of_the_allowed_hosts(
     here: Site, browser: WebBrowser, away: Site, name: str
 ) -> None:
@@ -122,6 +122,7 @@ async def test_no_way_out_of_the_allowed_hosts(
     assert away.hits == [] and away.connections == 0
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_every_way_leads_out_where_the_host_is_allowed(here: Site, away: Site) -> None:
     async with WebBrowser([here.url, away.url]) as browser:
@@ -140,6 +141,7 @@ async def test_a_host_is_allowed_by_its_name(here: Site) -> None:
         assert step.note.startswith("refused: http://127.0.0.1"), "its address is another host"
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_a_page_cannot_show_files_of_this_machine(
     here: Site, browser: WebBrowser, tmp_path: Path
@@ -182,6 +184,7 @@ async def test_a_registered_service_worker_cannot_relay(
     assert away.connections == 0
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_webrtc_sends_nothing(here: Site, browser: WebBrowser, away: Site) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as packets:
@@ -231,6 +234,7 @@ async def test_the_agent_is_told_what_was_refused_and_can_go_on(
     assert away.connections == 0
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_hostile_pages_are_read_or_are_a_fault(here: Site, browser: WebBrowser) -> None:
     deep = (

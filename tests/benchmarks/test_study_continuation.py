@@ -303,7 +303,7 @@ def test_lessons_are_dealt_out_and_last_as_long_as_they_may() -> None:
     assert all(a.equal(b) for a, b in zip(*weights, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @needs_agent
 @needs_browser()
 @pytest.mark.timeout(600)

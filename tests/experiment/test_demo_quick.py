@@ -32,8 +32,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of ``--quick``."""
     folder = tmp_path_factory.mktemp("quick")
     # One process: this one was forked with torch imported, the next would import it again.
-    fewer = ["--episodes", 12, "--episodes-test", 24, "--processes", 1]
-    done = demo("--quick", *fewer, "--out", folder / "run", cwd=folder)
+    fewer = ["--episodes", 6, "--episodes-test", 6, "--processes", 1]
+    done = demo("--quick", *fewer, "--out", folder / "run", cwd=folder, process=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"report: {folder / 'run' / 'report.html'}"
     assert done.stderr == ""
@@ -145,6 +145,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     small = ["--quick", "--iterations", 3, "--episodes", 8, "--episodes-test", 4]
@@ -160,7 +161,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     with started("--resume", run, cwd=tmp_path) as process:
         wait_for(run / "checkpoints" / "iteration-0002", process)
         process.kill()
-    done = demo("--resume", run, cwd=tmp_path)
+    done = demo("--resume", run, cwd=tmp_path, process=True)
     assert done.returncode == 0, done.stderr
     lines = RunDirectory.open_existing(run).metrics()
     assert [line["iteration"] for line in lines if line["kind"] == "iteration"] == [0, 1, 2]

@@ -303,6 +303,7 @@ async def opened(browser: Browser, url: str, width: int = 1280, *, dark: bool = 
     return tab
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 async def test_the_page_follows_the_run_and_leads_into_the_viewer(
     chromium: str, server: LiveServer, run: RunDirectory

@@ -40,7 +40,7 @@ def equal(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("method", ["dpo", "rft"])
+@pytest.mark.parametrize("method", ["dpo", pytest.param("rft", marks=pytest.mark.slow)])
 def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
     update = replace(CONFIG.update, method=method)
     config = replace(LEARNED, update=update, iterations=2, episodes=16)

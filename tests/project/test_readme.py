@@ -25,8 +25,8 @@ from doc_blocks import (
     problem,
 )
 from doc_blocks import blocks as blocks_of
+from here import run_here
 from vllm_stand_in import StandIn
-from warm_python import run_warm
 
 from swarm_ui.environments.miniwob import find_browser
 
@@ -57,7 +57,7 @@ def test_python_runs_as_printed(block: Block, tmp_path: Path, server: StandIn) -
     if "MiniWobBrowser" in text and find_browser() is None:
         pytest.skip("no Chromium is installed")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = run_warm(["-c", text], cwd=tmp_path, env=env)
+    done = run_here(["-c", text], cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     promised = re.findall(r"^ *print\(.*\)\s*# (.+)$", text, flags=re.MULTILINE)
     assert done.stdout.splitlines() == promised
@@ -116,6 +116,7 @@ def test_shell_commands_are_checked_or_named(block: Block) -> None:
         subprocess.run(["bash", "-n", "-c", block.text], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_job_of_an_array_runs_and_goes_on(tmp_path: Path, server: StandIn) -> None:
     """The script of docs/howto/cluster.md: begun, broken off, gone on with, and done."""

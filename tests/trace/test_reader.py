@@ -101,6 +101,7 @@ def test_one_step_of_a_long_episode_costs_a_fraction_of_the_whole(
     assert peak(each) < whole / 50
 
 
+@pytest.mark.slow
 def test_one_step_of_many_episodes_costs_a_fraction_of_the_whole(
     many: Path, all_steps: Sequence[StepRecord]
 ) -> None:
@@ -117,6 +118,7 @@ def test_one_step_of_many_episodes_costs_a_fraction_of_the_whole(
     assert peak(each) < whole / 200
 
 
+@pytest.mark.slow
 def test_one_decision_costs_a_fraction_of_the_whole(
     flat: Path, all_steps: Sequence[StepRecord]
 ) -> None:

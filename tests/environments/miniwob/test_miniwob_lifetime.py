@@ -119,7 +119,7 @@ async def test_a_dead_browser_takes_only_its_own_episodes() -> None:
         assert await theirs.reset(task="click-test", seed=1) == screen
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_ten_thousand_episodes_leak_nothing() -> None:
     pages = 8

@@ -12,6 +12,7 @@ from swarm_ui.environments.miniwob.browser import BROWSER_VARIABLE
 pytestmark = [pytest.mark.browser, needs_browser()]
 
 
+@pytest.mark.slow
 async def test_tasks_of_every_kind_are_solved_by_script() -> None:
     tasks = [task for task in SOLUTIONS if task not in LONG]
     assert len(tasks) >= 70
@@ -26,7 +27,7 @@ async def test_mouse_and_keyboard_alone_solve_them_too() -> None:
         assert await unsolved(browser, rounds(tasks, range(2))) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_many_seeds_of_all_scripted_tasks_are_solved() -> None:
     async with MiniWobBrowser(pages=6, budget=400) as browser:
         assert await unsolved(browser, rounds(SOLUTIONS, range(10))) == []

@@ -165,6 +165,7 @@ async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser
     assert not path.exists()
 
 
+@pytest.mark.slow
 async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
     shop: Site, browser: WebBrowser
 ) -> None:
@@ -259,6 +260,7 @@ async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
     await env.close()
 
 
+@pytest.mark.slow
 async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> None:
     """Addresses that do not answer are lost steps where the agent chose them."""
     with site() as other:
@@ -296,6 +298,7 @@ async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_environment_contract(shop: Site) -> None:
     def make() -> WebEnvironment:
         return WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: False, budget=9)

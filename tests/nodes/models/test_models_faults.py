@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from loopback import Loopback, Reply, failing, too_many
 from loopback_client import ask, model, no_proxy, pieces_of  # noqa: F401  (a fixture)
 
@@ -42,6 +43,7 @@ class Weather:
         return Reply(f"answer to {text}", delay=rng.uniform(0.0, 0.1))
 
 
+@pytest.mark.slow
 async def test_all_of_200_concurrent_calls_come_through_mixed_faults_right_and_in_order() -> None:
     weather = Weather()
     async with Loopback(weather) as server:

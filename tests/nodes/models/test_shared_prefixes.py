@@ -84,7 +84,12 @@ def same(one: Sequence[Completion], other: Sequence[Completion]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "form"),
-    [("llama", "compact"), ("llama", "json"), ("gpt2", "compact"), ("mistral", "compact")],
+    [
+        ("llama", "compact"),
+        pytest.param("llama", "json", marks=pytest.mark.slow),
+        ("gpt2", "compact"),
+        pytest.param("mistral", "compact", marks=pytest.mark.slow),
+    ],
 )
 def test_replies_are_those_of_prompts_read_whole(kind: str, form: str) -> None:
     whole, shared = model(kind, 0, prompt_format=form), model(kind, prompt_format=form)
