@@ -272,6 +272,7 @@ def test_a_cell_goes_on_and_a_broken_one_is_refused(tmp_path: Path) -> None:
 # -- the whole -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_agent
 def test_lessons_are_dealt_out_and_last_as_long_as_they_may() -> None:
     pytest.importorskip("torch")

@@ -101,7 +101,9 @@ async def solve(
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("clicks", [".box", "#elements button"])
+@pytest.mark.parametrize(
+    "clicks", [".box", pytest.param("#elements button", marks=pytest.mark.slow)]
+)
 async def test_a_phone_task_with_the_mouse(
     clicks: str, chromium: SharedBrowser, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ from swarm_ui.environments.miniwob import find_browser
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHELL = ("sh", "bash")
+_PAGES = "docs/howto/miniwob.md"  # plays real pages, which takes seconds
 _ELSEWHERE = ("docs/cli.md",)  # tests/cli/test_cli_docs.py runs its console blocks
 
 
@@ -67,7 +68,7 @@ def test_python_runs_as_printed(block: Block, tmp_path: Path, server: StandIn) -
 @pytest.mark.parametrize(
     "document",
     [
-        d
+        pytest.param(d, marks=pytest.mark.slow if d == _PAGES else ())
         for d in DOCUMENTS
         if d not in _ELSEWHERE and any(b.language == "console" for b in blocks_of(d))
     ],
@@ -79,7 +80,7 @@ def test_console_runs_as_printed(
 ) -> None:
     """What is printed below a command stands in what it says, apart from how it is laid out."""
     pytest.importorskip("torch")
-    if document == "docs/howto/miniwob.md" and find_browser() is None:
+    if document == _PAGES and find_browser() is None:
         pytest.skip("no Chromium is installed")
     for block in blocks_of(document):
         if block.language != "console":

@@ -13,6 +13,7 @@ from typing import Any
 from shared_browser import SharedBrowser
 
 from swarm_ui.environments.miniwob.browser import Browser
+from swarm_ui.environments.miniwob.cdp import Rejected
 
 PATIENCE = 20.0
 READY = "document.body && document.body.dataset.turn !== undefined"
@@ -41,8 +42,14 @@ class Tab:
     async def until(self, expression: str) -> None:
         """Wait until something holds on the page."""
         async with asyncio.timeout(PATIENCE):
-            while not await self.js(expression):
+            while not await self._holds(expression):
                 await asyncio.sleep(0.02)
+
+    async def _holds(self, expression: str) -> bool:
+        try:
+            return bool(await self.js(expression))
+        except Rejected:  # the page is being left for the next one
+            return False
 
     async def click(self, selector: str, text: str = "") -> None:
         """Click with the mouse on what a person sees there."""

@@ -67,7 +67,7 @@ def short_path() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("words", [(), ("hang",)], ids=["idle", "hanging page"])
-@pytest.mark.parametrize("tools", ["setpriv", "sh"])
+@pytest.mark.parametrize("tools", ["setpriv", pytest.param("sh", marks=pytest.mark.slow)])
 def test_kill_9_of_ours_leaves_no_process(
     words: tuple[str, ...], tools: str, short_path: Path
 ) -> None:

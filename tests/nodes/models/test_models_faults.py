@@ -62,6 +62,7 @@ async def test_all_of_200_concurrent_calls_come_through_mixed_faults_right_and_i
     assert (client.spent.prompt_tokens, client.spent.completion_tokens) == (11 * CALLS, 7 * CALLS)
 
 
+@pytest.mark.slow
 async def test_streams_and_whole_replies_share_the_slots_under_faults() -> None:
     weather = Weather()
     async with Loopback(weather) as server:
