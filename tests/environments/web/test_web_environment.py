@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 from msgspec.structs import replace
 from PIL import Image
 from web_site import Site, site
@@ -22,6 +22,7 @@ from swarm_ui.observation import Observation, render
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
+    pytest.mark.asyncio(loop_scope="module"),
 ]
 DONE = Action(action_type="status", goal_status="complete")
 BACK = Action(action_type="navigate_back")
@@ -56,7 +57,7 @@ def shop() -> Iterator[Site]:
         yield server
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
     async with WebBrowser([shop.url]) as running:
         yield running
@@ -299,9 +300,9 @@ async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
 
 
 @pytest.mark.slow
-def test_the_environment_contract(shop: Site) -> None:
+async def test_the_environment_contract(shop: Site) -> None:
     def make() -> WebEnvironment:
         return WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: False, budget=9)
 
-    report = asyncio.run(check_environment(make, seeds=(0,), budget=9))
+    report = await check_environment(make, seeds=(0,), budget=9)
     assert report.ok
