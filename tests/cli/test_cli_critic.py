@@ -68,6 +68,7 @@ def test_a_critic_is_made_measured_and_used(
     assert other.code == 2 and "another 'learning_rate' ('0.0005', now '0.001')" in other.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_keeps_its_episodes(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

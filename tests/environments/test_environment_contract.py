@@ -29,7 +29,11 @@ ENVIRONMENTS = [
         PhoneEnvironment, PhoneEnvironment().tasks[::5], (20_000_000,), id="phone-test-seeds"
     ),
     pytest.param(
-        lambda: PhoneEnvironment(screenshots=True), ("notes-create",), (3,), id="phone-screenshots"
+        lambda: PhoneEnvironment(screenshots=True),
+        ("notes-create",),
+        (3,),
+        id="phone-screenshots",
+        marks=pytest.mark.slow,
     ),
     pytest.param(lambda: InventedPhone(devices=2), INVENTED.tasks[::9], (0,), id="invented"),
     pytest.param(Notebook, None, (0, 1), id="notebook"),

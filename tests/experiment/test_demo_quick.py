@@ -21,7 +21,7 @@ from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
 
-pytestmark = [needs_agent, pytest.mark.timeout(400)]
+pytestmark = [needs_agent, pytest.mark.slow, pytest.mark.timeout(400)]
 
 AGENTS = [f"agent_{k}" for k in range(4)]
 ARMS = ["base-greedy", "base-vote", "trained-greedy", "trained-vote", "trained-team"]
@@ -32,7 +32,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of ``--quick``."""
     folder = tmp_path_factory.mktemp("quick")
     # One process: this one was forked with torch imported, the next would import it again.
-    fewer = ["--episodes", 6, "--episodes-test", 6, "--processes", 1]
+    fewer = ["--episodes", 12, "--episodes-test", 24, "--processes", 1]
     done = demo("--quick", *fewer, "--out", folder / "run", cwd=folder, process=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"report: {folder / 'run' / 'report.html'}"
@@ -145,7 +145,6 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     small = ["--quick", "--iterations", 3, "--episodes", 8, "--episodes-test", 4]

@@ -48,7 +48,7 @@ def trained_under_fire(seed: int, folder: Path, rng: random.Random) -> int:
 
 @pytest.mark.parametrize(
     "times",
-    [1, pytest.param(6, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.soak)],
+    [pytest.param(6, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.soak)],
 )
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     tmp_path: Path, times: int

@@ -291,6 +291,7 @@ def test_pages_are_shown(run: Any) -> None:
     assert words.endswith("closed\n")
 
 
+@pytest.mark.slow
 def test_without_a_browser_it_says_what_to_install(tmp_path: Path, run: Any) -> None:
     """The page notebook stops at its first cell."""
     notebook = read("5_real_web_pages")

@@ -83,6 +83,7 @@ def peak(read: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_one_step_of_a_long_episode_costs_a_fraction_of_the_whole(
     long: Path, all_steps: Sequence[StepRecord]
 ) -> None:

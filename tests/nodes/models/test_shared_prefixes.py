@@ -121,6 +121,7 @@ def test_equal_requests_read_one_prompt(monkeypatch: pytest.MonkeyPatch) -> None
     assert len({c.text for c in four}) > 1
 
 
+@pytest.mark.slow
 def test_other_weights_share_nothing() -> None:
     """Adapters, their versions, and a base model that was changed in place."""
     whole, shared = model(prefix_bytes=0), model()

@@ -240,6 +240,7 @@ def test_a_stage_that_goes_on_counts_only_what_this_process_did() -> None:
     assert seen[0].left == pytest.approx(400.0 * 2.0 / 100.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ten_seconds_a_step")
 def test_the_first_estimate_of_a_training_is_close(
     model: Path, questions: Path, tmp_path: Path
