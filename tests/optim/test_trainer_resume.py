@@ -155,7 +155,9 @@ class Stop(Exception):
     """Ends a run in the middle of an iteration."""
 
 
-@pytest.mark.parametrize("stopped", [0, 1, 2])
+@pytest.mark.parametrize(
+    "stopped", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_lines_of_an_iteration_that_did_not_end_are_gone(tmp_path: Path, stopped: int) -> None:
     def logging(path: Path, last: int = 9) -> Callbacks:
         def log(iteration: int, episodes: object) -> None:

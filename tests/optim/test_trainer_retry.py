@@ -148,7 +148,7 @@ async def test_served_agents_that_were_missed_are_asked_again() -> None:
     assert result.history[1].replayed > 0
 
 
-@pytest.mark.parametrize("dies_at", [pytest.param(1, marks=pytest.mark.slow), MIDST])
+@pytest.mark.parametrize("dies_at", [1, pytest.param(MIDST, marks=pytest.mark.slow)])
 async def test_an_endpoint_that_never_comes_back_ends_it_and_it_resumes_to_the_same(
     quiet: Quiet, tmp_path: Path, dies_at: int
 ) -> None:
