@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from shared_browser import SharedBrowser
 
 # Read when torch is first imported: threads that fight for two cores are ten times slower.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
@@ -14,8 +18,6 @@ os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", MPLBACKEND="Agg"
 
 hypothesis.settings.register_profile("deterministic", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("deterministic")
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +28,16 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> str:
-    """Path of a Chromium; skips the test, with the reason, where there is none."""
-    for name in BROWSERS:
-        path = shutil.which(name)
-        if path is not None:
-            return path
-    pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+def chromium() -> Iterator[SharedBrowser]:
+    """A running Chromium for many tests; skips the test, with the reason, where there is none."""
+    pytest.importorskip("websockets")
+    from shared_browser import SharedBrowser
+
+    from swarm_ui.environments.miniwob import find_browser
+
+    binary = find_browser()
+    if binary is None:
+        pytest.skip("no Chromium is installed")
+    browser = SharedBrowser(binary)
+    yield browser
+    browser.close()

@@ -31,6 +31,7 @@ class PluginCommand(TyperCommand):
     """A command; names of plug-ins are looked up when its help is shown, not before."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        plain: list[tuple[Any, str]] = []
         for parameter in self.params:
             kind = _KINDS.get(parameter.name or "")
             if kind is None or (kind == "models" and self.name in _LEARNERS):
@@ -38,5 +39,10 @@ class PluginCommand(TyperCommand):
             names = [name for name in plugin_names(kind) if name not in OWN_NAMES[kind]]
             text = getattr(parameter, "help", None)
             if names and text:
+                plain.append((parameter, text))
                 vars(parameter)["help"] = f"{text}; plug-ins: {', '.join(names)}"
-        super().format_help(ctx, formatter)
+        try:
+            super().format_help(ctx, formatter)
+        finally:  # a second look must not name them twice
+            for parameter, text in plain:
+                vars(parameter)["help"] = text

@@ -107,7 +107,14 @@ class Mutator:
         return bytes(changed)
 
 
-@pytest.mark.parametrize("inputs", [2_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        200,
+        pytest.param(2_000, marks=pytest.mark.slow),
+        pytest.param(200_000, marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.timeout(7200)
 def test_mutated_adapters_are_refused_or_plain(tmp_path: Path, inputs: int) -> None:
     source = with_adapters(1)
@@ -118,6 +125,7 @@ def test_mutated_adapters_are_refused_or_plain(tmp_path: Path, inputs: int) -> N
     model = untrained()
     model.add_adapter("own", rank=4)
     base = {key: value.clone() for key, value in model.base_weights().items()}
+    every = max(1 if inputs < 2_000 else 8, inputs // 2_000)
     seen: Counter[str] = Counter()
     for number in range(inputs):
         mutator.write(folder)
@@ -129,7 +137,7 @@ def test_mutated_adapters_are_refused_or_plain(tmp_path: Path, inputs: int) -> N
             seen["read"] += 1
             assert adapter.fields["init_lora_weights"] is True
             assert all(".lora_" in key and "base_layer" not in key for key in adapter.weights)
-            if seen["read"] % max(8, inputs // 2000) == 1:
+            if (seen["read"] - 1) % every == 0:
                 try:
                     model.load_adapter(folder, "guest")
                     seen["loaded"] += 1

@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, plain, read_draft
 from swarm_ui.experiment.runs import check_config
 
-QUICK, MANY, VARIANTS = 150, 1_000, 200
+QUICK, MANY, VARIANTS = 60, 1_000, 200
 SECTIONS = ("environment", "model", "team", "run", "train")
 SETTINGS = [
     f"{section}.{name}"
@@ -100,7 +100,7 @@ def test_any_file_and_any_setting(path: Path, text: str, sets: list[tuple[str, A
     read(path, text, [f"{name}={as_toml(value)}" for name, value in sets])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(7200)
 @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts, st.randoms(use_true_random=False), st.data())

@@ -110,7 +110,7 @@ def test_no_content_forges_a_turn(by_template: dict[str, CausalModel], one: str,
     check(by_template, one, two)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_no_content_of_very_many_forges_a_turn(by_template: dict[str, CausalModel]) -> None:
     """200,000 prompts, each under the next of four templates."""

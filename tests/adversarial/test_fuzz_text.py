@@ -142,7 +142,7 @@ def mixed(rng: random.Random, pieces: Sequence[str], most: int) -> str:
     return "".join(rng.choices(pieces, k=rng.randrange(most + 1)))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3000)
 def test_the_parser_reads_200_000_replies() -> None:
     rng = random.Random(18)
@@ -152,7 +152,7 @@ def test_the_parser_reads_200_000_replies() -> None:
         check_parser(mixed(rng, (*ATOMS, field, kind, f"{kind}{field}}}", "x"), 9))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3000)
 def test_the_renderer_quotes_100_000_screens() -> None:
     rng = random.Random(22)
@@ -180,7 +180,7 @@ def test_the_renderer_quotes_100_000_screens() -> None:
         )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3000)
 @settings(FEW, max_examples=5_000)
 @given(replies)
@@ -188,7 +188,7 @@ def test_the_parser_reads_what_hypothesis_finds(reply: str) -> None:
     check_parser(reply)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3000)
 @settings(FEW, max_examples=5_000)
 @rendered

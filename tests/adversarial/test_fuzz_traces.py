@@ -166,7 +166,7 @@ def test_any_bytes_are_a_record_or_a_typed_error(tmp_path: Path) -> None:
     assert tried >= 16 * QUICK * 0.9 and read > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3000)
 def test_400_000_inputs(tmp_path: Path) -> None:
     tried, read = fuzz(SLOW, tmp_path / "t.jsonl")

@@ -209,7 +209,11 @@ SSE = "text/event-stream"
         (endless(b"data: " + b"x" * 60_000, SSE), "a body of more than"),
         (endless(b": ping\n\n" * 5_000, SSE), "a body of more than|no reply in time"),
         (endless(EMPTY, SSE, 0.01), "no reply in time"),
-        (endless(b'data: {"choices":[]}\n\n', SSE, 0.01), "no reply in time"),
+        pytest.param(
+            endless(b'data: {"choices":[]}\n\n', SSE, 0.01),
+            "no reply in time",
+            marks=pytest.mark.slow,
+        ),
         (endless(b" " * 60_000, "application/json"), "a body of more than"),
         (body(b"x", "application/json", "Content-Encoding: gzip"), "encoding 'gzip'"),
     ],

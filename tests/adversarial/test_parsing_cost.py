@@ -103,7 +103,7 @@ def test_operations_grow_with_the_length_of_mixtures(atoms: list[str], reader: s
         assert cost(READERS[reader], text) <= 40 * len(text) + 2_000
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_operations_grow_with_the_length_up_to_a_million(read: Callable[[str], object]) -> None:

@@ -279,7 +279,7 @@ def test_no_policy_is_rewarded_for_what_the_task_does_not_want(policy: str) -> N
     check(policy, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_same_for_ten_seeds_of_each_split(policy: str) -> None:
     for seed in (*range(2, 12), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_010)):

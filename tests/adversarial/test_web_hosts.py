@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -101,11 +101,13 @@ def environment(here: Site, browser: WebBrowser, script: str) -> WebEnvironment:
     )
 
 
-async def attempts(here: Site, browser: WebBrowser, away: Site, host: str) -> set[str]:
-    """The ways on which a page reached the other server."""
+async def attempts(
+    here: Site, browser: WebBrowser, away: Site, host: str, leaving: Iterable[str] = LEAVING
+) -> set[str]:
+    """The ways on which a page reached the other server: the quiet ones, those of ``leaving``."""
     away.hits.clear()
     here.pages["/worker.js"] = "text/javascript", WORKER.format(away=host)
-    for script in (told(QUIET, host), *(told({way: how}, host) for way, how in LEAVING.items())):
+    for script in (told(QUIET, host), *(told({way: LEAVING[way]}, host) for way in leaving)):
         env = environment(here, browser, script)
         await env.reset(task="stay", seed=0)
         await env.step(Action(action_type="wait"))
@@ -113,15 +115,23 @@ async def attempts(here: Site, browser: WebBrowser, away: Site, host: str) -> se
 
 
 @needs_browser
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize(
+    ("name", "leaving"),
+    [
+        pytest.param("127.0.0.1", ["location"], id="quiet ways and one that leaves"),
+        pytest.param("127.0.0.1", LEAVING, id="by address", marks=pytest.mark.slow),
+        pytest.param("localhost", LEAVING, id="by name", marks=pytest.mark.slow),
+    ],
+)
 async def test_no_way_out_of_the_allowed_hosts(
-    here: Site, browser: WebBrowser, away: Site, name: str
+    here: Site, browser: WebBrowser, away: Site, name: str, leaving: Iterable[str]
 ) -> None:
     """By address and by name, on another port of the machine that is allowed."""
-    await attempts(here, browser, away, f"{name}:{away.port}")
+    await attempts(here, browser, away, f"{name}:{away.port}", leaving)
     assert away.hits == [] and away.connections == 0
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_every_way_leads_out_where_the_host_is_allowed(here: Site, away: Site) -> None:
     async with WebBrowser([here.url, away.url]) as browser:
@@ -140,6 +150,7 @@ async def test_a_host_is_allowed_by_its_name(here: Site) -> None:
         assert step.note.startswith("refused: http://127.0.0.1"), "its address is another host"
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_a_page_cannot_show_files_of_this_machine(
     here: Site, browser: WebBrowser, tmp_path: Path
@@ -182,6 +193,7 @@ async def test_a_registered_service_worker_cannot_relay(
     assert away.connections == 0
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_webrtc_sends_nothing(here: Site, browser: WebBrowser, away: Site) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as packets:
@@ -231,6 +243,7 @@ async def test_the_agent_is_told_what_was_refused_and_can_go_on(
     assert away.connections == 0
 
 
+@pytest.mark.slow
 @needs_browser
 async def test_hostile_pages_are_read_or_are_a_fault(here: Site, browser: WebBrowser) -> None:
     deep = (

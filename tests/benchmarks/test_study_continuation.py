@@ -272,6 +272,7 @@ def test_a_cell_goes_on_and_a_broken_one_is_refused(tmp_path: Path) -> None:
 # -- the whole -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_agent
 def test_lessons_are_dealt_out_and_last_as_long_as_they_may() -> None:
     pytest.importorskip("torch")
@@ -303,7 +304,7 @@ def test_lessons_are_dealt_out_and_last_as_long_as_they_may() -> None:
     assert all(a.equal(b) for a, b in zip(*weights, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @needs_agent
 @needs_browser()
 @pytest.mark.timeout(600)

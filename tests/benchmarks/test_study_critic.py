@@ -24,6 +24,7 @@ def run(folder: Path, *arguments: str) -> int:
     return study.main()
 
 
+@pytest.mark.slow
 def test_the_study_trains_on_no_test_task_and_goes_on_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

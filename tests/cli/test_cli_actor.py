@@ -35,6 +35,7 @@ def learner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) -> None:  # noqa: F811
     from swarm_ui.nodes import CausalModel
 

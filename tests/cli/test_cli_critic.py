@@ -71,6 +71,7 @@ def test_a_critic_is_made_measured_and_used(
     assert other.code == 2 and "another 'learning_rate' ('0.0005', now '0.001')" in other.err
 
 
+@pytest.mark.slow
 def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:  # noqa: F811
     write_tiny_model(shell.folder / "tiny")
     assert shell(f"critic tiny phone first {QUICK} --json").code == 0
@@ -85,6 +86,7 @@ def test_a_critic_goes_on_from_an_adapter(shell: Shell) -> None:  # noqa: F811
         torch.testing.assert_close(before, weights[1][name], rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_keeps_its_episodes(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

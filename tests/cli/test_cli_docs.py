@@ -37,6 +37,7 @@ team = CollabGraph([Ask("approve", "Send this letter?", options=("yes", "no"))])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_examples_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     pytest.importorskip("torch")

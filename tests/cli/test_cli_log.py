@@ -76,6 +76,7 @@ def test_an_evaluation_logs_success_by_split_with_its_interval(code: Shell) -> N
     assert ended == {"status": "finished"}
 
 
+@pytest.mark.slow
 def test_training_is_logged_and_resumed_with_consent(code: Shell) -> None:
     pytest.importorskip("torch")
     done = code(

@@ -73,6 +73,7 @@ def test_the_demo_names_the_command_too(tmp_path: Path) -> None:
     assert "run: swarm-ui models pull smollm2" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_evaluates_a_model_of_this_process(tmp_path: Path) -> None:
     save_llama(tmp_path / "llama")
     done = demo("--model", "llama", "--prompt-format", "compact", "--episodes-test", "1",

@@ -96,6 +96,8 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
                   "plug-ins: cookbook"):  # fmt: skip
         assert names in told
     assert "kitchen, phone" not in told, "the name of an environment of this package"
+    again = " ".join(shell("run --help").out.replace("│", " ").split())
+    assert again == told, "a second look in the same process does not name them twice"
     assert "plug-ins: cook " not in " ".join(shell("train --help").out.replace("│", " ").split())
     for option, word in (("model", "cook"), ("env", "kitchen"), ("wrap", "apron")):
         (found,) = [p for p in commands()["run"].params if p.name == option]

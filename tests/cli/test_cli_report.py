@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from report_tab import opened_report
+from shared_browser import SharedBrowser
 
 from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.storage.run_directory import RunDirectory
@@ -137,7 +138,7 @@ def test_what_no_page_is_written_about(shell: Shell) -> None:  # noqa: F811
 
 @pytest.mark.browser
 async def test_links_lead_to_the_reports_and_names_stay_text(
-    chromium: str,
+    chromium: SharedBrowser,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -194,6 +194,7 @@ def test_a_corpus_is_exported_and_counted(shell: Shell) -> None:  # noqa: F811
     assert "no corpus in 'nowhere'" in shell("export nowhere counts").err
 
 
+@pytest.mark.slow
 def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
     pytest.importorskip("trl")
     from corpus_fakes import tiny_llama

@@ -70,6 +70,7 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
     assert again.code == 0 and again.json["iterations"] == done.json["iterations"]
 
 
+@pytest.mark.slow
 def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None:  # noqa: F811
     done = shell(f"{_SMALL} --set train.adapters=shared --iterations 1 --out my", "--vote",
                  "probability")  # fmt: skip
@@ -151,6 +152,7 @@ def test_a_wrong_critic_is_refused_before_anything_is_done(
     assert not (shell.folder / "t").exists()
 
 
+@pytest.mark.slow
 def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F811
     """A critic whose reply scores nobody: its messages are unscored, which is not wrong."""
     (shell.folder / "judge.txt").write_text("[]\n")
@@ -171,6 +173,7 @@ def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> N
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_more_episodes_at_once_than_the_environment_can_play(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

@@ -21,6 +21,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_if_its_page_cannot_be_served(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -62,7 +63,9 @@ def test_watch_refuses_what_is_no_run(shell: Shell) -> None:  # noqa: F811
     assert done.code == 2 and "not a run" in done.err
 
 
-@pytest.mark.parametrize("ending", ["ctrl-c", "the parent ends"])
+@pytest.mark.parametrize(
+    "ending", ["ctrl-c", pytest.param("the parent ends", marks=pytest.mark.slow)]
+)
 def test_watch_serves_until_it_is_ended(shell: Shell, ending: str) -> None:  # noqa: F811
     assert shell(f"run {LAMP} light --model script:right.txt --out r").code == 0
     more = [] if ending == "ctrl-c" else [live_page.UNTIL_INPUT_ENDS]
@@ -89,6 +92,7 @@ def test_watch_serves_until_it_is_ended(shell: Shell, ending: str) -> None:  # n
         server.wait()
 
 
+@pytest.mark.slow
 def test_the_real_server_starts_beside_a_run(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "r", config={"command": "train"})
     output, told = Output(), list[str]()

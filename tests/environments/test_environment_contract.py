@@ -29,7 +29,11 @@ ENVIRONMENTS = [
         PhoneEnvironment, PhoneEnvironment().tasks[::5], (20_000_000,), id="phone-test-seeds"
     ),
     pytest.param(
-        lambda: PhoneEnvironment(screenshots=True), ("notes-create",), (3,), id="phone-screenshots"
+        lambda: PhoneEnvironment(screenshots=True),
+        ("notes-create",),
+        (3,),
+        id="phone-screenshots",
+        marks=pytest.mark.slow,
     ),
     pytest.param(lambda: InventedPhone(devices=2), INVENTED.tasks[::9], (0,), id="invented"),
     pytest.param(Notebook, None, (0, 1), id="notebook"),
@@ -57,7 +61,7 @@ async def test_environment_keeps_the_contract(
 
 @pytest.mark.browser
 @needs_browser()
-@pytest.mark.parametrize("every", [12, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [40, pytest.param(4, marks=pytest.mark.slow)])
 async def test_miniwob_keeps_the_contract(every: int) -> None:
     tasks = REFERENCE_TASKS[::every]
     async with MiniWobBrowser(pages=2) as browser:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from play_page import opened
+from shared_browser import SharedBrowser
 from small_world import FIELD, SAVE, Notebook
 
 from swarm_ui import read_jsonl
@@ -72,7 +73,9 @@ async def ask(
 # -- in a browser -----------------------------------------------------------------------------
 
 
-async def solve(url: str, phone: PhoneEnvironment, chromium: str, clicks: str) -> list[str]:
+async def solve(
+    url: str, phone: PhoneEnvironment, chromium: SharedBrowser, clicks: str
+) -> list[str]:
     """Do what the expert says with the mouse and the keyboard; returns what the browser logged."""
     async with opened(chromium, url) as tab:
         turn = 0
@@ -98,8 +101,12 @@ async def solve(url: str, phone: PhoneEnvironment, chromium: str, clicks: str) -
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("clicks", [".box", "#elements button"])
-async def test_a_phone_task_with_the_mouse(clicks: str, chromium: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "clicks", [".box", pytest.param("#elements button", marks=pytest.mark.slow)]
+)
+async def test_a_phone_task_with_the_mouse(
+    clicks: str, chromium: SharedBrowser, tmp_path: Path
+) -> None:
     pytest.importorskip("websockets")
     phone = PhoneEnvironment(screenshots=True)
     path = tmp_path / "mine.jsonl"
@@ -126,7 +133,7 @@ class Hostile(Notebook):
 
 
 @pytest.mark.browser
-async def test_texts_of_the_world_stay_texts_and_undo_works(chromium: str) -> None:
+async def test_texts_of_the_world_stay_texts_and_undo_works(chromium: SharedBrowser) -> None:
     pytest.importorskip("websockets")
     world = Hostile()
     addresses: asyncio.Queue[str] = asyncio.Queue()

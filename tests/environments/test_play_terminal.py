@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_world import Shell, shell  # noqa: F401
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -181,25 +182,21 @@ async def test_a_phone_task_by_numbers() -> None:
     assert episode is not None and episode.success is True and len(episode.steps) == len(lines)
 
 
-def test_the_command_plays_lists_and_refuses(tmp_path: Path) -> None:
-    def run(*arguments: str, lines: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "swarm_ui", "play", *arguments],
-            input=lines, capture_output=True, text=True, timeout=60,
-            env={"PYTHONPATH": f"{ROOT / 'tests' / 'support'}:{ROOT}"},
-        )  # fmt: skip
-
-    out = tmp_path / "mine.jsonl"
-    done = run(
-        "small_world:Notebook", "write", "--seed", "3", "--out", str(out), lines="3 milk\n0\n"
-    )
+def test_the_command_plays_lists_and_refuses(shell: Shell) -> None:  # noqa: F811
+    out = shell.folder / "mine.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-m", "swarm_ui", "play", "small_world:Notebook", "write", "--seed", "3",
+         "--out", str(out)],
+        input="3 milk\n0\n", capture_output=True, text=True, timeout=60,
+        env={"PYTHONPATH": f"{ROOT / 'tests' / 'support'}:{ROOT}"},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "solved in 2 steps" in done.stdout and read_jsonl(out)[0].success is True
-    assert run("small_world:Notebook").stdout.split() == ["write", "write-again"]
+    assert shell("play small_world:Notebook").out.split() == ["write", "write-again"]
     for arguments, why in (
         (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, miniwob"),
         (("small_world:Nothing", "t"), "cannot make 'small_world:Nothing'"),
         (("small_world:Notebook", "sing"), "no task 'sing'"),
     ):
-        refused = run(*arguments)
-        assert refused.returncode == 2 and why in refused.stderr, refused.stderr
+        refused = shell("play", *arguments)
+        assert refused.code == 2 and why in " ".join(refused.err.split()), refused.err

@@ -21,7 +21,7 @@ from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
 
-pytestmark = [needs_agent, pytest.mark.timeout(400)]
+pytestmark = [needs_agent, pytest.mark.slow, pytest.mark.timeout(400)]
 
 AGENTS = [f"agent_{k}" for k in range(4)]
 ARMS = ["base-greedy", "base-vote", "trained-greedy", "trained-vote", "trained-team"]
@@ -33,7 +33,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("quick")
     # One process: this one was forked with torch imported, the next would import it again.
     fewer = ["--episodes", 12, "--episodes-test", 24, "--processes", 1]
-    done = demo("--quick", *fewer, "--out", folder / "run", cwd=folder)
+    done = demo("--quick", *fewer, "--out", folder / "run", cwd=folder, process=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"report: {folder / 'run' / 'report.html'}"
     assert done.stderr == ""
@@ -160,7 +160,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     with started("--resume", run, cwd=tmp_path) as process:
         wait_for(run / "checkpoints" / "iteration-0002", process)
         process.kill()
-    done = demo("--resume", run, cwd=tmp_path)
+    done = demo("--resume", run, cwd=tmp_path, process=True)
     assert done.returncode == 0, done.stderr
     lines = RunDirectory.open_existing(run).metrics()
     assert [line["iteration"] for line in lines if line["kind"] == "iteration"] == [0, 1, 2]

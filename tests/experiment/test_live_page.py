@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from play_page import Tab
 from report_samples import episode
+from shared_browser import SharedBrowser
 
 from swarm_ui.environments.miniwob.browser import Browser
 from swarm_ui.errors import ConfigError
@@ -303,11 +304,12 @@ async def opened(browser: Browser, url: str, width: int = 1280, *, dark: bool = 
     return tab
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 async def test_the_page_follows_the_run_and_leads_into_the_viewer(
-    chromium: str, server: LiveServer, run: RunDirectory
+    chromium: SharedBrowser, server: LiveServer, run: RunDirectory
 ) -> None:
-    browser = await Browser.launch(Path(chromium))
+    browser = await Browser.launch(chromium.binary, on_request=False)
     text = "(document.body?.innerText ?? '')"
     try:
         with only_writer(run.path, "run"):

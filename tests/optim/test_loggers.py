@@ -85,7 +85,9 @@ def _changed(metrics: IterationMetrics, **fields: Any) -> IterationMetrics:
     return changed
 
 
-@pytest.mark.parametrize("method", ["start", "log", "finish"])
+@pytest.mark.parametrize(
+    "method", ["log", *(pytest.param(m, marks=pytest.mark.slow) for m in ("start", "finish"))]
+)
 def test_a_logger_that_fails_is_reported_once_and_left_out(tmp_path: Path, method: str) -> None:
     broken, good, said = Recording(method), Recording(), list[str]()
     callbacks = Callbacks(loggers=[broken, good], on_warning=said.append)

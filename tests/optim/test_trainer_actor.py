@@ -104,6 +104,7 @@ async def test_each_iteration_acts_with_what_the_one_before_it_learned(tmp_path:
     assert asked == set(server.asked)
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_in_an_iteration_costs_nothing(tmp_path: Path) -> None:
     with Server() as server:
         whole, episodes = await trained(server, tmp_path / "whole")

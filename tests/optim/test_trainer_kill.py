@@ -46,7 +46,10 @@ def trained_under_fire(seed: int, folder: Path, rng: random.Random) -> int:
         reached = newest
 
 
-@pytest.mark.parametrize("times", [6, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "times",
+    [pytest.param(6, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.soak)],
+)
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     tmp_path: Path, times: int
 ) -> None:
@@ -106,6 +109,7 @@ def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
     assert len((folder / "run" / "metrics.jsonl").read_text().splitlines()) == 12
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_it_and_the_same_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
     # state.json, with the history in it, grows with every iteration: some checkpoints fit.
     child = Child(lambda: train(7, tmp_path, largest=16_000), tmp_path / "stderr.txt")

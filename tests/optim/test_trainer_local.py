@@ -54,7 +54,10 @@ def run(folder: Path, config: TeamConfig) -> list[torch.Tensor]:
     return [p.detach().clone() for name in trained for p in model.adapter_parameters(name)]
 
 
-@pytest.mark.parametrize(("adapters", "last"), [("per_node", "agent_1"), ("shared", "team")])
+@pytest.mark.parametrize(
+    ("adapters", "last"),
+    [pytest.param("per_node", "agent_1", marks=pytest.mark.slow), ("shared", "team")],
+)
 def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(
     tmp_path: Path, adapters: Any, last: str
 ) -> None:

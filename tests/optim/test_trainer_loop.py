@@ -55,7 +55,9 @@ def untrained() -> float:
     return success(TinyModel([f"agent_{k}" for k in range(3)]))
 
 
-@pytest.mark.parametrize("method", ["dpo", "rft", "pg"])
+@pytest.mark.parametrize(
+    "method", ["dpo", *(pytest.param(m, marks=pytest.mark.slow) for m in ("rft", "pg"))]
+)
 def test_the_team_learns(method: str, untrained: float) -> None:
     model = TinyModel([f"agent_{k}" for k in range(3)])
     config = replace(

@@ -20,6 +20,10 @@ from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.optim.update.checkpoint import Checkpoints
 from swarm_ui.storage.durable import append_line
 
+LESS = replace(
+    CONFIG, shared_steps=4, episodes=8, update=UpdateConfig(steps=3, batch_size=8, lr=5e-2)
+)
+"""Iterations of a tenth of a second."""
 SHORT = replace(CONFIG, shared_steps=2, episodes=4, update=UpdateConfig(steps=2, batch_size=4))
 """Iterations of a few hundredths of a second."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,14 +34,16 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path) -> None:
-    first = run(TinyModel(), tmp_path)
+    first = run(TinyModel(), tmp_path, config=LESS)
     checkpoints = tmp_path / "checkpoints"
     damaged = checkpoints / "iteration-0003" / "edges.safetensors"
     data = bytearray(damaged.read_bytes())
     data[-1] ^= 1
     damaged.write_bytes(data)
     said: list[str] = []
-    again = run(TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append))
+    again = run(
+        TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append), config=LESS
+    )
     assert len(said) == 1
     assert "iteration-0003" in said[0]
     assert "edges.safetensors has other contents" in said[0]
@@ -46,14 +52,20 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
 
 
 def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:
-    run(TinyModel(), tmp_path)
+    run(TinyModel(), tmp_path, config=LESS)
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())
     for checkpoint in checkpoints:
         (checkpoint / "state.json").write_text("{")
     metrics = (tmp_path / "metrics.jsonl").read_bytes()
     said: list[str] = []
     with pytest.raises(ConfigError, match=r"every checkpoint under .* is damaged"):
-        run(TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append))
+        run(
+            TinyModel(),
+            tmp_path,
+            resume=True,
+            callbacks=Callbacks(on_warning=said.append),
+            config=LESS,
+        )
     assert len(said) == 2
     assert sorted((tmp_path / "checkpoints").iterdir()) == checkpoints
     assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
@@ -68,34 +80,34 @@ def test_a_loss_that_is_no_number_loses_nothing_and_the_run_can_be_taken_up(tmp_
             return (sums * float("nan") if broken else sums), tokens
 
     whole = TinyModel()
-    run(whole, tmp_path / "whole")
+    run(whole, tmp_path / "whole", config=LESS)
     folder = tmp_path / "broken"
-    with pytest.raises(LearningError, match="adapter 'agent_1', step 1 of 10"):
-        run(Breaks(), folder)
+    with pytest.raises(LearningError, match="adapter 'agent_1', step 1 of 3"):
+        run(Breaks(), folder, config=LESS)
     assert [p.name[-4:] for p in sorted((folder / "checkpoints").iterdir())] == ["0001", "0002"]
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
     model = TinyModel()
-    run(model, folder, resume=True)
+    run(model, folder, resume=True, config=LESS)
     assert model.versions == whole.versions
     assert all(torch.equal(a, b) for a, b in zip(weights(model), weights(whole), strict=True))
 
 
 def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
     whole, model = TinyModel(), TinyModel()
-    run(whole, tmp_path / "whole")
+    run(whole, tmp_path / "whole", config=LESS)
     folder = tmp_path / "run"
     (folder / "metrics.jsonl").mkdir(parents=True)
     with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is complete"):
-        run(TinyModel(), folder)
+        run(TinyModel(), folder, config=LESS)
     (folder / "metrics.jsonl").rmdir()
-    run(model, folder, resume=True)
+    run(model, folder, resume=True, config=LESS)
     assert all(torch.equal(a, b) for a, b in zip(weights(model), weights(whole), strict=True))
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [0, 1, 2]
 
 
 def test_memory_is_in_the_metrics_and_older_lines_are_still_read(tmp_path: Path) -> None:
-    run(TinyModel(), tmp_path)
+    run(TinyModel(), tmp_path, config=LESS)
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     metrics = [msgspec.json.decode(line, type=IterationMetrics) for line in lines]
     peaks = [m.peak_memory_mb or 0.0 for m in metrics]
@@ -108,33 +120,33 @@ def test_memory_is_in_the_metrics_and_older_lines_are_still_read(tmp_path: Path)
 
 def test_a_finished_run_resumed_does_nothing(tmp_path: Path) -> None:
     model = TinyModel()
-    run(model, tmp_path)
+    run(model, tmp_path, config=LESS)
     before = [w.clone() for w in weights(model)]
     other = TinyModel()
-    assert len(run(other, tmp_path, resume=True).history) == 3
+    assert len(run(other, tmp_path, resume=True, config=LESS).history) == 3
     assert all(torch.equal(a, b) for a, b in zip(before, weights(other), strict=True))
 
 
 def test_a_run_is_neither_overwritten_nor_mixed_with_another(tmp_path: Path) -> None:
-    run(TinyModel(), tmp_path)
+    run(TinyModel(), tmp_path, config=LESS)
     with pytest.raises(ConfigError, match="resume it"):
-        run(TinyModel(), tmp_path)
-    other = replace(CONFIG, guide=0.1)
+        run(TinyModel(), tmp_path, config=LESS)
+    other = replace(LESS, guide=0.1)
     with pytest.raises(ConfigError, match=r"guide: 0\.7 then, 0\.1 now"):
         run(TinyModel(), tmp_path, resume=True, config=other)
 
 
 def test_resuming_nothing_starts_at_the_beginning(tmp_path: Path) -> None:
-    assert len(run(TinyModel(), tmp_path, resume=True).history) == 3
+    assert len(run(TinyModel(), tmp_path, resume=True, config=LESS).history) == 3
 
 
 def test_lines_of_others_in_the_metrics_stay(tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.jsonl"
     metrics.write_text('{"kind": "evaluation", "success": 0.5}\n')
-    run(TinyModel(), tmp_path)
+    run(TinyModel(), tmp_path, config=LESS)
     with metrics.open("a") as file:
         file.write('{"kind": "iteration", "iteration": 99}\n{"torn')
-    run(TinyModel(), tmp_path, resume=True)
+    run(TinyModel(), tmp_path, resume=True, config=LESS)
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [line.get("iteration") for line in lines] == [None, 0, 1, 2]
 
@@ -143,7 +155,9 @@ class Stop(Exception):
     """Ends a run in the middle of an iteration."""
 
 
-@pytest.mark.parametrize("stopped", [0, 1, 2])
+@pytest.mark.parametrize(
+    "stopped", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_lines_of_an_iteration_that_did_not_end_are_gone(tmp_path: Path, stopped: int) -> None:
     def logging(path: Path, last: int = 9) -> Callbacks:
         def log(iteration: int, episodes: object) -> None:

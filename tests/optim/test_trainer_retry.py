@@ -41,7 +41,7 @@ MIDST = 120
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("slow") is None:
+    if request.node.get_closest_marker("soak") is None:
         monkeypatch.setattr(retry, "FIRST_PAUSE", 0.05)
         monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.2)
 
@@ -114,7 +114,9 @@ def outcomes(result: TeamResult) -> list[Any]:
     return [(m.success, m.credit, m.unscored, m.masked, m.pairs, m.sources) for m in result.history]
 
 
-@pytest.mark.parametrize("how", ["gone", "busy", "mute"])
+@pytest.mark.parametrize(
+    "how", ["gone", *(pytest.param(how, marks=pytest.mark.slow) for how in ("busy", "mute"))]
+)
 async def test_an_endpoint_that_comes_back_costs_time_and_nothing_else(
     quiet: Quiet, how: str
 ) -> None:
@@ -133,6 +135,7 @@ async def test_an_endpoint_that_comes_back_costs_time_and_nothing_else(
         assert (result.history[0].replayed, len(said)) == (0, 1)
 
 
+@pytest.mark.slow
 async def test_served_agents_that_were_missed_are_asked_again() -> None:
     config = replace(SHORT, adapters={"a": ("agent_0",), "b": ("agent_1",), "agent": ("agent_2",)})
     quiet, ours = TinyModel(), TinyModel()
@@ -145,7 +148,7 @@ async def test_served_agents_that_were_missed_are_asked_again() -> None:
     assert result.history[1].replayed > 0
 
 
-@pytest.mark.parametrize("dies_at", [1, MIDST])
+@pytest.mark.parametrize("dies_at", [1, pytest.param(MIDST, marks=pytest.mark.slow)])
 async def test_an_endpoint_that_never_comes_back_ends_it_and_it_resumes_to_the_same(
     quiet: Quiet, tmp_path: Path, dies_at: int
 ) -> None:
@@ -241,7 +244,7 @@ async def test_a_missed_agent_spoils_an_episode_that_seems_whole() -> None:
     assert "503" in str(unanswered(played))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_sixty_seconds_without_an_endpoint_with_the_defaults_of_the_library(
     quiet: Quiet,

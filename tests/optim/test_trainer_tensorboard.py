@@ -71,6 +71,7 @@ def test_a_resumed_run_overwrites_what_it_does_again(
     assert [step for step, _ in curves(tmp_path)["rollout/success"]] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_trainer_draws_its_curves_and_shows_its_settings(tmp_path: Path) -> None:
     callbacks = Callbacks(loggers=[TensorBoardLogger(tmp_path / "tensorboard")])
     history = run(TinyModel(), tmp_path, callbacks=callbacks).history

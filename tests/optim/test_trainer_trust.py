@@ -40,7 +40,7 @@ def equal(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("method", ["dpo", "rft"])
+@pytest.mark.parametrize("method", ["dpo", pytest.param("rft", marks=pytest.mark.slow)])
 def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
     update = replace(CONFIG.update, method=method)
     config = replace(LEARNED, update=update, iterations=2, episodes=16)
@@ -80,6 +80,7 @@ def test_credit_is_the_mixture_and_both_modes_report_the_weight() -> None:
     assert said == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_guidance_obeys_the_trust() -> None:
     config = replace(LEARNED, iterations=1, guide=1.0)
     _, none = trained(config=config)
@@ -89,6 +90,7 @@ def test_guidance_obeys_the_trust() -> None:
     assert none[0].guided < (some[0].guided or 0.0) < (full[0].guided or 0.0)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_trusts_as_the_whole_one_does(tmp_path: Path) -> None:
     trust = TrustConfig(prior=(0.5, 20.0))
     config = replace(LEARNED, edges="learned", edge_credit=True, trust=trust)

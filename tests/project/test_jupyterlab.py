@@ -20,8 +20,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from play_page import Tab, opened
-
-from swarm_ui.environments.miniwob import find_browser
+from shared_browser import SharedBrowser
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(2400)]
 pytest.importorskip("websockets")
@@ -156,15 +155,16 @@ async def ran(tab: Tab) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_it_opens_runs_and_shows_its_pictures(
-    name: str, lab: Lab, tmp_path: Path, request: pytest.FixtureRequest
+    name: str,
+    lab: Lab,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    chromium: SharedBrowser,
 ) -> None:
-    binary = find_browser()
-    if binary is None:
-        pytest.skip("no Chromium is installed")
     stored = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     code = [cell for cell in stored.cells if cell.cell_type == "code"]
     await listening(lab)
-    async with opened(str(binary), lab.url(name), 1440, 1000, ready="true") as tab:
+    async with opened(chromium, lab.url(name), 1440, 1000, ready="true") as tab:
         await holds(tab, f"{CELLS}.length === {len(code)}")
         await tab.click(".lm-TabBar-tab[data-id=filebrowser]")  # folds the sidebar away
         assert await ran(tab) == [f"[{k}]:" for k in range(1, len(code) + 1)]

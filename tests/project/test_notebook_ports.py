@@ -1,6 +1,7 @@
 """Notebook 4: what a block of LangGraph's or GPTSwarm's prints, the cell below it prints too.
 
-The blocks run as printed, by the real packages in environments of their own: ``-m slow``.
+The blocks run as printed, by the real packages in environments of their own: LangGraph with
+``-m slow``, GPTSwarm with ``-m gptswarm``.
 """
 
 from __future__ import annotations
@@ -88,7 +89,6 @@ def test_langgraph_prints_the_same(port: Port, langgraph: Path, tmp_path: Path) 
     assert output(langgraph, "langgraph_model.py", port, tmp_path) == port.printed
 
 
-@pytest.mark.slow
 @pytest.mark.gptswarm
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("port", of("GPTSwarm"))

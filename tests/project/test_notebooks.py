@@ -31,6 +31,7 @@ QUICK = [
     "4_coming_from_gptswarm_or_langgraph",
     "6_your_model",
 ]
+FASTEST = {"3_your_own_environment"}
 # A home, a temporary folder, a drive: nothing that names the machine a notebook ran on.
 _PATHS = re.compile(
     r"(?<![\w.:/])/(?:home|root|Users|tmp|var|opt|usr|work|mnt|srv|private)/|[A-Z]:\\"
@@ -160,7 +161,10 @@ def test_the_environment_has_forty_lines() -> None:
 
 
 @pytest.mark.timeout(600)  # seconds of work; a kernel on a busy machine gets little of it
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in FASTEST else pytest.param(name, marks=pytest.mark.slow) for name in QUICK],
+)
 def test_runs(name: str, run: Any) -> None:
     ran = run(name)
     assert same_pictures(ran, read(name))
@@ -230,6 +234,7 @@ def _served(words: str, pictures: list[str]) -> None:
     assert len(pictures) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_models_of_an_endpoint_write_and_review(
     run: Any,
@@ -286,6 +291,7 @@ def test_pages_are_shown(run: Any) -> None:
     assert words.endswith("closed\n")
 
 
+@pytest.mark.slow
 def test_without_a_browser_it_says_what_to_install(tmp_path: Path, run: Any) -> None:
     """The page notebook stops at its first cell."""
     notebook = read("5_real_web_pages")

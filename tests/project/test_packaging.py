@@ -102,6 +102,7 @@ def test_wheel_works_from_an_empty_directory(wheel: Path, tmp_path: Path) -> Non
     assert "works" in run(sys.executable, "-c", PROBE, str(site), cwd=empty)
 
 
+@pytest.mark.slow
 def test_sdist_holds_the_real_folders_and_builds_the_same_wheel(
     sdist: Path, wheel: Path, tmp_path: Path
 ) -> None:

@@ -25,13 +25,14 @@ from doc_blocks import (
     problem,
 )
 from doc_blocks import blocks as blocks_of
+from here import run_here
 from vllm_stand_in import StandIn
-from warm_python import run_warm
 
 from swarm_ui.environments.miniwob import find_browser
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHELL = ("sh", "bash")
+_PAGES = "docs/howto/miniwob.md"  # plays real pages, which takes seconds
 _ELSEWHERE = ("docs/cli.md",)  # tests/cli/test_cli_docs.py runs its console blocks
 
 
@@ -57,7 +58,7 @@ def test_python_runs_as_printed(block: Block, tmp_path: Path, server: StandIn) -
     if "MiniWobBrowser" in text and find_browser() is None:
         pytest.skip("no Chromium is installed")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = run_warm(["-c", text], cwd=tmp_path, env=env)
+    done = run_here(["-c", text], cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     promised = re.findall(r"^ *print\(.*\)\s*# (.+)$", text, flags=re.MULTILINE)
     assert done.stdout.splitlines() == promised
@@ -67,7 +68,7 @@ def test_python_runs_as_printed(block: Block, tmp_path: Path, server: StandIn) -
 @pytest.mark.parametrize(
     "document",
     [
-        d
+        pytest.param(d, marks=pytest.mark.slow if d == _PAGES else ())
         for d in DOCUMENTS
         if d not in _ELSEWHERE and any(b.language == "console" for b in blocks_of(d))
     ],
@@ -79,7 +80,7 @@ def test_console_runs_as_printed(
 ) -> None:
     """What is printed below a command stands in what it says, apart from how it is laid out."""
     pytest.importorskip("torch")
-    if document == "docs/howto/miniwob.md" and find_browser() is None:
+    if document == _PAGES and find_browser() is None:
         pytest.skip("no Chromium is installed")
     for block in blocks_of(document):
         if block.language != "console":
@@ -116,6 +117,7 @@ def test_shell_commands_are_checked_or_named(block: Block) -> None:
         subprocess.run(["bash", "-n", "-c", block.text], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_job_of_an_array_runs_and_goes_on(tmp_path: Path, server: StandIn) -> None:
     """The script of docs/howto/cluster.md: begun, broken off, gone on with, and done."""

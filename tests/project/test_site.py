@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from report_tab import opened_report
+from shared_browser import SharedBrowser
 
 LOADED = "document.readyState === 'complete'"
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,7 @@ def test_pictures_link_to_themselves(site: Path) -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [420, 1440])
 async def test_pictures_are_no_wider_than_their_column(
-    site: Path, chromium: str, width: int
+    site: Path, chromium: SharedBrowser, width: int
 ) -> None:
     sizes = (
         "[...document.querySelectorAll('.md-content img')].map(i => "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
 from report_samples import episode, png, report
 from report_tab import opened_report
+from shared_browser import SharedBrowser
 
 from swarm_ui.model import Dropped
 from swarm_ui.report import EpisodeSet, ReportData, page, write_report
@@ -28,7 +27,9 @@ def written(folder: Path, data: ReportData) -> Path:
     return path
 
 
-async def test_keys_step_through_and_the_address_follows(chromium: str, tmp_path: Path) -> None:
+async def test_keys_step_through_and_the_address_follows(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         assert "step 1 of 3" in await tab.words("article .bar")
         await tab.press("ArrowRight")
@@ -51,7 +52,7 @@ async def test_keys_step_through_and_the_address_follows(chromium: str, tmp_path
 
 
 async def test_deep_link_opens_its_step_and_follows_a_new_one(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened_report(chromium, written(tmp_path, report()), address="#2/3") as tab:
         assert "step 3 of 3" in await tab.words("article .bar")
@@ -63,7 +64,9 @@ async def test_deep_link_opens_its_step_and_follows_a_new_one(
         assert await tab.js("document.querySelectorAll('.entries [aria-current=true]').length") == 1
 
 
-async def test_screenshot_outlines_the_chosen_element(chromium: str, tmp_path: Path) -> None:
+async def test_screenshot_outlines_the_chosen_element(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, written(tmp_path, report()), address="#2/1") as tab:
         await tab.until("!!document.querySelector('.phone .mark')")
         # The element spans (30, 90) to (240, 150) of a picture of 270 by 480.
@@ -76,7 +79,9 @@ async def test_screenshot_outlines_the_chosen_element(chromium: str, tmp_path: P
         assert share == pytest.approx([30 / 270, 90 / 480, 210 / 270, 60 / 480], abs=0.02)
 
 
-async def test_click_on_a_message_shows_it_and_whom_it_heard(chromium: str, tmp_path: Path) -> None:
+async def test_click_on_a_message_shows_it_and_whom_it_heard(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         await tab.click(".box", "agent_3")
         await tab.until("document.querySelector('.box.selected').ariaLabel.includes('agent_3')")
@@ -88,7 +93,9 @@ async def test_click_on_a_message_shows_it_and_whom_it_heard(chromium: str, tmp_
         assert "click “Ada” [1]" in await tab.words(".scene .ballot")
 
 
-async def test_what_a_prompt_left_out_stands_on_its_card(chromium: str, tmp_path: Path) -> None:
+async def test_what_a_prompt_left_out_stands_on_its_card(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     whole = episode("Ada")
     step = whole.steps[0]
     calls = tuple(
@@ -104,7 +111,7 @@ async def test_what_a_prompt_left_out_stands_on_its_card(chromium: str, tmp_path
 
 
 async def test_the_critics_words_stand_beside_the_credit_of_their_round(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         assert await tab.words(".why") == "Credit by LLM critic (Ada): In round 2 Ada was said."
@@ -114,7 +121,7 @@ async def test_the_critics_words_stand_beside_the_credit_of_their_round(
 
 
 async def test_an_episode_without_a_critic_has_no_words_of_one(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     whole = episode("Ada")
     steps = tuple(
@@ -129,7 +136,9 @@ async def test_an_episode_without_a_critic_has_no_words_of_one(
         assert await tab.js("document.querySelector('.why')") is None
 
 
-async def test_slider_moves_through_the_edge_probabilities(chromium: str, tmp_path: Path) -> None:
+async def test_slider_moves_through_the_edge_probabilities(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         assert "iteration 3 of 3" in await tab.words("#edges output")
         assert "0.75" in await tab.words("#edges .ballot")
@@ -142,7 +151,9 @@ async def test_slider_moves_through_the_edge_probabilities(chromium: str, tmp_pa
         assert await tab.js("location.hash") == "#1/1", "the viewer leaves the slider's keys alone"
 
 
-async def test_filters_find_by_outcome_set_and_text(chromium: str, tmp_path: Path) -> None:
+async def test_filters_find_by_outcome_set_and_text(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     sets = tuple(
         EpisodeSet(name=name, episodes=tuple(episode(f"{name} {k}", success=k % 3 != 0)
                                              for k in range(150)))
@@ -168,7 +179,7 @@ async def test_filters_find_by_outcome_set_and_text(chromium: str, tmp_path: Pat
         assert "train 147" in await tab.words("article h3")
 
 
-async def test_attack_stays_text(chromium: str, tmp_path: Path) -> None:
+async def test_attack_stays_text(chromium: SharedBrowser, tmp_path: Path) -> None:
     data = report(ATTACK)
     hostile = EpisodeSet(name=ATTACK, episodes=(episode(ATTACK, success=False, picture=png()),))
     path = written(tmp_path, msgspec.structs.replace(data, title=ATTACK, sets=(hostile,)))
@@ -190,7 +201,9 @@ async def test_attack_stays_text(chromium: str, tmp_path: Path) -> None:
         assert await tab.js("document.querySelectorAll('main script:not([type])').length") == 0
 
 
-async def test_name_of_a_run_and_of_a_file_stays_text(chromium: str, tmp_path: Path) -> None:
+async def test_name_of_a_run_and_of_a_file_stays_text(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     folder = tmp_path / "<img src=x onerror=alert(1)>"
     (folder / "traces").mkdir(parents=True)
     write_jsonl(folder / "traces" / "<b onclick=alert(1)>.jsonl", [episode("Ada")])
@@ -202,7 +215,7 @@ async def test_name_of_a_run_and_of_a_file_stays_text(chromium: str, tmp_path: P
 
 @pytest.mark.parametrize(("width", "whole"), [(1280, True), (390, False)])
 async def test_the_graph_of_messages_shows_the_chosen_one(
-    chromium: str, tmp_path: Path, width: int, whole: bool
+    chromium: SharedBrowser, tmp_path: Path, width: int, whole: bool
 ) -> None:
     async with opened_report(chromium, written(tmp_path, report()), width=width) as tab:
         await tab.click(".box", "agent_4")
@@ -221,7 +234,7 @@ async def test_the_graph_of_messages_shows_the_chosen_one(
 
 @pytest.mark.parametrize("dark", [False, True])
 async def test_narrow_screens_do_not_scroll_sideways(
-    chromium: str, tmp_path: Path, dark: bool
+    chromium: SharedBrowser, tmp_path: Path, dark: bool
 ) -> None:
     path = written(tmp_path, report())
     async with opened_report(chromium, path, width=390, dark=dark) as tab:
@@ -230,20 +243,11 @@ async def test_narrow_screens_do_not_scroll_sideways(
         assert (ground == "rgb(255, 255, 255)") is not dark
 
 
-def test_policy_stops_any_other_script(chromium: str, tmp_path: Path) -> None:
+async def test_policy_stops_any_other_script(chromium: SharedBrowser, tmp_path: Path) -> None:
     html = page(report()).replace("</body>", "<script>document.title='owned'</script></body>")
     path = tmp_path / "report.html"
     path.write_text(html, encoding="utf-8")
-    done = subprocess.run(
-        [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", "--dump-dom",
-            path.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=True,
-    )  # fmt: skip
-    assert "<title>owned" not in done.stdout
-    assert re.search("Content.Security.Policy", done.stderr)
+    async with opened_report(chromium, path, alone=False) as tab:
+        assert await tab.js("document.readyState") == "complete"
+        assert await tab.js("document.title") != "owned"
+        assert any("Content Security Policy" in line for line in tab.log)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from report_samples import episode
 from report_tab import opened_report
+from shared_browser import SharedBrowser
 
 from swarm_ui.report import ReportData, gathered, page
 from swarm_ui.report.contents import EpisodeSet
@@ -70,7 +71,7 @@ def test_a_run_without_failures_has_no_such_section() -> None:
 
 
 @pytest.mark.browser
-async def test_an_example_opens_in_the_viewer(chromium: str, tmp_path: Path) -> None:
+async def test_an_example_opens_in_the_viewer(chromium: SharedBrowser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     kept = (episode("x"), msgspec.structs.replace(failed(9), task="the-lost-one"))
     path.write_text(page(ReportData(title="r", summary="s", episodes=kept)), encoding="utf-8")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from report_samples import report
 from report_tab import ReportTab, opened_report
+from shared_browser import SharedBrowser
 
 from swarm_ui.report import (
     Arm,
@@ -58,16 +59,16 @@ def full() -> ReportData:
 
 @asynccontextmanager
 async def opened(
-    binary: str, folder: Path, *, width: int = 1440, dark: bool = False
+    browser: SharedBrowser, folder: Path, *, width: int = 1440, dark: bool = False
 ) -> AsyncIterator[ReportTab]:
     path = folder / "report.html"
     path.write_text(page(full()), encoding="utf-8")
-    async with opened_report(binary, path, width=width, dark=dark) as tab:
+    async with opened_report(browser, path, width=width, dark=dark) as tab:
         yield tab
 
 
 async def test_headline_curve_and_decision_are_on_the_first_screen(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened(chromium, tmp_path) as tab:
         assert "66.7 %" in (await tab.words(".headline")).replace("\n", " ")
@@ -79,7 +80,7 @@ async def test_headline_curve_and_decision_are_on_the_first_screen(
 
 
 async def test_contents_stay_at_the_top_and_lead_to_their_sections(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened(chromium, tmp_path) as tab:
         await tab.click("nav a", "Credit")
@@ -90,14 +91,18 @@ async def test_contents_stay_at_the_top_and_lead_to_their_sections(
         assert below < 56, "the contents do not cover the title that they lead to"
 
 
-async def test_the_decision_leads_to_its_step_in_the_viewer(chromium: str, tmp_path: Path) -> None:
+async def test_the_decision_leads_to_its_step_in_the_viewer(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened(chromium, tmp_path) as tab:
         await tab.js("document.querySelector('#overview a').click()")
         await tab.until("document.querySelector('article .bar').innerText.includes('step 3')")
         await tab.until("document.getElementById('episodes').getBoundingClientRect().top < 90")
 
 
-async def test_success_by_task_shows_one_split_at_a_time(chromium: str, tmp_path: Path) -> None:
+async def test_success_by_task_shows_one_split_at_a_time(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     opened_splits = (
         "[...document.querySelectorAll('details[name=split]')]"
         ".filter(d => d.open).map(d => d.querySelector('summary').innerText)"
@@ -109,7 +114,9 @@ async def test_success_by_task_shows_one_split_at_a_time(chromium: str, tmp_path
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_a_narrow_window_scrolls_down_only(chromium: str, tmp_path: Path, dark: bool) -> None:
+async def test_a_narrow_window_scrolls_down_only(
+    chromium: SharedBrowser, tmp_path: Path, dark: bool
+) -> None:
     async with opened(chromium, tmp_path, width=420, dark=dark) as tab:
         assert await tab.js("document.documentElement.scrollWidth") == 420
         sizes = await tab.js(

@@ -12,6 +12,7 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from report_samples import episode
 from report_tab import ReportTab, opened_report
+from shared_browser import SharedBrowser
 from viewer_samples import SIZE, shuffled, windowed
 
 from swarm_ui.report import EpisodeSet, ReportData, page
@@ -54,7 +55,7 @@ async def look(tab: ReportTab, which: str) -> str:
 
 
 async def test_each_call_shows_its_prompt_and_the_screen_as_that_agent_saw_it(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened_report(chromium, alone(tmp_path, shuffled())) as tab:
         assert "Prompt of bob in step 0: x" in await tab.words(".call")
@@ -71,7 +72,9 @@ async def test_each_call_shows_its_prompt_and_the_screen_as_that_agent_saw_it(
         assert "here" not in await tab.words(".message.selected")
 
 
-async def test_a_window_tells_what_the_agent_did_not_see(chromium: str, tmp_path: Path) -> None:
+async def test_a_window_tells_what_the_agent_did_not_see(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, alone(tmp_path, windowed())) as tab:
         view = await look(tab, "view")
         assert "bob saw 2 of 3 elements" in view
@@ -83,7 +86,9 @@ async def test_a_window_tells_what_the_agent_did_not_see(chromium: str, tmp_path
         assert "not recorded" in await tab.words(".seen"), "there is one step"
 
 
-async def test_numbers_of_an_agent_stand_on_the_screenshot(chromium: str, tmp_path: Path) -> None:
+async def test_numbers_of_an_agent_stand_on_the_screenshot(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, alone(tmp_path, shuffled(pictures=True))) as tab:
         await look(tab, "view")
         await tab.until("document.querySelectorAll('.numbered').length === 3")
@@ -93,7 +98,9 @@ async def test_numbers_of_an_agent_stand_on_the_screenshot(chromium: str, tmp_pa
         assert acted == f"{100 * 180 / SIZE[1]:g}%"
 
 
-async def test_what_an_action_changed_is_listed_and_outlined(chromium: str, tmp_path: Path) -> None:
+async def test_what_an_action_changed_is_listed_and_outlined(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, alone(tmp_path, shuffled(pictures=True))) as tab:
         said = await look(tab, "change")
         assert "2 changed, 0 gone, 0 new" in said
@@ -111,7 +118,9 @@ async def test_what_an_action_changed_is_listed_and_outlined(chromium: str, tmp_
         assert "The screen after the last step is not recorded" in await tab.words(".seen")
 
 
-async def test_elements_that_come_and_go_between_screens(chromium: str, tmp_path: Path) -> None:
+async def test_elements_that_come_and_go_between_screens(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     one = shuffled()
     bare = [
         msgspec.structs.replace(
@@ -137,7 +146,7 @@ async def test_elements_that_come_and_go_between_screens(chromium: str, tmp_path
 
 
 async def test_the_strip_shows_every_step_and_where_credit_falls(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened_report(chromium, alone(tmp_path, shuffled(pictures=True))) as tab:
         frames = "[...document.querySelectorAll('.film button')]"
@@ -163,14 +172,18 @@ async def test_the_strip_shows_every_step_and_where_credit_falls(
         await tab.until("location.hash === '#1/3'")
 
 
-async def test_steps_without_screenshots_are_sketched(chromium: str, tmp_path: Path) -> None:
+async def test_steps_without_screenshots_are_sketched(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, alone(tmp_path, shuffled())) as tab:
         assert await tab.js("document.querySelectorAll('.film .sketch').length") == 3
         assert await tab.js("document.querySelectorAll('.film .sketch')[0].children.length") == 3
         assert await tab.js("document.querySelectorAll('.film .taken').length") == 3
 
 
-async def test_filters_are_in_the_address_and_counts_follow(chromium: str, tmp_path: Path) -> None:
+async def test_filters_are_in_the_address_and_counts_follow(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
     async with opened_report(chromium, written(tmp_path, *tasks())) as tab:
         assert await tab.js(COUNT) == "9 of 9 episodes: 3 solved, 6 failed"
         await tab.js(
@@ -197,7 +210,7 @@ async def test_filters_are_in_the_address_and_counts_follow(chromium: str, tmp_p
 
 
 async def test_a_link_with_filters_shows_them_and_an_empty_list_says_why(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     path = written(tmp_path, *tasks())
     async with opened_report(chromium, path, address="#?set=train&outcome=failed") as tab:
@@ -226,7 +239,7 @@ async def test_a_link_with_filters_shows_them_and_an_empty_list_says_why(
     ],
 )
 async def test_an_address_of_nothing_says_so(
-    chromium: str, tmp_path: Path, address: str, said: str, way_out: str
+    chromium: SharedBrowser, tmp_path: Path, address: str, said: str, way_out: str
 ) -> None:
     path = written(tmp_path, *tasks())
     ready = "!!document.querySelector('article .empty')"
@@ -239,7 +252,7 @@ async def test_an_address_of_nothing_says_so(
 
 
 async def test_a_link_from_elsewhere_on_the_page_leads_to_the_viewer(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     async with opened_report(chromium, written(tmp_path, *tasks())) as tab:
         await tab.js("document.body.style.padding = '3000px 0'")
@@ -256,14 +269,14 @@ async def test_a_link_from_elsewhere_on_the_page_leads_to_the_viewer(
         assert "episode 2 " in await tab.words("article .note"), "no address of the viewer"
 
 
-async def test_an_episode_without_steps_says_so(chromium: str, tmp_path: Path) -> None:
+async def test_an_episode_without_steps_says_so(chromium: SharedBrowser, tmp_path: Path) -> None:
     path = alone(tmp_path, msgspec.structs.replace(shuffled(), steps=()))
     ready = "!!document.querySelector('article .empty')"
     async with opened_report(chromium, path, ready=ready) as tab:
         assert "before its first decision" in await tab.words("article .empty")
 
 
-def test_the_copied_command_replays_the_step(shell: Shell, chromium: str) -> None:  # noqa: F811
+def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:  # noqa: F811
     run = "it's a run"
     done = shell(f"run {LAMP} light --model script:right.txt -n 2 --out", run)
     assert done.code == 0, done.err
@@ -272,7 +285,9 @@ def test_the_copied_command_replays_the_step(shell: Shell, chromium: str) -> Non
     async def copied() -> str:
         async with opened_report(chromium, report, address="#2/1") as tab:
             names = ["clipboardReadWrite", "clipboardSanitizedWrite"]
-            await tab.call("Browser.grantPermissions", permissions=names)
+            await chromium.call(
+                "Browser.grantPermissions", permissions=names, browserContextId=tab.profile
+            )
             await tab.click(".bar button", "Copy the replay command")
             await tab.until("document.querySelector('.copied').innerText.startsWith('Copied')")
             shown = await tab.words(".copied code")
@@ -290,7 +305,7 @@ def test_the_copied_command_replays_the_step(shell: Shell, chromium: str) -> Non
 
 
 async def test_hostile_names_of_files_stay_one_word_of_the_command(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     name = "traces/$(touch owned) `x` ';rm -r '.jsonl"
     odd = "traces/a\nrm b.jsonl"
@@ -308,7 +323,7 @@ async def test_hostile_names_of_files_stay_one_word_of_the_command(
 
 
 async def test_attack_stays_text_in_views_prompts_and_differences(
-    chromium: str, tmp_path: Path
+    chromium: SharedBrowser, tmp_path: Path
 ) -> None:
     path = alone(tmp_path, shuffled(ATTACK))
     address = "#?q=" + "%3Cimg%20src=x%20onerror=%22document.title='owned'%22%3E"
@@ -325,7 +340,9 @@ async def test_attack_stays_text_in_views_prompts_and_differences(
 
 
 @pytest.mark.parametrize("width", [420, 1440])
-async def test_no_view_is_wider_than_the_screen(chromium: str, tmp_path: Path, width: int) -> None:
+async def test_no_view_is_wider_than_the_screen(
+    chromium: SharedBrowser, tmp_path: Path, width: int
+) -> None:
     path = alone(tmp_path, shuffled("word" * 30, pictures=True))
     async with opened_report(chromium, path, width=width, dark=True) as tab:
         for which in ("view", "change", "screen"):

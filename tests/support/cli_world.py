@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer.main
 
 from swarm_ui.__main__ import main
 from swarm_ui.action import Action
@@ -59,6 +61,10 @@ class BrokenLamp(Lamp):
         raise EnvironmentFault("the bulb is gone")
 
 
+_built = functools.cache(typer.main.get_command)
+"""Builds the tree of commands once in a process: typer does it in each call, in 0.06 seconds."""
+
+
 class Done(NamedTuple):
     """What a command did."""
 
@@ -96,4 +102,5 @@ def shell(
 ) -> Shell:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(typer.main, "get_command", _built)
     return Shell(tmp_path, capsys)

@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from here import run_here
 from warm_python import run_warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,15 +28,19 @@ def environment(**extra: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p), **extra}
 
 
-def demo(*arguments: object, cwd: Path, **extra: str) -> CompletedProcess[str]:
-    """Run the demo's script to its end.
+def demo(
+    *arguments: object, cwd: Path, process: bool = False, **extra: str
+) -> CompletedProcess[str]:
+    """Run the demo's script to its end, in this process, or in another one.
 
     With a ``PYTHONPATH``, which may hide modules, it runs in a fresh interpreter.
     """
     words = [str(SCRIPT), *map(str, arguments)]
     fresh, env = "PYTHONPATH" in extra, environment(**extra)
-    if not fresh:
+    if process:
         return run_warm(words, cwd=cwd, env=env, timeout=300)
+    if not fresh:
+        return run_here(words, cwd=cwd, env=env)
     return subprocess.run(
         [sys.executable, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=300
     )

@@ -7,6 +7,7 @@ in :data:`NOT_RUN` with the reason. Any other language is shown, not run, and na
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import tomllib
@@ -162,9 +163,16 @@ def problem(document: str, words: list[str]) -> str | None:
     return f"'{program}' is neither checked nor named in NOT_RUN with a reason"
 
 
+@functools.cache
+def _known() -> dict[str, Any]:
+    """Our commands, by name."""
+    found: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return found
+
+
 def _command(words: list[str]) -> str | None:
     """Options and arguments of a command of ours."""
-    known: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    known = _known()
     if words[:1] == ["--install-completion"]:
         return None
     if not words or words[0] not in known:

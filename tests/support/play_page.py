@@ -10,7 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from shared_browser import SharedBrowser
+
 from swarm_ui.environments.miniwob.browser import Browser
+from swarm_ui.environments.miniwob.cdp import Rejected
 
 PATIENCE = 20.0
 READY = "document.body && document.body.dataset.turn !== undefined"
@@ -19,7 +22,7 @@ READY = "document.body && document.body.dataset.turn !== undefined"
 class Tab:
     """One page, moved with a real mouse and keyboard."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
+    def __init__(self, browser: Browser | SharedBrowser, session: str) -> None:
         self._call, self._session = browser.connection.call, session
         self.log: list[str] = []
         browser.connection.listen(session, self._event)
@@ -39,8 +42,14 @@ class Tab:
     async def until(self, expression: str) -> None:
         """Wait until something holds on the page."""
         async with asyncio.timeout(PATIENCE):
-            while not await self.js(expression):
+            while not await self._holds(expression):
                 await asyncio.sleep(0.02)
+
+    async def _holds(self, expression: str) -> bool:
+        try:
+            return bool(await self.js(expression))
+        except Rejected:  # the page is being left for the next one
+            return False
 
     async def click(self, selector: str, text: str = "") -> None:
         """Click with the mouse on what a person sees there."""
@@ -73,15 +82,11 @@ class Tab:
 
 @asynccontextmanager
 async def opened(
-    binary: str, url: str, width: int = 1280, height: int = 900, ready: str = READY
+    browser: SharedBrowser, url: str, width: int = 1280, height: int = 900, ready: str = READY
 ) -> AsyncIterator[Tab]:
     """Open a page; it is there when ``ready`` holds."""
-    browser = await Browser.launch(Path(binary), on_request=False)  # pages that animate
-    try:
-        call = browser.connection.call
-        target = await call("Target.createTarget", url="about:blank")
-        session = await call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        tab = Tab(browser, session["sessionId"])
+    async with browser.page() as (session, _):
+        tab = Tab(browser, session)
         await asyncio.gather(
             tab.call("Page.enable"), tab.call("Log.enable"), tab.call("Runtime.enable")
         )
@@ -92,5 +97,3 @@ async def opened(
         await tab.call("Page.navigate", url=url)
         await tab.until(ready)
         yield tab
-    finally:
-        await browser.close()

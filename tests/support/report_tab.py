@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from play_page import Tab
-
-from swarm_ui.environments.miniwob.browser import Browser
+from shared_browser import SharedBrowser
 
 READY = "!!document.querySelector('#viewer .scene')"
 
 
 class ReportTab(Tab):
-    """Also keeps the addresses of all requests."""
+    """Also keeps the addresses of all requests, and knows the id of its profile."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
+    def __init__(self, browser: SharedBrowser, session: str, profile: str) -> None:
         self.requests: list[str] = []
+        self.profile = profile
         super().__init__(browser, session)
 
     def _event(self, method: str, params: dict[str, Any]) -> None:
@@ -46,19 +46,15 @@ class ReportTab(Tab):
 
 @asynccontextmanager
 async def opened_report(
-    binary: str, path: Path, *, address: str = "", width: int = 1280, dark: bool = False,
+    browser: SharedBrowser, path: Path, *, address: str = "", width: int = 1280, dark: bool = False,
     ready: str = READY, alone: bool = True,
 ) -> AsyncIterator[ReportTab]:  # fmt: skip
     """Open a report file; at the end it must have logged nothing and asked for nothing else.
 
     ``alone=False``: a page of several files, for which that does not hold.
     """
-    browser = await Browser.launch(Path(binary))
-    try:
-        call = browser.connection.call
-        target = await call("Target.createTarget", url="about:blank")
-        session = await call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        tab = ReportTab(browser, session["sessionId"])
+    async with browser.page() as (session, profile):
+        tab = ReportTab(browser, session, profile)
         names = ("Page", "Log", "Runtime", "Network")
         await asyncio.gather(*(tab.call(f"{name}.enable") for name in names))
         await tab.call(
@@ -76,5 +72,3 @@ async def opened_report(
         assert tab.log == []
         asked = [u for u in tab.requests if not u.startswith("data:image/png;base64,")]
         assert set(asked) <= {url, url.partition("#")[0]}, "a report asks for nothing but itself"
-    finally:
-        await browser.close()

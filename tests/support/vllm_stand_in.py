@@ -49,7 +49,9 @@ class StandIn:
         self.dead = False
         """Whether it breaks every connection, as a server that was killed."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
 
     @property
     def address(self) -> str:

@@ -83,6 +83,7 @@ def peak(read: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_one_step_of_a_long_episode_costs_a_fraction_of_the_whole(
     long: Path, all_steps: Sequence[StepRecord]
 ) -> None:
@@ -101,6 +102,7 @@ def test_one_step_of_a_long_episode_costs_a_fraction_of_the_whole(
     assert peak(each) < whole / 50
 
 
+@pytest.mark.slow
 def test_one_step_of_many_episodes_costs_a_fraction_of_the_whole(
     many: Path, all_steps: Sequence[StepRecord]
 ) -> None:
@@ -117,6 +119,7 @@ def test_one_step_of_many_episodes_costs_a_fraction_of_the_whole(
     assert peak(each) < whole / 200
 
 
+@pytest.mark.slow
 def test_one_decision_costs_a_fraction_of_the_whole(
     flat: Path, all_steps: Sequence[StepRecord]
 ) -> None:

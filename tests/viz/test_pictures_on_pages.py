@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from play_page import opened
+from shared_browser import SharedBrowser
 
 from swarm_ui.viz import edges_svg
 
@@ -32,7 +33,7 @@ PIXELS = """(() => {
 @pytest.mark.parametrize("page", ["white", "black"])
 @pytest.mark.parametrize("system", ["light", "dark"])
 async def test_lines_stand_out_from_the_ground(
-    chromium: str, tmp_path: Path, page: str, system: str
+    chromium: SharedBrowser, tmp_path: Path, page: str, system: str
 ) -> None:
     drawn = edges_svg({("a", "b"): 0.9, ("b", "c"): 0.4}, ["a", "b", "c"], title="edges")
     source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"

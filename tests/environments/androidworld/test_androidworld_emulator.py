@@ -56,6 +56,7 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
             os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_a_dead_one_is_started_and_killed_before_it_is_started_again(
     emulator: Emulator, tmp_path: Path
 ) -> None:

@@ -19,7 +19,10 @@ from swarm_ui.errors import EnvironmentFault
 pytestmark = [pytest.mark.browser, needs_browser()]
 
 needs_pipes = pytest.mark.skipif(not PIPES, reason="no pipes for a child on this system")
-WIRES = [pytest.param("pipe", marks=needs_pipes), "socket"]
+WIRES = [
+    pytest.param("pipe", marks=needs_pipes),
+    pytest.param("socket", marks=pytest.mark.slow if PIPES else ()),
+]
 
 
 @pytest.fixture(params=WIRES)

@@ -67,7 +67,7 @@ def short_path() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("words", [(), ("hang",)], ids=["idle", "hanging page"])
-@pytest.mark.parametrize("tools", ["setpriv", "sh"])
+@pytest.mark.parametrize("tools", ["setpriv", pytest.param("sh", marks=pytest.mark.slow)])
 def test_kill_9_of_ours_leaves_no_process(
     words: tuple[str, ...], tools: str, short_path: Path
 ) -> None:
@@ -119,7 +119,7 @@ async def test_a_dead_browser_takes_only_its_own_episodes() -> None:
         assert await theirs.reset(task="click-test", seed=1) == screen
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_ten_thousand_episodes_leak_nothing() -> None:
     pages = 8

@@ -165,6 +165,7 @@ def icons(screens: list[Observation]) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 async def test_every_icon_of_a_long_page_can_be_reached(env: MiniWobEnvironment) -> None:
     cut = solved = 0
     for seed in range(60):

@@ -38,6 +38,7 @@ def env(browser: MiniWobBrowser) -> MiniWobEnvironment:
     return browser.environments[0]
 
 
+@pytest.mark.slow
 async def test_every_html_task_loads_and_has_a_goal(browser: MiniWobBrowser) -> None:
     waiting = deque(all_html_tasks())
     without_goal: list[str] = []
@@ -53,6 +54,7 @@ async def test_every_html_task_loads_and_has_a_goal(browser: MiniWobBrowser) -> 
     assert without_goal == []
 
 
+@pytest.mark.slow
 async def test_equal_seeds_give_equal_screens_on_any_page_and_after_any_episode(
     browser: MiniWobBrowser,
 ) -> None:

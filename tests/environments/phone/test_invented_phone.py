@@ -52,7 +52,7 @@ def test_solver_solves_every_task_within_its_steps(
     solve_all(phone, draw_jobs(tuple(phone.tasks), len(phone.tasks), 1, seeds=seeds))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("wordings", ["few", "many"])
 def test_solver_solves_20_000_episodes_of_64_devices(wordings: Wordings) -> None:
     phone = InventedPhone(devices=64, wordings=wordings)

@@ -59,7 +59,7 @@ def test_solver_solves_every_extended_template_within_the_declared_steps(task: s
     assert max(steps_taken(task, FEW)) <= EXTENDED[task].steps
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("task", TEMPLATES)
 def test_solver_solves_every_template_for_50_seeds(task: str) -> None:
     taken = steps_taken(task, MANY)

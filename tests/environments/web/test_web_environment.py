@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 from msgspec.structs import replace
 from PIL import Image
 from web_site import Site, site
@@ -22,6 +22,7 @@ from swarm_ui.observation import Observation, render
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
+    pytest.mark.asyncio(loop_scope="module"),
 ]
 DONE = Action(action_type="status", goal_status="complete")
 BACK = Action(action_type="navigate_back")
@@ -56,7 +57,7 @@ def shop() -> Iterator[Site]:
         yield server
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
     async with WebBrowser([shop.url]) as running:
         yield running
@@ -165,6 +166,7 @@ async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser
     assert not path.exists()
 
 
+@pytest.mark.slow
 async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
     shop: Site, browser: WebBrowser
 ) -> None:
@@ -259,6 +261,7 @@ async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
     await env.close()
 
 
+@pytest.mark.slow
 async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> None:
     """Addresses that do not answer are lost steps where the agent chose them."""
     with site() as other:
@@ -296,9 +299,10 @@ async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
         )
 
 
-def test_the_environment_contract(shop: Site) -> None:
+@pytest.mark.slow
+async def test_the_environment_contract(shop: Site) -> None:
     def make() -> WebEnvironment:
         return WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: False, budget=9)
 
-    report = asyncio.run(check_environment(make, seeds=(0,), budget=9))
+    report = await check_environment(make, seeds=(0,), budget=9)
     assert report.ok

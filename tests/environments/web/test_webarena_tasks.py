@@ -97,6 +97,7 @@ def test_addresses(wanted: str, url: str, right: bool) -> None:
     assert _same_url(wanted, url) is right
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
 async def test_tasks_are_played_and_judged(tmp_path: Path, shop: Site) -> None:

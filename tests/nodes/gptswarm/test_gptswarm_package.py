@@ -8,7 +8,6 @@ import pytest
 from gptswarm_env import NoPython, python, run_checks
 
 
-@pytest.mark.slow
 @pytest.mark.gptswarm
 @pytest.mark.timeout(3600)
 def test_the_real_package() -> None:

@@ -241,6 +241,7 @@ for work in (lambda: import_adapter(adapter, out, ["agent_0"], AdapterMetadata()
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_keeps_the_old_folder(
     base: Path, saved: Path, tmp_path: Path
 ) -> None:

@@ -173,6 +173,7 @@ def test_scores_are_log_probabilities_of_the_json_reply(model: CausalModel) -> N
     assert asyncio.run(model.score(asked[:1], ["no action"])) == [float("-inf")]
 
 
+@pytest.mark.slow
 def test_an_adapter_learns_and_a_leased_version_does_not(model: CausalModel) -> None:
     trained: Trainable = with_adapters(model)
     chosen = Action(action_type="click", target="Save", index=0)

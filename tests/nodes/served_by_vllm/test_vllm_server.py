@@ -28,7 +28,7 @@ from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout.episodes import Job
 from swarm_ui.trace.records import Episode
 
-pytestmark = [pytest.mark.slow, pytest.mark.vllm, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(3600)]
 
 AGENTS = ("agent_0", "agent_1")
 CONFIG = TeamConfig(

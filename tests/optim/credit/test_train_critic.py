@@ -112,6 +112,7 @@ def test_a_base_in_bfloat16_is_trained_in_its_own_precision_and_left_as_it_was(
     assert all(0.0 < score < 1.0 for score in scores(LearnedCritic(model)))
 
 
+@pytest.mark.slow
 def test_it_ends_when_its_time_is_over(folder: Path) -> None:
     _, told = trained(folder, CriticConfig(epochs=1e4, minutes=0.02))
     assert told[-1].share == 1.0

@@ -165,6 +165,7 @@ def test_a_plain_template_is_what_agents_used_before(model: Path, corpus: Path) 
     )
 
 
+@pytest.mark.slow
 def test_lora_loads_in_plain_peft(model: Path, corpus: Path, tmp_path: Path) -> None:
     config = quick(method="lora", rank=4, bf16=True, checkpointing=True, accumulate=2)
     results = finetune(model, corpus, tmp_path / "out", config=config)
@@ -199,6 +200,7 @@ def test_stages_done_are_not_done_again(
 # -- one stage --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_accumulated_batches_are_one_batch(model: Path, questions: Path, tmp_path: Path) -> None:
     whole, parts = quick(method="full", batch_size=4), quick(method="full", accumulate=2)
     finetune(model, questions, tmp_path / "whole", config=whole)
@@ -206,6 +208,7 @@ def test_accumulated_batches_are_one_batch(model: Path, questions: Path, tmp_pat
     assert distance(tmp_path / "whole" / "final", tmp_path / "parts" / "final") < 1e-4
 
 
+@pytest.mark.slow
 def test_an_interrupted_stage_goes_on(
     model: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ asyncio.run(scripted_corpus(Path(sys.argv[1]), 12))
 """
 
 
+@pytest.mark.slow
 async def test_kill_9_at_random_moments(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "whole", 12)
     rng = random.Random(1)

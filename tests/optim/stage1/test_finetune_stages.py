@@ -240,6 +240,7 @@ def test_a_stage_that_goes_on_counts_only_what_this_process_did() -> None:
     assert seen[0].left == pytest.approx(400.0 * 2.0 / 100.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ten_seconds_a_step")
 def test_the_first_estimate_of_a_training_is_close(
     model: Path, questions: Path, tmp_path: Path
@@ -251,6 +252,7 @@ def test_the_first_estimate_of_a_training_is_close(
     assert all(60.0 - 10 * k < now.left < 240.0 - 20 * k for k, now in enumerate(seen[:6]))
 
 
+@pytest.mark.slow
 def test_an_estimate_counts_and_measures(model: Path, corpus: Path, tmp_path: Path) -> None:
     config = replace(LORA, max_steps=-1, accumulate=2)
     sizes, speed = estimate(model, corpus, config=config)
@@ -268,6 +270,7 @@ def test_an_estimate_counts_and_measures(model: Path, corpus: Path, tmp_path: Pa
 # -- files ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_cut_off_is_not_used(
     model: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,8 +302,13 @@ def test_a_checkpoint_that_was_cut_off_is_not_used(
     "error",
     [
         OSError(errno.ENOSPC, "No space left on device"),
-        RuntimeError("[enforce fail] PytorchStreamWriter failed writing file data/0"),
-        RuntimeError('Error while serializing: I/O error: "No space left on device (os error 28)"'),
+        *(
+            pytest.param(RuntimeError(words), marks=pytest.mark.slow)
+            for words in (
+                "[enforce fail] PytorchStreamWriter failed writing file data/0",
+                'Error while serializing: I/O error: "No space left on device (os error 28)"',
+            )
+        ),
     ],
 )
 def test_a_full_disk_is_one_line(

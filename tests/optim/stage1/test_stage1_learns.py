@@ -29,6 +29,7 @@ def exact(model: LocalModel, lessons: list[ActionSample]) -> float:
     return sum(hits) / len(hits)
 
 
+@pytest.mark.slow
 def test_training_learns_to_act_on_screens_it_has_not_seen() -> None:
     mix = Mix(questions=0.1, pages=0.0, devices=1.0, demonstrations=0.0, invented_with_messages=0.0)
     model = LocalModel.untrained(ScreenTokenizer(), width=48, layers=2, heads=4, seed=0)
