@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,6 @@ from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dic
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.pytorch_utils import Conv1D
 
 from swarm_ui.adapter_metadata import (
     AdapterMetadata,
@@ -24,6 +22,11 @@ from swarm_ui.adapter_metadata import (
 )
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases
+from swarm_ui.nodes.models.transformers.adapters.layers import (
+    adapted_layers,
+    check_numbers,
+    names_in_layers,
+)
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
     LoraRouting,
@@ -158,11 +161,14 @@ class LoraNetwork:
         """
         self._check_not_training()
         self._check_new(name)
-        self._check_layers(layers)
+        modules: Sequence[str] | str = self._targets
+        if layers is not None:
+            check_numbers(self.network, layers)
+            modules = names_in_layers(self.network, self._targets)
         config = LoraConfig(
             r=rank,
             lora_alpha=alpha,  # type: ignore[arg-type]
-            target_modules=self._targets if layers is None else self._names_in_layers(),
+            target_modules=modules if isinstance(modules, str) else list(modules),
             layers_to_transform=None if layers is None else list(layers),
         )
         if copy_from is not None:
@@ -305,7 +311,7 @@ class LoraNetwork:
 
     def _register(self, name: str, number: int) -> str:
         self._network.train(False)
-        self._layers = self._adapted_layers()
+        self._layers = adapted_layers(self.network, self._copies.values())
         self._weights[name] = {
             key: LoraWeights(
                 layer.lora_A[name].weight,  # type: ignore[arg-type]
@@ -335,7 +341,7 @@ class LoraNetwork:
             network.delete_adapter(name)
         else:
             self._network = network.unload()  # a peft model needs at least one adapter
-        self._layers = self._adapted_layers()
+        self._layers = adapted_layers(self.network, self._copies.values())
 
     def _check_new(self, name: str) -> None:
         self._versions.check_new(name)
@@ -343,27 +349,6 @@ class LoraNetwork:
             raise ConfigError(
                 f"an adapter cannot be named '{name}': a layer of the network has that name"
             )
-
-    def _check_layers(self, layers: Sequence[int] | None) -> None:
-        if layers is None:
-            return
-        count = self.network.config.get_text_config().num_hidden_layers
-        if not layers or any(not 0 <= layer < count for layer in layers):
-            raise ConfigError(
-                f"an adapter's layers must be numbers from 0 to {count - 1} of this network, got "
-                f"{list(layers)}"
-            )
-
-    def _names_in_layers(self) -> list[str]:
-        """The names of the linear modules in a layer, for peft's selection of layers by number."""
-        if not isinstance(self._targets, str):
-            return self._targets
-        found = {
-            key.rpartition(".")[2]
-            for key, part in self.network.named_modules()
-            if isinstance(part, nn.Linear | Conv1D | LoraLayer) and re.search(r"\.\d+\.", key)
-        }
-        return sorted(name for name in found if name != "base_layer")
 
     def _check_known(self, name: str) -> None:
         if name not in self._versions:
@@ -375,16 +360,6 @@ class LoraNetwork:
                 f"'{', '.join(sorted(self._training))}' is in training; add, load or unload "
                 "adapters before or after it"
             )
-
-    def _adapted_layers(self) -> dict[str, nn.Module]:
-        """The layers that an adapter adds to. They are peft's layers, or plain ones if the adapter
-        was removed from peft and a leased version remains."""
-        copied = {key for weights in self._copies.values() for key in weights}
-        return {
-            key: part
-            for key, part in self.network.named_modules()
-            if isinstance(part, LoraLayer) or key in copied
-        }
 
     # -- versions -----------------------------------------------------------------------------
 

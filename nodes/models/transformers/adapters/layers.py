@@ -1,0 +1,55 @@
+"""The layers of a network that adapters change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from peft.tuners.lora import LoraLayer
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights
+
+
+def check_numbers(network: PreTrainedModel, layers: Sequence[int]) -> None:
+    """Raise ``ConfigError`` unless these are numbers of transformer layers of a network."""
+    count = network.config.get_text_config().num_hidden_layers
+    if not layers or any(not 0 <= layer < count for layer in layers):
+        raise ConfigError(
+            f"an adapter's layers must be numbers from 0 to {count - 1} of this network, got "
+            f"{list(layers)}"
+        )
+
+
+def names_in_layers(network: PreTrainedModel, targets: Sequence[str] | str) -> Sequence[str]:
+    """The names of the linear modules in a layer, for peft's selection of layers by number.
+
+    ``targets`` is returned if it is a list of names already.
+    """
+    if not isinstance(targets, str):
+        return targets
+    found = {
+        key.rpartition(".")[2]
+        for key, part in network.named_modules()
+        if isinstance(part, nn.Linear | Conv1D | LoraLayer) and re.search(r"\.\d+\.", key)
+    }
+    return sorted(name for name in found if name != "base_layer")
+
+
+def adapted_layers(
+    network: PreTrainedModel, copies: Iterable[AdapterWeights]
+) -> dict[str, nn.Module]:
+    """The modules that an adapter adds to, by name.
+
+    They are peft's layers, or plain ones if the adapter was removed from peft and a leased version
+    of it remains in ``copies``.
+    """
+    copied = {key for weights in copies for key in weights}
+    return {
+        key: part
+        for key, part in network.named_modules()
+        if isinstance(part, LoraLayer) or key in copied
+    }
