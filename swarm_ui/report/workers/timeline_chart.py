@@ -21,6 +21,8 @@ _NAMES: dict[Activity, str] = {
 }
 _LEAST = 0.05
 """A slot with less activity than this share of it is empty."""
+_LOSS = 3
+"""Width of the mark of a loss, in slots."""
 _UNITS = ((2 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
 
 
@@ -62,8 +64,8 @@ def _lane(row: WorkerRow, seconds: float) -> Markup:
         if path:
             drawn.append(tag("path", attrs={"class": what, "d": path}))
     for at in row.losses:
-        x = min(SLOTS - 1.5, max(0.0, at / (seconds or 1.0) * SLOTS))
-        drawn.append(tag("path", attrs={"class": "loss", "d": f"M{x:.1f} 0h1.5v1h-1.5z"}))
+        x = min(SLOTS - _LOSS, max(0.0, at / (seconds or 1.0) * SLOTS))
+        drawn.append(tag("path", attrs={"class": "loss", "d": f"M{x:.1f} 0h{_LOSS}v1h-{_LOSS}z"}))
     return join(tag("span", row.name, attrs={"title": row.name}), tag("svg", *drawn, attrs=shape))
 
 
@@ -77,10 +79,14 @@ def slots(row: WorkerRow, seconds: float) -> list[Activity | None]:
             share = min(end, (k + 1) * width) - max(begin, k * width)
             if share > 0:
                 filled[k][what] = filled[k].get(what, 0.0) + share
-    return [
-        max(parts, key=lambda what: parts[what]) if sum(parts.values()) > _LEAST * width else None
-        for parts in filled
-    ]
+    return [_most(parts, width) for parts in filled]
+
+
+def _most(parts: dict[Activity, float], width: float) -> Activity | None:
+    if sum(parts.values()) <= _LEAST * width:
+        return None
+    longest: Activity = max(parts, key=parts.__getitem__)
+    return longest
 
 
 def _path(colours: Sequence[Activity | None], wanted: Activity) -> str:

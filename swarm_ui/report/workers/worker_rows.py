@@ -56,7 +56,7 @@ def _row(name: str, workers: Sequence[WorkerHistory]) -> tuple[TableCell, ...]:
         name,
         len({worker.worker for worker in workers}),
         sum(len(worker.finished) for worker in workers),
-        *(f"{100 * seconds / (times.total or 1.0):.1f}" for seconds in spent),
+        *(round(100 * seconds / (times.total or 1.0), 1) for seconds in spent),
         sum(len(worker.losses) for worker in workers),
     )
 
