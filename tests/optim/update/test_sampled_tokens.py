@@ -131,7 +131,8 @@ def test_reasons_are_learned() -> None:
         node="agent_0", decision=screen_of(), chosen=action, rejected=None, chosen_text=said,
         prompt_format="compact",
     )  # fmt: skip
-    ((_, reply), _, _) = encode_pairs(model, [pair], both=True, unique=True)[0]
+    (example,) = encode_pairs(model, [pair], both=True, unique=True)
+    _, reply = example.chosen
     assert model.tokenizer.decode(reply) == f"{said}</s>"
 
 
