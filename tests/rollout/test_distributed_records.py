@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import time
+
 import pytest
 
 from swarm_ui import BudgetExceeded, ConfigError, MissingExtra
 from swarm_ui.errors import NodeError
-from swarm_ui.rollout.distributed import WorkerResources
+from swarm_ui.rollout.distributed import RayRollout, WorkerResources, ray_cluster
 from swarm_ui.rollout.distributed.sent_error import SentError
 
 
@@ -60,3 +63,28 @@ def test_other_errors_arrive_as_what_the_driver_knows() -> None:
     assert isinstance(decoding, UnicodeDecodeError | RuntimeError)
     with pytest.raises(KeyError):
         raise sent(KeyError("k"))
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "ray://head:10001"])
+def test_an_address_without_a_cluster_is_told_at_once(address: str) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
+    began = time.monotonic()
+    with pytest.raises(ConfigError, match="HOST:"), ray_cluster(address):
+        raise AssertionError
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.ray
+def test_workers_need_a_cluster() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
+    with pytest.raises(ConfigError, match="with ray_cluster"):
+        RayRollout(lambda: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(ConfigError, match="'workers' must be at least 1, got 0"):
+        RayRollout(lambda: None, workers=0)  # type: ignore[arg-type, return-value]
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"swarm-ui\[ray\]"), ray_cluster():
+        raise AssertionError

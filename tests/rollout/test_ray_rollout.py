@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from handset_fleet import HandsetWorld, toucher
 from local_ray import local_ray
 from mortal_worlds import (
     CRASHES,
@@ -41,7 +42,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    with local_ray(cpus=8, handset=4) as found:
+    with local_ray(cpus=8, handset=32, page=4) as found:
         yield found
 
 
@@ -223,7 +224,7 @@ def test_missing_resources_are_named_and_no_silent_wait(
 def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    needs = WorkerResources(cpus=0, custom={"handset": 2})
+    needs = WorkerResources(cpus=0, custom={"page": 2})
 
     async def play() -> tuple[int, int]:
         async with RayRollout(
@@ -234,6 +235,23 @@ def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(
 
     played, workers = asyncio.run(play())
     assert played == 6 and 1 <= workers <= 2
+
+
+def test_a_fleet_of_32_handsets_at_the_same_time(cluster: RayCluster, tmp_path: Path) -> None:
+    needs = WorkerResources(cpus=0, custom={"handset": 8})
+    asked = [("wifi", seed) for seed in range(40)]
+
+    async def play() -> list[Episode]:
+        async with RayRollout(
+            partial(HandsetWorld, str(tmp_path), 32), concurrency_per_worker=8, resources=needs
+        ) as fleet:
+            assert fleet.concurrency == 32  # what the cluster has
+            return await play_jobs(fleet, toucher(), asked)
+
+    episodes = asyncio.run(play())
+    assert [(e.task, e.seed) for e in episodes] == asked
+    assert all(e.success for e in episodes) and len(episodes[0].steps) == 3
+    assert len(list(tmp_path.glob("handset-*"))) == 32  # each waited for all others
 
 
 def test_what_cannot_be_sent_is_made_in_each_worker(cluster: RayCluster, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
 
+CONNECT = 10.0
+"""Seconds in which the head of a cluster has to answer."""
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 
 
@@ -100,6 +103,7 @@ def _connect(ray: Any, address: str) -> None:
             f"'{address}' is an address of the Ray Client, which cannot be used; run this command "
             "on a node of the cluster, with the address HOST:6379 of its head"
         )
+    _expect_listening(address)
     try:
         ray.init(address=address, **_QUIET)
     except (OSError, RuntimeError, ValueError) as error:
@@ -113,6 +117,22 @@ def _connect(ray: Any, address: str) -> None:
         raise ConfigError(
             f"no Ray cluster that can be used at {address}: {_line(error)}. Expected HOST:PORT of "
             "a running head, as 'ray start --head' prints it"
+        ) from error
+
+
+def _expect_listening(address: str) -> None:
+    """Raise ``ConfigError`` if nothing listens there, for which Ray itself would wait minutes."""
+    host, _, port = address.rpartition(":")
+    if address == "auto":
+        return
+    if not host or not port.isdecimal():
+        raise ConfigError(f"'{address}' is no address of a Ray cluster; expected HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"no Ray cluster answers at {address}: {_line(error)}; expected HOST:PORT of a running "
+            "head, as 'ray start --head' prints it"
         ) from error
 
 

@@ -1,0 +1,117 @@
+"""``--on ray``: the same run in workers of a cluster; interrupted there, and resumed here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from interrupts import hear_ctrl_c
+from local_ray import local_ray
+from mortal_worlds import timeless
+
+from swarm_ui.rollout.distributed import RayCluster
+from swarm_ui.trace.jsonl import read_jsonl
+from swarm_ui.trace.records import Episode
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LAMP_SECONDS", "0.3")  # of the workers
+            found = stack.enter_context(local_ray(cpus=4))
+        yield found
+
+
+def played(folder: Path, name: str = "episodes") -> list[Episode]:
+    return sorted(read_jsonl(folder / f"traces/{name}.jsonl"), key=lambda e: (e.task, e.seed))
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_the_base_agent_plays_the_same_episodes_on_a_cluster(
+    shell: Shell,  # noqa: F811
+    cluster: RayCluster,
+) -> None:
+    line = "eval phone -n 8 --agents 2 --vote probability --views shuffle --split parameters"
+    here = shell(f"{line} --out here --json")
+    there = shell(f"{line} --out there --on ray --workers 2 --json")
+    assert there.code == here.code == 0, there.err
+    ours, theirs = (played(shell.folder / name, "parameters") for name in ("here", "there"))
+    assert len(theirs) == 8 and [timeless(e) for e in ours] == [timeless(e) for e in theirs]
+    same = "solved", "episodes", "label", "masked"
+    plans = [done.json["plans"][0] for done in (here, there)]
+    assert [{k: p[k] for k in same if k in p} for p in plans[:1]] == [
+        {k: p[k] for k in same if k in p} for p in plans[1:]
+    ]
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_faults_and_mistakes_of_workers_end_as_they_do_here(
+    shell: Shell,  # noqa: F811
+    cluster: RayCluster,
+) -> None:
+    broken = shell(f"run {BROKEN} -n 2 --model script:right.txt --on ray --workers 1 --out r")
+    assert broken.code == 3 and "the bulb is gone" in broken.err
+    lacking = shell(
+        f"run {LAMP} -n 2 --model script:right.txt --on ray --set ray.episodes=0 --out s"
+    )
+    assert lacking.code == 2 and "episodes" in lacking.err
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
+    shell: Shell,  # noqa: F811
+    cluster: RayCluster,
+) -> None:
+    words = ["run", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
+    words += ["--on", f"ray:{cluster.address}", "--workers", "1"]
+    path = f"{ROOT}:{ROOT}/tests/support"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": path}, preexec_fn=hear_ctrl_c,
+    )  # fmt: skip
+    traces = shell.folder / "r/traces/episodes.jsonl"
+    until = time.monotonic() + 120
+    while not (traces.exists() and traces.read_bytes().count(b"\n") >= 2):
+        assert time.monotonic() < until and process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "go on with: swarm-ui run --resume r" in " ".join(err.split())
+    saved = read_jsonl(traces)
+    assert 2 <= len(saved) < 8
+    refused = shell("run --resume r")
+    assert refused.code == 2 and "send its work to the Ray cluster at" in refused.err
+    done = shell("run --resume r --trust --on local --json")
+    assert done.code == 0 and done.json["plans"][0]["episodes"] == 8
+    assert read_jsonl(traces)[: len(saved)] == saved and len(read_jsonl(traces)) == 8
+    import ray
+
+    assert ray.available_resources()["CPU"] == 4.0  # no worker was left behind
+
+
+def test_a_place_that_there_is_not_is_a_mistake_of_the_settings(
+    shell: Shell,  # noqa: F811
+) -> None:
+    for place, said in (
+        ("cluster", "'cluster': expected local, ray or ray:HOST:PORT"),
+        ("ray:", "expected local, ray or ray:HOST:PORT"),
+        ("ray://head:10001", "is an address of the Ray Client"),
+    ):
+        done = shell(f"run {LAMP} -n 2 --model script:right.txt --out r --on {place}")
+        assert (done.code == 2 and f"--on: {said}" in done.err) or said in done.err
+        assert not (shell.folder / "r").exists()
