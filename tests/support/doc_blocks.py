@@ -181,6 +181,8 @@ def _script(words: list[str]) -> str | None:
     if "-m" in words:
         at = words.index("-m") + 1
         name = words[at].split(".")
+        if name == ["swarm_ui"]:
+            return _command(words[at + 1 :])
         if name[0] not in ("swarm_ui", "benchmarks"):
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
         place = ROOT.joinpath(*name)

@@ -30,6 +30,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     LoraWeights,
     copied,
     equal,
+    plain,
 )
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
@@ -66,6 +67,7 @@ class LoraNetwork:
         network.train(False)
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
+        self._pinned: str | None = None
         self._versions = AdapterLeases()
         self._layers: dict[str, nn.Module] = {}
         self._weights: dict[str, AdapterWeights] = {}
@@ -122,7 +124,14 @@ class LoraNetwork:
 
     def base_fingerprint(self) -> str:
         """See :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        if self._pinned is not None:
+            return self._pinned
         return fingerprint(self.base_weights().values())
+
+    def pin_base(self) -> None:
+        """Keep the fingerprint of the base model, whose weights are about to be divided among
+        processes: no process can compute it alone then."""
+        self._pinned = self.base_fingerprint()
 
     # -- adding, loading, saving --------------------------------------------------------------
 
@@ -286,7 +295,7 @@ class LoraNetwork:
                 f"the adapter in '{folder}' does not fit this model: {error}"
             ) from error
         parts = self.network.named_modules()
-        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not _plain(part, name)]
+        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not plain(part, name)]
         if wrong:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
@@ -498,13 +507,3 @@ class LoraNetwork:
         finally:
             if training:
                 self.network.train(True)
-
-
-def _plain(layer: LoraLayer, name: str) -> bool:
-    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
-    if name in layer.lora_embedding_A or name in layer.lora_variant:
-        return False
-    if name not in layer.lora_A:
-        return True
-    down, up = layer.lora_A[name], layer.lora_B[name]
-    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
