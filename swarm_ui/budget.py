@@ -133,6 +133,30 @@ class Budget:
         self._parts += parts
         return parts / _UNIT
 
+    def cancel(self, hold: Hold) -> None:
+        """Undo a reservation of a call that was not sent."""
+        self.calls -= 1
+        self._held_tokens -= hold.tokens
+        self._held_parts -= hold.parts
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return not (self.max_calls is self.max_tokens is self.max_cost is None)
+
+    def room(self, most: Usage, price: Price | None = None) -> float:
+        """The number of calls of this size that can still be reserved; infinite without a limit."""
+        tokens, parts = total(most), 0 if price is None else price.parts(most)
+        rooms = [math.inf]
+        if self.max_calls is not None:
+            rooms.append(self.max_calls - self.calls)
+        if self.max_tokens is not None and tokens:
+            rooms.append((self.max_tokens - self.tokens - self._held_tokens) // tokens)
+        if self.max_cost is not None and parts:
+            left = math.floor(self.max_cost * _UNIT) - self._parts - self._held_parts
+            rooms.append(left // parts)
+        return max(0, min(rooms))
+
     def check_price(self, model: str) -> None:
         """Check that a model has a price if money is limited.
 

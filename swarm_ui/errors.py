@@ -104,6 +104,10 @@ class SwarmError(Exception):
     """The :class:`~swarm_ui.trace.records.Trace` of the run up to this error;
     ``None`` if the error did not occur in a run."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the text alone, which is not what every class takes.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
 
 class ConfigError(SwarmError):
     """An argument, a setting or a file given by the user is wrong."""
@@ -140,9 +144,6 @@ class RunPaused(SwarmError):
         self.run = run
         self.questions = questions
         """The open questions, as :class:`~swarm_ui.message.Question`, by round and id."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.run, self.questions)
 
 
 class NodeError(SwarmError):
@@ -217,6 +218,13 @@ FOR_THE_USER = (ConfigError, BudgetExceeded)
 """Errors after which the user has to act. They end a run, whatever its limits say of failures."""
 UNREADABLE = (ValueError, RecursionError)
 """Errors of decoding JSON: no JSON, no UTF-8, other fields, or nested too deep."""
+
+
+def _rebuilt(kind: type[SwarmError], args: tuple[Any, ...], state: dict[str, Any]) -> SwarmError:
+    """The copy of an error in another process."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def brief(error: BaseException, most: int = 400) -> str:

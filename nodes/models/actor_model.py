@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import msgspec
 
@@ -32,6 +32,7 @@ from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
 from swarm_ui.nodes.models.transformers.in_process_model import Counters
+from swarm_ui.nodes.models.unsent import not_sent
 from swarm_ui.prompts import format_named
 
 _WEIGHTS = "adapter_model.safetensors"
@@ -94,6 +95,9 @@ class ActorModel:
 
     def __repr__(self) -> str:
         return f"ActorModel({self._engine!r}, trained in this process)"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_sent(f"the learner of '{self.name}'")
 
     @property
     def name(self) -> str:

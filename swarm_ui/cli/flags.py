@@ -386,12 +386,16 @@ WORKERS = option(
     "workers", int, "N", "ray: maximum number of workers (default: what the cluster has room for)",
     setting="ray.workers",
 )  # fmt: skip
+MODEL_ACTORS = option(
+    "model_actors", int, "N", "ray: processes that hold the model for all workers; 0: each worker "
+    "loads its own (default: 1, and 0 for the base agent)", setting="ray.model_actors",
+)  # fmt: skip
 PLAYING = (
     OUT,
     LOG,
     option("concurrency", int, "N", "number of concurrent episodes of this process", "-j",
            setting="run.concurrency"),
-    ON, WORKERS,
+    ON, WORKERS, MODEL_ACTORS,
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
            "1 for a run of one episode, else 0)",
            setting="run.fail_under"),

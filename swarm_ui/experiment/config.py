@@ -123,6 +123,11 @@ class RaySection(_Section, frozen=True, kw_only=True):
     gpus: Amount = 0.0
     resources: dict[str, Amount] | None = None
     """Counted things that a worker needs; ``None``: what the environment needs."""
+    model_actors: Natural | None = None
+    """Actors that hold the model for all workers; 0: each worker loads its own. ``None``: see
+    :func:`swarm_ui.experiment.placement.shared_model.model_actors`."""
+    gpus_per_model: Amount = 0.0
+    """Share of a GPU for each of these actors."""
     shared_folder: bool = False
     """Training: all machines see the folder of the run under the same path, and adapters are
     published there. If not, they are sent through Ray's object store."""

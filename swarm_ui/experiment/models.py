@@ -172,22 +172,28 @@ async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator
         ConfigError: there is no such model, or it cannot be loaded.
         ModelError: the endpoint does not answer, or does not serve the model.
     """
-    kind = kind_of(section)
     if loaded is not None:
         model = loaded
-    elif kind == "endpoint":
+    elif kind_of(section) == "endpoint":
         model = _endpoint(section)
         await model.check()
-    elif kind == "script":
-        model = _scripted(Path(section.name.partition(":")[2]))
-    elif kind == "code":
-        model = made_of("models", section.name, ChatModel, ("name", "generate"))
     else:
-        model = load_in_process(section)
+        model = made_model(section)
     try:
         yield model
     finally:
         await close_model(model)
+
+
+def made_model(section: ModelSection) -> Any:
+    """A model that is not at an endpoint. Raises ``ConfigError`` if there is none, or it cannot be
+    loaded."""
+    kind = kind_of(section)
+    if kind == "script":
+        return _scripted(Path(section.name.partition(":")[2]))
+    if kind == "code":
+        return made_of("models", section.name, ChatModel, ("name", "generate"))
+    return load_in_process(section)
 
 
 def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:

@@ -6,19 +6,19 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import openai
-from asyncio_throttle.throttler import Throttler
 
-from swarm_ui.budget import Budget, Price, total
+from swarm_ui.budget import Price, total
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import Dropped
+from swarm_ui.nodes.models.openai.admission import Admission
 from swarm_ui.nodes.models.openai.failures import (
     AttemptFailure,
     RequestRejected,
@@ -35,7 +35,6 @@ from swarm_ui.nodes.models.openai.replies import (
 from swarm_ui.nodes.models.openai.request_body import with_plausible_usage
 from swarm_ui.nodes.models.openai.secrets import basic_credentials, redacted, without_credentials
 from swarm_ui.nodes.models.openai.settings import RateLimits, RetryPolicy
-from swarm_ui.nodes.models.openai.token_throttle import TokenThrottle
 
 OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 5.0
@@ -78,7 +77,7 @@ def _served_model(card: object) -> ServedModel:
 
 
 @dataclass(slots=True)
-class _Admission:
+class _Admitted:
     """A request that may be sent now, and its usage. ``None``: unknown, as after a reply that was
     cut off; then the whole reservation counts as used."""
 
@@ -87,9 +86,11 @@ class _Admission:
 
 
 class _Connection:
-    """The client, the slots and the rate limits. All of them belong to one event loop."""
+    """The client, the slots and the admission. All of them belong to one event loop."""
 
-    def __init__(self, url: str, key: str, limits: RateLimits, timeout: float) -> None:
+    def __init__(
+        self, url: str, key: str, limits: RateLimits, timeout: float, admission: Admission
+    ) -> None:
         parts = urlsplit(url)
         # No compression, so that a small body cannot become a large one. The password is sent as
         # httpx would send it, but is not part of the address, which httpx writes to its log.
@@ -106,12 +107,7 @@ class _Connection:
         )
         self.closing = self._closing()
         self.slots = asyncio.Semaphore(limits.concurrency)
-        self.throttle: AbstractAsyncContextManager[None] = nullcontext()
-        if limits.requests is not None:
-            self.throttle = Throttler(limits.requests, limits.period)
-        self.tokens: TokenThrottle | None = None
-        if limits.tokens_per_minute is not None:
-            self.tokens = TokenThrottle(limits.tokens_per_minute)
+        self.admission = admission
 
     async def _closing(self) -> AsyncGenerator[None]:
         """A generator that closes the client when it is closed. The event loop closes it, as all
@@ -119,6 +115,7 @@ class _Connection:
         try:
             yield
         finally:
+            self.admission.close()
             await self.client.close()
 
 
@@ -134,8 +131,9 @@ class Endpoint:
         key_env: str,
         limits: RateLimits,
         retry: RetryPolicy,
-        budget: Budget,
+        admission: Callable[[], Admission],
     ) -> None:
+        """``admission``: makes what gives permits to the calls of one event loop."""
         parts = urlsplit(url)
         shown = without_credentials(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -147,10 +145,17 @@ class Endpoint:
         self.retries = 0
         self.seconds_waiting = 0.0
         self.cost = 0.0
-        self._url, self._given_key, self._key_env = url, key, key_env
+        self.url, self._given_key, self.key_env = url, key, key_env
         self._key_name = f"the variable {key_env}" if key is None else "api_key"
-        self._limits, self._retry, self._budget = limits, retry, budget
+        self._limits, self.retry, self.admission = limits, retry, admission
+        self.key_elsewhere = False
+        """Whether the key was an argument in the process that sent this endpoint here."""
         self._connections: dict[asyncio.AbstractEventLoop, _Connection] = {}
+
+    @property
+    def key_given(self) -> bool:
+        """Whether the key was an argument, here or in the process that this was sent from."""
+        return self._given_key is not None or self.key_elsewhere
 
     async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
         """One chat completion, with as many attempts as allowed; the last item is the whole reply.
@@ -229,7 +234,7 @@ class Endpoint:
                 base = str(client.base_url).rstrip("/")
                 root = base.removesuffix("/v1") if route.startswith("//") else base
                 address = f"{root}/{route.lstrip('/')}"
-                async with asyncio.timeout(self._retry.timeout):
+                async with asyncio.timeout(self.retry.timeout):
                     return await client.post(address, cast_to=str, body=dict(body))
             except Exception as error:
                 failure = attempt_failure(error, self._key_name)
@@ -255,7 +260,7 @@ class Endpoint:
             await connection.closing.aclose()
 
     async def _attempt(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
-        timeout = self._retry.timeout
+        timeout = self.retry.timeout
         async with self._admitted(call) as admitted:
             create = admitted.client.chat.completions.create
             try:
@@ -283,30 +288,20 @@ class Endpoint:
                 raise
 
     @asynccontextmanager
-    async def _admitted(self, call: ChatCall) -> AsyncGenerator[_Admission]:
+    async def _admitted(self, call: ChatCall) -> AsyncGenerator[_Admitted]:
         """Wait for a slot and the rate limits, reserve the budget; settle both afterwards."""
         connection = await self._connected()
         started = time.monotonic()
-        tokens = total(call.most)
-        self._check_size(tokens)
+        self._check_size(total(call.most))
         async with connection.slots:
-            throttle = connection.tokens
-            grant = None if throttle is None else await throttle.acquire(tokens)
-            admission = _Admission(connection.client, Usage())
+            permit = await connection.admission.acquire(call.most, call.price, self.where)
+            self.seconds_waiting += time.monotonic() - started
+            self.calls += 1
+            admitted = _Admitted(connection.client)
             try:
-                async with connection.throttle:
-                    self.seconds_waiting += time.monotonic() - started
-                reservation = self._budget.reserve(call.most, self.where, call.price)
-                self.calls += 1
-                admission.used = None
-                try:
-                    yield admission
-                finally:
-                    self.cost += self._budget.settle(reservation, admission.used)
+                yield admitted
             finally:
-                if throttle is not None and grant is not None:
-                    used = admission.used
-                    throttle.correct(grant, tokens if used is None else total(used))
+                self.cost += connection.admission.settle(permit, admitted.used)
 
     def _check_size(self, tokens: int) -> None:
         limit = self._limits.tokens_per_minute
@@ -321,7 +316,7 @@ class Endpoint:
     ) -> None:
         """Wait before the next attempt, with jitter, so that agents do not retry all at once.
         Raises ``ModelError`` if no other attempt is allowed."""
-        policy, wait = self._retry, failure.retry_after
+        policy, wait = self.retry, failure.retry_after
         if not failure.retryable or attempt > policy.retries or (wait or 0.0) > policy.max_wait:
             told = f", told to wait {wait:g} s" if wait else ""
             tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
@@ -337,14 +332,14 @@ class Endpoint:
 
     def _redacted(self, text: str) -> str:
         """A text of the server without the key and the password."""
-        password = urlsplit(self._url).password or ""
+        password = urlsplit(self.url).password or ""
         secrets = [self._key(), password, unquote(password)]
         if password:
-            secrets.append(basic_credentials(self._url))
+            secrets.append(basic_credentials(self.url))
         return redacted(text, secrets)
 
     def _key(self) -> str:
-        given = os.environ.get(self._key_env, "") if self._given_key is None else self._given_key
+        given = os.environ.get(self.key_env, "") if self._given_key is None else self._given_key
         return given.strip()
 
     async def _connected(self) -> _Connection:
@@ -355,9 +350,15 @@ class Endpoint:
                 if other.is_closed():
                     self._connections.pop(other, None)
             key = self._key()
-            if not key and self._url == OPENAI_URL:
+            if not key and self.key_elsewhere:
+                raise ConfigError(
+                    f"{self.where}: expected a key in the environment variable {self.key_env} of "
+                    "this worker, got none; api_key was given as an argument, and a key is never "
+                    f"sent to workers. Set {self.key_env} on every machine, and leave api_key out"
+                )
+            if not key and self.url == OPENAI_URL:
                 raise ModelError(
-                    f"{self.where}: expected a key in the environment variable {self._key_env}, "
+                    f"{self.where}: expected a key in the environment variable {self.key_env}, "
                     "got none. Set it, or give the base_url of an endpoint that needs no key"
                 )
             if not all("!" <= letter <= "~" for letter in key):
@@ -366,7 +367,7 @@ class Endpoint:
                     f"{self._key_name}, got one with spaces, line breaks or other characters. "
                     "Set it again"
                 )
-            made = _Connection(self._url, key, self._limits, self._retry.timeout)
+            made = _Connection(self.url, key, self._limits, self.retry.timeout, self.admission())
             self._connections[loop] = made
             await anext(made.closing)
         return self._connections[loop]

@@ -37,6 +37,16 @@ class HotAdapters:
         """Whether a served name was loaded by this client."""
         return name in self._folders
 
+    @property
+    def loaded(self) -> dict[str, tuple[Path, str]]:
+        """Folder and salt of each loaded version, by its served name."""
+        return {name: (folder, self._salts[name]) for name, folder in self._folders.items()}
+
+    def know(self, loaded: Mapping[str, tuple[Path, str]]) -> None:
+        """Take over versions that another process loaded on the server."""
+        for name, (folder, salt) in loaded.items():
+            self._folders[name], self._salts[name] = folder, salt
+
     def extra_fields(self, name: str) -> Mapping[str, object]:
         """Fields of the body of a request to a served name.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -17,10 +17,12 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import request_body
+from swarm_ui.nodes.models.openai.admission import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
 from swarm_ui.nodes.models.openai.hot_loading import LIST_SECONDS, HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
+from swarm_ui.nodes.models.openai.sending import SentModel, sent_admission, sent_url
 from swarm_ui.nodes.models.openai.served_adapters import (
     ServedAdapters,
     adapter_version,
@@ -125,8 +127,9 @@ class OpenAIModel:
             key_env=api_key_env,
             limits=limits,
             retry=retry,
-            budget=budget,
+            admission=partial(LocalAdmission, limits, budget),
         )
+        self.limits, self.budget = limits, budget
         self._adapters = ServedAdapters(model, adapter_names, self._endpoint.where)
         self._hot = HotAdapters(self._endpoint)
         self._usage = Usage()
@@ -136,10 +139,49 @@ class OpenAIModel:
     def __repr__(self) -> str:
         return f"OpenAIModel({self._endpoint.where})"
 
+    def __getstate__(self) -> SentModel:
+        """What is sent to another process; see :mod:`swarm_ui.nodes.models.openai.sending`."""
+        endpoint, names = self._endpoint, self.adapter_names
+        return SentModel(
+            model=self.name,
+            url=sent_url(endpoint.url, self.name),
+            key_env=endpoint.key_env,
+            key_given=endpoint.key_given,
+            limits=self.limits,
+            retry=endpoint.retry,
+            prices=self._prices,
+            options=self._options,
+            adapter_names=None if names is None else dict(names),
+            loaded=self._hot.loaded,
+            unsupported=self._unsupported,
+            admission=sent_admission(endpoint.admission, self.limits, endpoint.where),
+        )
+
+    def __setstate__(self, sent: SentModel) -> None:
+        OpenAIModel.__init__(self, **sent.arguments())
+        self._endpoint.key_elsewhere = sent.key_given
+        self._hot.know(sent.loaded)
+        self._unsupported = sent.unsupported
+        if sent.admission is not None:
+            self._endpoint.admission = sent.admission
+
+    def admit_by(self, admission: Callable[[], Admission]) -> None:
+        """Ask another keeper of the limits before each call, in place of the model's own.
+
+        ``admission``: makes what gives permits to the calls of one event loop; it is sent with the
+        model to other processes. Call this before the first request.
+        """
+        self._endpoint.admission = admission
+
     @property
     def adapter_names(self) -> Mapping[str, str] | None:
         """Served name of each adapter, as given."""
         return self._adapters.names
+
+    @property
+    def limited(self) -> bool:
+        """Whether a rate or a budget limits the calls."""
+        return self.budget.limited or self.limits.counted
 
     @property
     def leased(self) -> frozenset[str]:

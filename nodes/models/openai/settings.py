@@ -33,6 +33,11 @@ class RateLimits:
     concurrency: int = 16
     """Requests in flight at the same time."""
 
+    @property
+    def counted(self) -> bool:
+        """Whether requests or tokens are limited in a time."""
+        return self.requests is not None or self.tokens_per_minute is not None
+
     def __post_init__(self) -> None:
         _check(self, positive="period", requests=1, tokens_per_minute=1, concurrency=1)
 

@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
-from swarm_ui.errors import ModelError
+from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.nodes.models.scripted.recorded_replies import Recorded, RecordedReplies
@@ -42,11 +43,21 @@ class ScriptedModel:
         self.requests: list[Request] = []
         """Every request so far, in the order they came."""
         self._script: Callable[[Request], Reply | Awaitable[Reply] | None]
+        self._in_order = not callable(script)
         if callable(script):
             self._script = script
         else:
             replies = iter(script)
             self._script = lambda _: next(replies, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._in_order:
+            raise ConfigError(
+                f"the model '{self.name}' replies in the order of the requests, which several "
+                "processes do not have. Script it with a function of the request, or hold it in an "
+                "actor that all workers ask: hold_model of swarm_ui.nodes.models.remote"
+            )
+        return self.__dict__ | {"requests": []}
 
     @staticmethod
     def from_trace(recorded: Recorded, *, name: str = "recorded") -> ScriptedModel:

@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,7 @@ from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
+from swarm_ui.nodes.models.unsent import not_sent
 
 _BATCH_ROWS = 64
 _BATCHES = 4
@@ -107,6 +108,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self._scores: Batcher[tuple[_Job[P], list[int]], float] = Batcher(
             self._score, max_batch=most
         )
+
+    def __reduce__(self) -> NoReturn:
+        raise not_sent(f"the model '{self.name}'")
 
     # -- what a sub-class defines -------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
@@ -20,6 +20,7 @@ from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.nodes.models.unsent import not_sent
 from swarm_ui.prompts import as_chat, format_named
 
 
@@ -78,6 +79,9 @@ class VLLMModel:
 
     def __repr__(self) -> str:
         return f"VLLMModel('{self.name}' in this process)"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_sent(f"the model '{self.name}'")
 
     @property
     def adapters(self) -> tuple[str, ...]:

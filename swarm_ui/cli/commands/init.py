@@ -91,6 +91,9 @@ cpus = 1.0                # that each reserves
 gpus = 0.0                # a share, such as 0.25, for a model in each worker
 # resources = {emulator = 1}  # counted things of a node that each needs; default: what the
                           # environment needs
+# model_actors = 1        # processes that hold the model for all workers; 0: each worker loads
+                          # its own. Default: 1, and 0 for the base agent; an endpoint needs none
+gpus_per_model = 0.0      # the share of a GPU that each of these processes gets
 shared_folder = false     # train: publish adapters in the run's folder, which all machines see
                           # under the same path; false: through Ray's object store
 

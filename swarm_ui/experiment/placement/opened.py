@@ -1,7 +1,8 @@
 """Opens what plays the episodes of a configuration, here or on a cluster.
 
-On a cluster, each worker opens the model and the environment from the same settings as this process
-would.
+On a cluster, each worker opens the environment from the same settings as this process would, and
+the model too, unless all workers ask the same one
+(:mod:`swarm_ui.experiment.placement.shared_model`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.placement.place import on_ray, ray_address
+from swarm_ui.experiment.placement.shared_model import open_shared_model
 from swarm_ui.experiment.teams import Arm, arm_of
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.distributed import RayRollout, WorkerEvent, WorkerResources, ray_cluster
@@ -61,10 +63,17 @@ async def opened_placement(
             arm = arm_of(config.team, adapters, model=answering.name)
             yield Placement(arm, arm.policy(answering), partial(_local, config))
         return
-    arm = arm_of(config.team, adapters, model=config.model.name)
-    making = partial(open_policy, config.model, config.team, adapters, arm.edges)
     with opened_workers(config, warn) as rollouts:
-        yield Placement(arm, PerWorker(making), rollouts)
+        async with open_shared_model(config) as shared:
+            policy: Policy | PerWorker[Policy]
+            if shared is not None:
+                arm = arm_of(config.team, adapters, model=shared.name)
+                policy = arm.policy(shared)
+            else:
+                arm = arm_of(config.team, adapters, model=config.model.name)
+                making = partial(open_policy, config.model, config.team, adapters, arm.edges)
+                policy = PerWorker(making)
+            yield Placement(arm, policy, rollouts)
 
 
 @contextmanager

@@ -280,6 +280,8 @@ def _sent(value: Any, what: str) -> Any:
     ray = imported()
     try:
         return ray.put(value)
+    except ConfigError:  # of a model, which says what to do
+        raise
     except Exception as error:  # pickling calls code of the values
         lines = [line for line in str(error).splitlines() if line.strip(" =")]
         why = brief(Exception(" ".join(lines[:3])))

@@ -1,0 +1,14 @@
+"""The error for models that cannot be sent to other processes."""
+
+from __future__ import annotations
+
+from swarm_ui.errors import ConfigError
+
+
+def not_sent(what: str) -> ConfigError:
+    """The error for a model whose weights are in this process."""
+    return ConfigError(
+        f"{what} runs in this process, and its weights are not sent to other processes. Hold it in "
+        "an actor that all workers ask: hold_model(factory) of swarm_ui.nodes.models.remote; or "
+        "give a factory, so that each worker loads its own: PerWorker of swarm_ui.rollout"
+    )

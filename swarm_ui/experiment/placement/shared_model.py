@@ -1,0 +1,71 @@
+"""The model of a run on a cluster, where all workers ask the same one.
+
+An endpoint is asked by the workers themselves, within limits that hold for all of them together. A
+model of a process is held by actors, or each worker loads its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+from msgspec.structs import replace
+
+from swarm_ui.experiment.config import Config, ModelSection
+from swarm_ui.experiment.models import kind_of, made_model, open_model
+from swarm_ui.model import ChatModel
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+
+OWN = ("base", "agent")
+"""Kinds of models that each worker loads for itself by default: they are small and answer faster
+than an actor could be asked by many."""
+
+
+def model_actors(config: Config) -> int:
+    """The number of actors that hold the model; 0: none, each worker has its own."""
+    given, kind = config.ray.model_actors, kind_of(config.model)
+    if kind == "endpoint":
+        return 0
+    return given if given is not None else int(kind not in OWN)
+
+
+@asynccontextmanager
+async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
+    """The model that is sent to all workers; ``None``: each worker opens its own.
+
+    Raises:
+        ConfigError: the model cannot be made, or no machine has room for it.
+        ModelError: the endpoint does not answer, or does not serve the model.
+    """
+    actors = model_actors(config)
+    async with AsyncExitStack() as stack:
+        if kind_of(config.model) == "endpoint":
+            model = await stack.enter_async_context(open_model(config.model))
+            if isinstance(model, OpenAIModel) and model.limited:
+                from swarm_ui.nodes.models.remote import share_limits
+
+                stack.callback(share_limits(model).close)
+            yield model
+        elif actors:
+            from swarm_ui.nodes.models.remote import hold_model
+
+            section, gpus = config.model, config.ray.gpus_per_model
+            if gpus and section.device == "cpu":
+                section = replace(section, device="cuda")
+            # An actor without a GPU reserves no CPU: it computes while workers wait for it.
+            held = await hold_model(
+                partial(made_in, os.getcwd(), section), replicas=actors, gpus=gpus, cpus=0.0
+            )
+            stack.push_async_callback(held.close)
+            yield held
+        else:
+            yield None
+
+
+def made_in(folder: str, section: ModelSection) -> ChatModel:
+    """The model of an actor. Its files are named as in the driver's working directory."""
+    if os.path.isdir(folder):
+        os.chdir(folder)
+    return made_model(section)

@@ -1,0 +1,91 @@
+"""The model of a run on a cluster: asked by the workers, held by an actor, or loaded by each."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+from local_ray import local_ray
+from loopback import Loopback
+from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
+
+from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.experiment.config import Config, ModelSection, RaySection
+from swarm_ui.experiment.placement.shared_model import model_actors, open_shared_model
+
+
+def config(name: str, actors: int | None = None, **model: Any) -> Config:
+    return Config(model=ModelSection(name=name, **model), ray=RaySection(model_actors=actors))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    file = tmp_path / "replies.txt"
+    file.write_text("one\ntwo\nthree\n", encoding="utf-8")
+    return f"script:{file}"
+
+
+def test_who_holds_the_model(script: str) -> None:
+    url = "http://127.0.0.1:9/v1"
+    assert model_actors(config("base")) == 0
+    assert model_actors(config("base", actors=2)) == 2
+    assert model_actors(config(script)) == 1
+    assert model_actors(config(script, actors=0)) == 0
+    assert model_actors(config("tiny", url=url)) == 0
+    assert model_actors(config("tiny", url=url, actors=3)) == 0
+
+
+async def test_nothing_is_held_for_a_model_that_each_worker_loads() -> None:
+    async with open_shared_model(config("base")) as model:
+        assert model is None
+
+
+async def test_an_endpoint_without_limits_is_sent_as_it_is() -> None:
+    async with Loopback() as server, open_shared_model(config("tiny", url=server.url)) as model:
+        copy = pickle.loads(cloudpickle.dumps(model))
+        assert await copy.generate([ask()])
+        await copy.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with local_ray(cpus=2) as found:
+        yield found
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("cluster")
+async def test_on_a_cluster(script: str) -> None:
+    # A script is one for all workers, in the order of the requests.
+    async with open_shared_model(config(script)) as model:
+        copies = [pickle.loads(pickle.dumps(model)) for _ in range(3)]
+        replies = [(await copy.generate([ask()]))[0].text for copy in copies]
+        assert replies == ["one", "two", "three"]
+    with pytest.raises(ConfigError, match="cannot read the script"):
+        async with open_shared_model(config("script:nowhere.txt")):
+            raise AssertionError("it opened")
+    # A budget is one for all workers.
+    async with Loopback() as server:
+        section = config("tiny", url=server.url, max_calls=7)
+        async with open_shared_model(section) as model:
+            copies = [pickle.loads(cloudpickle.dumps(model)) for _ in range(3)]
+            counts = await asyncio.gather(*map(_spend, copies))
+        assert sum(counts) == len(server.requests) == 7
+
+
+async def _spend(model: Any) -> int:
+    done = 0
+    try:
+        while True:
+            await model.generate([ask()])
+            done += 1
+    except BudgetExceeded:
+        await model.close()
+        return done

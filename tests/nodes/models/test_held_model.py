@@ -1,0 +1,121 @@
+"""A model that is held for other processes: equal replies, shared batches, published versions."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from local_models import asking, disturb, requests, untrained, with_adapters
+
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.model import ChatModel, Completion
+from swarm_ui.nodes import LocalModel, ScriptedModel
+from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.remote.held_model import HeldModel
+
+
+def held(factory: Any, folder: Path | None = None, **settings: Any) -> HeldModel:
+    return HeldModel(factory, folder, **{"kept": 2, "linger": 0.0} | settings)
+
+
+def publish(learner: LocalModel, version: str, folder: Path, digest: str = "") -> None:
+    learner.save_version(version, folder / f"{served_name(version)}{digest}")
+
+
+def told(completions: list[Completion]) -> list[tuple[str, str | None]]:
+    return [(completion.text, completion.adapter) for completion in completions]
+
+
+async def test_replies_and_scores_are_those_of_the_model() -> None:
+    local, model = with_adapters(), held(with_adapters)
+    asked = asking("agent_1@0", requests(8))
+    replies = await local.generate(asked)
+    assert told(await model.generate(asked)) == told(replies)
+    texts = [reply.text for reply in replies]
+    scores = await local.score(asked, texts)
+    assert await model.score(asked, texts) == pytest.approx(scores, abs=1e-4)
+    about = await model.about()
+    assert about.scores and about.name == local.name
+    assert about.adapters == {f"agent_{k}": f"agent_{k}@0" for k in range(3)}
+
+
+async def test_requests_of_several_processes_share_a_batch() -> None:
+    made: list[LocalModel] = []
+
+    def factory() -> LocalModel:
+        made.append(untrained())
+        return made[0]
+
+    model = held(factory)
+    await model.about()
+    await asyncio.gather(*(model.generate([request]) for request in requests(16)))
+    assert made[0].counters.calls == 16 and made[0].counters.batches <= 4
+
+
+async def test_a_published_version_is_loaded_when_it_is_asked(tmp_path: Path) -> None:
+    learner = with_adapters(1)
+    model = held(untrained, tmp_path, kept=2)
+    asked = requests(6)
+    seen: dict[str, list[tuple[str, str | None]]] = {}
+    for number in range(1, 5):
+        disturb(learner, "agent_0", seed=number)
+        version = learner.bump("agent_0")
+        publish(learner, version, tmp_path, "-0123456789abcdef" if number % 2 else "")
+        seen[version] = told(await learner.generate(asking(version, asked)))
+        assert told(await model.generate(asking(version, asked))) == seen[version]
+    assert len({str(replies) for replies in seen.values()}) > 1
+    assert await model.versions() == tuple(list(seen)[-2:])
+    for version in list(seen)[:2]:  # an episode that is behind is answered too
+        assert told(await model.generate(asking(version, asked))) == seen[version]
+    mixed = [asking(version, asked[:1])[0] for version in seen]
+    assert told(await model.generate(mixed)) == [replies[0] for replies in seen.values()]
+
+
+async def test_a_version_that_is_in_use_stays(tmp_path: Path) -> None:
+    learner = with_adapters(1)
+    for number in range(1, 4):
+        disturb(learner, "agent_0", seed=number)
+        publish(learner, learner.bump("agent_0"), tmp_path)
+    model = held(untrained, tmp_path, kept=1)
+    versions = [f"agent_0@{number}" for number in (1, 2, 3)]
+    both = await asyncio.gather(*(model.generate(asking(v, requests(4))) for v in versions))
+    assert [{c.adapter for c in done} for done in both] == [{v} for v in versions]
+    assert await model.versions() == ("agent_0@3",)
+
+
+async def test_a_version_that_is_missing_masks_the_episode(tmp_path: Path) -> None:
+    model = held(untrained, tmp_path)
+    with pytest.raises(ModelUnavailable, match=r"agent_0-v7.*a folder that all machines read"):
+        await model.generate(asking("agent_0@7", requests(1)))
+    with pytest.raises(ModelError, match="Give hold_model the folder of published adapters"):
+        await held(untrained).generate(asking("agent_0@7", requests(1)))
+    learner = with_adapters(1)
+    publish(learner, "agent_0@0", tmp_path)
+    shutil.move(tmp_path / "agent_0-v0", tmp_path / "agent_0-v7")
+    (done,) = await model.generate(asking("agent_0@7", requests(1)))
+    assert done.adapter == "agent_0@7"
+
+
+async def test_a_factory_that_fails_is_called_again() -> None:
+    failures = [ConfigError("no weights here")]
+
+    async def factory() -> ChatModel:
+        if failures:
+            raise failures.pop()
+        return ScriptedModel(lambda request: "hello")
+
+    model = held(factory)
+    with pytest.raises(ConfigError, match="no weights here"):
+        await model.about()
+    about = await model.about()
+    assert about.adapters is None and not about.scores
+    assert [c.text for c in await model.generate(requests(1))] == ["hello"]
+    await model.close()
+    with pytest.raises(ConfigError, match="gave a str; expected a model with a name and generate"):
+        await held(lambda: "base").about()

@@ -1,0 +1,173 @@
+"""What is sent of a team and its models to another process: settings, no weights and no secret."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+from loopback import Loopback
+from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
+
+from swarm_ui.budget import Budget, Price
+from swarm_ui.errors import (
+    BudgetExceeded,
+    ConfigError,
+    Failure,
+    MissingExtra,
+    ModelError,
+    NodeTimeout,
+    RunPaused,
+    SwarmError,
+)
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.message import Question
+from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy, ScriptedModel
+from swarm_ui.nodes.models.openai.failures import RequestRejected
+from swarm_ui.rollout.policy import GraphPolicy
+
+SECRET = "sk-0123456789abcdef"
+
+
+def sent(value: Any) -> Any:
+    """The copy of a value in another process."""
+    return pickle.loads(cloudpickle.dumps(value))
+
+
+async def test_a_model_of_an_endpoint_is_rebuilt_from_its_settings() -> None:
+    async with Loopback() as server:
+        model = OpenAIModel(
+            "tiny",
+            server.url,
+            limits=RateLimits(concurrency=3),
+            retry=RetryPolicy(retries=1, timeout=9.0),
+            budget=Budget(prices={"tiny": Price(prompt=2.0, completion=10.0)}),
+            options=ChatOptions(extra_body={"top_k": 3}, render=lambda decision: ()),
+            adapter_names={"agent_0": "agent_0-v1"},
+        )
+        await model.generate([ask()])  # it has a client and an event loop now
+        copy = sent(model)
+        assert repr(copy) == repr(model) and copy.limits == model.limits
+        assert copy.spent.calls == 0
+        (reply,) = await copy.generate([ask(adapter="agent_0")])
+        assert reply.adapter == "agent_0@1"
+        assert copy.spent.cost == pytest.approx((11 * 2.0 + 7 * 10.0) / 1e6)
+        assert server.requests[-1].body["top_k"] == 3
+        assert server.requests[-1].body["model"] == "agent_0-v1"
+        await model.close()
+        await copy.close()
+
+
+async def test_the_waits_of_copies_are_not_equal() -> None:
+    model = OpenAIModel("tiny", "http://127.0.0.1:9/v1")
+    waits = {sent(model)._endpoint.retry.jitter.random() for _ in range(3)}
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize("given", [True, False])
+async def test_the_key_is_never_sent(given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Loopback() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "" if given else SECRET)
+        model = OpenAIModel("tiny", server.url, api_key=SECRET if given else None)
+        await model.generate([ask()])
+        team = CollabGraph.collaborative(agents=2, rounds=1, model=model)
+        message = cloudpickle.dumps([model, team, GraphPolicy(team)])
+        assert SECRET.encode() not in message and b"0123456789" not in message
+        await model.close()
+        copy = pickle.loads(message)[0]
+        if given:
+            with pytest.raises(ConfigError, match="never sent to workers"):
+                await copy.generate([ask()])
+            assert len(server.requests) == 1
+            copy = sent(sent(model))  # a worker may send it on
+            with pytest.raises(ConfigError, match="leave api_key out"):
+                await copy.generate([ask()])
+        monkeypatch.setenv("OPENAI_API_KEY", "the-worker's-own")
+        await copy.generate([ask()])
+        assert server.requests[-1].authorization == "Bearer the-worker's-own"
+        await copy.close()
+
+
+def test_an_address_with_a_password_comes_from_the_environment_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = "http://user:passw0rd-of-mine@127.0.0.1:9/v1"
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL in the environment of every") as found:
+        sent(OpenAIModel("tiny", url))
+    assert "passw0rd" not in str(found.value)
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    message = cloudpickle.dumps(OpenAIModel("tiny"))
+    assert b"passw0rd" not in message
+    assert repr(pickle.loads(message)) == "OpenAIModel(model 'tiny' at http://127.0.0.1:9/v1)"
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with pytest.raises(ConfigError, match="set OPENAI_BASE_URL in the environment of every worker"):
+        pickle.loads(message)
+
+
+@pytest.mark.parametrize(
+    "limited",
+    [
+        {"budget": Budget(max_calls=5)},
+        {"budget": Budget(max_tokens=5)},
+        {"budget": Budget(max_cost=1.0, prices={"tiny": Price(prompt=1, completion=1)})},
+        {"limits": RateLimits(requests=5)},
+        {"limits": RateLimits(tokens_per_minute=50)},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_limits_that_each_copy_would_count_for_itself_are_not_sent(limited: Any) -> None:
+    with pytest.raises(ConfigError, match=r"share_limits\(model\)"):
+        sent(OpenAIModel("tiny", "http://127.0.0.1:9/v1", **limited))
+
+
+def test_a_team_is_sent_as_it_is() -> None:
+    model = ScriptedModel(lambda request: '{"action_type": "wait"}')
+    team = CollabGraph.collaborative(agents=3, rounds=2, model=model, views="shuffle")
+    copy = sent(GraphPolicy(team, name="three"))
+    assert copy.name == "three"
+    here = team.run_sync("wait", seed=3)
+    there = copy._graph.run_sync("wait", seed=3)
+    assert there.messages == here.messages and there.edges == here.edges
+    assert model.requests and len(copy._graph.nodes["agent_0"].model.requests) == 6
+
+
+def test_a_script_in_the_order_of_the_requests_is_not_sent() -> None:
+    with pytest.raises(ConfigError, match="replies in the order of the requests"):
+        sent(ScriptedModel(["a", "b"]))
+
+
+def test_weights_are_not_sent() -> None:
+    pytest.importorskip("torch")
+    from local_models import untrained
+    from text_models import text_model
+
+    from swarm_ui.nodes import ActorModel
+
+    text = text_model()
+    acting = ActorModel(OpenAIModel("tiny", "http://127.0.0.1:9/v1"), text, Path("served"))
+    for model in (untrained(), text, acting):
+        team = CollabGraph.collaborative(agents=2, rounds=1, model=model)
+        with pytest.raises(ConfigError, match=r"hold_model\(factory\).*give a factory"):
+            sent(team)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelError("m"),
+        RequestRejected("rejected", 404),
+        MissingExtra("ray", "a thing", "ray"),
+        NodeTimeout("late", node="agent_0", round=1, run="r"),
+        BudgetExceeded("spent"),
+        RunPaused("r", (Question(id="a:0", node="a", round=0, text="well?"),)),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_arrive_as_they_were(error: SwarmError) -> None:
+    error.partial = "trace"
+    copy = sent(error)
+    assert type(copy) is type(error) and str(copy) == str(error)
+    assert copy.__dict__ == error.__dict__
+    assert Failure.of(copy) == Failure.of(error)
