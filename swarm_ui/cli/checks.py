@@ -33,7 +33,7 @@ _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mlflow": ("metrics in MLflow", ("mlflow",)),
     "telemetry": ("spans of runs", ("opentelemetry",)),
     "notebook": ("notebooks", ("jupyterlab", "ipykernel")),
-    "ray": ("Ray, which nothing here uses yet", ("ray",)),
+    "ray": ("episodes in a Ray cluster", ("ray",)),
 }  # fmt: skip
 
 

@@ -44,16 +44,15 @@ def test_the_base_agent_plays_the_same_episodes_on_a_cluster(
     cluster: RayCluster,
 ) -> None:
     line = "eval phone -n 8 --agents 2 --vote probability --views shuffle --split parameters"
-    here = shell(f"{line} --out here --json")
+    # The episodes of one process share the batches of its model, which change the last digits of
+    # probabilities: so one at a time, as in each worker.
+    here = shell(f"{line} -j 1 --out here --json")
     there = shell(f"{line} --out there --on ray --workers 2 --json")
     assert there.code == here.code == 0, there.err
     ours, theirs = (played(shell.folder / name, "parameters") for name in ("here", "there"))
     assert len(theirs) == 8 and [timeless(e) for e in ours] == [timeless(e) for e in theirs]
-    same = "solved", "episodes", "label", "masked"
-    plans = [done.json["plans"][0] for done in (here, there)]
-    assert [{k: p[k] for k in same if k in p} for p in plans[:1]] == [
-        {k: p[k] for k in same if k in p} for p in plans[1:]
-    ]
+    for name in ("solved", "episodes"):
+        assert here.json["plans"][0][name] == there.json["plans"][0][name]
 
 
 @pytest.mark.ray

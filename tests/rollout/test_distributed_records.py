@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 
@@ -73,6 +74,23 @@ def test_an_address_without_a_cluster_is_told_at_once(address: str) -> None:
     with pytest.raises(ConfigError, match="HOST:"), ray_cluster(address):
         raise AssertionError
     assert time.monotonic() - began < 15
+
+
+@pytest.mark.ray
+def test_a_cluster_of_other_versions_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
+
+    def init(**_: object) -> None:
+        raise RuntimeError("Version mismatch: The cluster was started with:\n  Python: 3.9.1\n")
+
+    monkeypatch.setattr(ray, "init", init)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as head,
+        pytest.raises(ConfigError, match=r"other versions .*Python: 3\.9\.1.*same Ray") as told,
+        ray_cluster(f"127.0.0.1:{head.getsockname()[1]}"),
+    ):
+        raise AssertionError
+    assert "\n" not in str(told.value)
 
 
 @pytest.mark.ray

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from handset_fleet import HandsetWorld, toucher
@@ -115,7 +116,7 @@ def test_equal_seeds_give_the_episodes_of_the_local_run(
 
 
 def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
-    cluster: RayCluster, tmp_path: Path
+    cluster: RayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = jobs(*range(4), DIES_ONCE, *range(4, 8))
     done = Played(tmp_path, asked)
@@ -124,6 +125,28 @@ def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
     assert done.kinds()["lost"] >= 2  # of the worker and of its job
     again = [e for e in done.events if e.kind == "finished" and e.job == 4]
     assert [e.attempt for e in again] == [1]
+    time.sleep(1.0)  # Ray tells of it in another thread
+    assert capsys.readouterr().out == ""
+
+
+def test_the_patience_for_resources_begins_anew_when_the_last_worker_is_lost(
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = 0.0
+
+    def hours_pass(event: WorkerEvent) -> None:
+        nonlocal later
+        later += 9999.0 * (event.kind == "assigned")
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later)
+    monkeypatch.setattr("swarm_ui.rollout.distributed.ray_rollout.time", clock)
+
+    async def play() -> list[Episode]:
+        world = partial(MortalWorld, str(tmp_path))
+        async with RayRollout(world, workers=1, on_event=hours_pass) as rollouts:
+            return await play_jobs(rollouts, clicker(), jobs(DIES_ONCE))
+
+    assert [e.success for e in asyncio.run(play())] == [True]
 
 
 def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(
@@ -252,6 +275,16 @@ def test_a_fleet_of_32_handsets_at_the_same_time(cluster: RayCluster, tmp_path: 
     assert [(e.task, e.seed) for e in episodes] == asked
     assert all(e.success for e in episodes) and len(episodes[0].steps) == 3
     assert len(list(tmp_path.glob("handset-*"))) == 32  # each waited for all others
+
+
+def test_another_version_on_a_node_is_told(
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.rollout.distributed.remote_worker.__version__", "9.9.9")
+    with pytest.raises(
+        ConfigError, match=r"has swarm-ui .*, this process 9\.9\.9; install the same"
+    ):
+        Played(tmp_path, jobs(1))
 
 
 def test_what_cannot_be_sent_is_made_in_each_worker(cluster: RayCluster, tmp_path: Path) -> None:

@@ -61,9 +61,23 @@ def ray_cluster(
     else:
         _connect(ray, address)
     try:
-        yield RayCluster(ray.get_runtime_context().gcs_address, local)
+        with _quiet():
+            yield RayCluster(ray.get_runtime_context().gcs_address, local)
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray prints on standard output what it knows about lost workers. That belongs to the program,
+    which gets the same as events. Ray has no public setting for it."""
+    from ray._private import worker
+
+    worker._worker_logs_enabled = False  # type: ignore[attr-defined, unused-ignore]
+    try:
+        yield
+    finally:
+        worker._worker_logs_enabled = True  # type: ignore[attr-defined, unused-ignore]
 
 
 def imported() -> Any:

@@ -14,7 +14,13 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
 from swarm_ui.rollout.distributed.events import OnWorkerEvent
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
-from swarm_ui.rollout.distributed.remote_worker import GivenUp, Lost, RemoteWorker, Result
+from swarm_ui.rollout.distributed.remote_worker import (
+    GivenUp,
+    Lost,
+    NotBegun,
+    RemoteWorker,
+    Result,
+)
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.worker import Setup, Work
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
@@ -149,6 +155,7 @@ class RayRollout:
         if first is None:
             return
         queue.put_back(first)
+        self._began = time.monotonic()
         work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
         most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
         stream = self._begin(queue, work, most)
@@ -207,7 +214,8 @@ class RayRollout:
         return _Stream(self._streams, queue, reference, slots, asyncio.Queue(size), size)
 
     def _left(self) -> float:
-        """Seconds that may still be waited for resources."""
+        """Seconds that may still be waited for resources, since the stream began or the last
+        worker was lost."""
         if self.workers:
             self._began = time.monotonic()
         return max(0.0, self._patience - (time.monotonic() - self._began))
@@ -219,6 +227,7 @@ class RayRollout:
                 try:
                     await slot.worker.ready(stream.number, stream.work)
                 except Lost:
+                    self._began = time.monotonic()
                     continue
                 taken = await stream.queue.take()
                 if taken is None:
@@ -243,7 +252,11 @@ class RayRollout:
         """Play one job; it is put back if the worker is lost, and not too often before."""
         try:
             played = await slot.worker.play(taken)
+        except NotBegun:  # no loss of this job
+            stream.queue.put_back(taken)
+            return
         except Lost as loss:
+            self._began = time.monotonic()
             again = taken._replace(losses=taken.losses + 1)
             if again.losses <= self._losses.retries:
                 stream.queue.put_back(again)

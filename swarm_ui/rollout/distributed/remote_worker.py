@@ -38,6 +38,10 @@ class Lost(Exception):
     """The worker, or its node, is gone; what it was doing has no result."""
 
 
+class NotBegun(Lost):
+    """The worker was gone before it got the job."""
+
+
 class GivenUp(Exception):
     """The worker was lost too often and is not started again."""
 
@@ -116,13 +120,14 @@ class RemoteWorker:
         """Play a job.
 
         Raises:
+            NotBegun: the worker was gone before.
             Lost: the worker is gone; another one is to play the job.
             EnvironmentFault: the worker was stopped.
             Exception: what the episode raised.
         """
         actor = self._actor
         if actor is None:
-            raise Lost(self._last)
+            raise NotBegun(self._last)
         self._tell("assigned", job=job)
         try:
             played: Played = await self._called(actor.play.remote(job.job), actor)
@@ -304,4 +309,5 @@ def _reason(error: BaseException) -> str:
         return brief(Exception(raised[-1]))
     skipped = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
     told = [line for line in lines if not line.startswith(skipped)]
-    return brief(Exception(" ".join(told)))
+    text = " ".join(told).removeprefix("The actor died unexpectedly before finishing this task. ")
+    return brief(Exception(text.partition(" Some common causes")[0]), most=250)

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.errors import EnvironmentFault, TraceError
+from swarm_ui.errors import EnvironmentFault, MissingExtra, TraceError
+from swarm_ui.rollout.distributed.cluster import imported
 from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.episodes import attempt_of
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
@@ -82,10 +83,8 @@ class RolloutWorker:
 
     async def hello(self, node: str) -> Hello:
         """The worker is there. ``node``: address to report if Ray knows none."""
-        with contextlib.suppress(ImportError):
-            import ray
-
-            node = str(ray.util.get_node_ip_address())
+        with contextlib.suppress(MissingExtra):
+            node = str(imported().util.get_node_ip_address())
         return Hello(
             node=node, pid=os.getpid(), version=__version__, python=platform.python_version()
         )
@@ -190,6 +189,4 @@ def expect_closed(error: SentError | None) -> None:
 
 def remote_class(**options: Any) -> Any:
     """The actor class with Ray's options."""
-    import ray
-
-    return ray.remote(RolloutWorker).options(**options)
+    return imported().remote(RolloutWorker).options(**options)
