@@ -8,9 +8,10 @@ from typing import Any
 
 from loopback_client import ask
 
-from swarm_ui.errors import BudgetExceeded, Failure, SwarmError
+from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, SwarmError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatModel, Request
+from swarm_ui.nodes import ScriptedModel
 
 
 class Caller:
@@ -52,3 +53,12 @@ class Caller:
         except SwarmError as error:
             return Failure.of(error)
         raise AssertionError("it answered")
+
+
+def greeter() -> ChatModel:
+    """A model that an actor can make."""
+    return ScriptedModel(lambda request: "hi")
+
+
+def no_weights() -> ChatModel:
+    raise ConfigError("no weights")

@@ -88,9 +88,7 @@ class _Admitted:
 class _Connection:
     """The client, the slots and the admission. All of them belong to one event loop."""
 
-    def __init__(
-        self, url: str, key: str, limits: RateLimits, timeout: float, admission: Admission
-    ) -> None:
+    def __init__(self, url: str, key: str, limits: RateLimits, timeout: float) -> None:
         parts = urlsplit(url)
         # No compression, so that a small body cannot become a large one. The password is sent as
         # httpx would send it, but is not part of the address, which httpx writes to its log.
@@ -107,7 +105,8 @@ class _Connection:
         )
         self.closing = self._closing()
         self.slots = asyncio.Semaphore(limits.concurrency)
-        self.admission = admission
+        self.admission: Admission | None = None
+        """Made for the first chat request."""
 
     async def _closing(self) -> AsyncGenerator[None]:
         """A generator that closes the client when it is closed. The event loop closes it, as all
@@ -115,7 +114,8 @@ class _Connection:
         try:
             yield
         finally:
-            self.admission.close()
+            if self.admission is not None:
+                self.admission.close()
             await self.client.close()
 
 
@@ -293,15 +293,18 @@ class Endpoint:
         connection = await self._connected()
         started = time.monotonic()
         self._check_size(total(call.most))
+        if connection.admission is None:
+            connection.admission = self.admission()
+        admission = connection.admission
         async with connection.slots:
-            permit = await connection.admission.acquire(call.most, call.price, self.where)
+            permit = await admission.acquire(call.most, call.price, self.where)
             self.seconds_waiting += time.monotonic() - started
             self.calls += 1
             admitted = _Admitted(connection.client)
             try:
                 yield admitted
             finally:
-                self.cost += connection.admission.settle(permit, admitted.used)
+                self.cost += admission.settle(permit, admitted.used)
 
     def _check_size(self, tokens: int) -> None:
         limit = self._limits.tokens_per_minute
@@ -367,7 +370,7 @@ class Endpoint:
                     f"{self._key_name}, got one with spaces, line breaks or other characters. "
                     "Set it again"
                 )
-            made = _Connection(self.url, key, self._limits, self.retry.timeout, self.admission())
+            made = _Connection(self.url, key, self._limits, self.retry.timeout)
             self._connections[loop] = made
             await anext(made.closing)
         return self._connections[loop]

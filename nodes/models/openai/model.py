@@ -69,7 +69,8 @@ class OpenAIModel:
     It is a :class:`~swarm_ui.model.ChatModel`, a :class:`~swarm_ui.model.StreamingModel`, a
     :class:`~swarm_ui.model.SamplingModel` and a :class:`~swarm_ui.model.VersionedModel`. It has
     connections and rate limits for each event loop. All agents that share it share its budget. The
-    key is never part of a message, a repr or a trace.
+    key is never part of a message, a repr or a trace. It can be sent to other processes, which read
+    the key from their own environment (:mod:`swarm_ui.nodes.models.openai.sending`).
 
     Args:
         model: name of the model on the endpoint.
@@ -169,7 +170,7 @@ class OpenAIModel:
         """Ask another keeper of the limits before each call, in place of the model's own.
 
         ``admission``: makes what gives permits to the calls of one event loop; it is sent with the
-        model to other processes. Call this before the first request.
+        model to other processes. Call this before the first chat request.
         """
         self._endpoint.admission = admission
 

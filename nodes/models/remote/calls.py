@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from importlib import import_module
 from typing import Any
 
-from swarm_ui.errors import ConfigError, MissingExtra, ModelError, ModelUnavailable
+from swarm_ui.errors import ConfigError, MissingExtra, ModelError, ModelUnavailable, brief
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_FIELDS = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
 
 
 def connected_ray(needed_for: str) -> Any:
@@ -53,13 +57,13 @@ async def answered(ref: Any, who: str) -> Any:
         cause = error.cause
         if isinstance(cause, Exception):
             raise cause from None
-        raise ModelError(f"{who} failed: {_first_line(error)}") from error
+        raise ModelError(f"{who} failed: {_reason(error)}") from error
     except ray.exceptions.RayError as error:
-        raise ActorLost(
-            f"{who} does not answer: {type(error).__name__}: {_first_line(error)}"
-        ) from error
+        raise ActorLost(f"{who} does not answer: {_reason(error)}") from error
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else "no reason is known"
+def _reason(error: BaseException) -> str:
+    """The text of an error of Ray in one line, without colours and the fields of the actor."""
+    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(_FIELDS)]
+    return brief(Exception(" ".join(told) or type(error).__name__))

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ModelError, ModelUnavailable
-from swarm_ui.model import ChatModel, Completion, Request
+from swarm_ui.model import ChatModel, Completion, Request, VersionedModel
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
@@ -51,8 +51,8 @@ class PublishedAdapters:
         names = getattr(model, "adapters", None)
         self.own: dict[str, str] | None = None
         """The version of each adapter that the model had from the start. It stays."""
-        if names is not None and hasattr(model, "lease"):
-            self.own = {name: self._model.lease(name) for name in names}
+        if names is not None and isinstance(model, VersionedModel):
+            self.own = {name: model.lease(name) for name in names}
         self._loaded: dict[str, str] = {}
         """The model's name of each published version; the one used last is the last."""
         self._published: dict[str, str] = {}

@@ -243,6 +243,11 @@ async def _placed(actors: Sequence[Any], needs: str) -> None:
     waiting = asyncio.gather(*(answered(actor.ready.remote(), _NEEDED_FOR) for actor in actors))
     try:
         await asyncio.wait_for(waiting, _PATIENCE)
+    except ActorLost as error:
+        raise ConfigError(
+            f"{_NEEDED_FOR}: its process could not be made; is the same code installed on every "
+            f"machine? {error}"
+        ) from error
     except TimeoutError:
         raise ConfigError(
             f"{_NEEDED_FOR}: expected room for {len(actors)} actors of {needs} each within "

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from graph_fakes import in_virtual_time
+from loopback import Loopback
+from loopback_client import ask, no_proxy  # noqa: F401  (a fixture)
 
 pytest.importorskip("ray")
 
 from swarm_ui.budget import Budget, Price
 from swarm_ui.errors import BudgetExceeded
 from swarm_ui.message import Usage
+from swarm_ui.nodes import OpenAIModel
 from swarm_ui.nodes.models.openai.settings import RateLimits
 from swarm_ui.nodes.models.remote.limiter import LARGEST_STOCK, Ask, Limiter, Report
 from swarm_ui.nodes.models.remote.limits import LeasedAdmission
@@ -218,6 +222,19 @@ def test_models_with_one_budget_keep_sharing_it() -> None:
         assert sum(counts) == 10
 
     in_virtual_time(play())
+
+
+async def test_a_model_that_was_checked_before_asks_the_limiter() -> None:
+    async with Loopback() as server:
+        model = OpenAIModel("tiny", server.url, budget=Budget(max_calls=1))
+        await model.check()
+        actor = FakeActor(Limiter([(model.limits, Budget(max_calls=2))]))
+        model.admit_by(partial(LeasedAdmission, actor, 0))
+        await model.generate([ask(), ask()])
+        with pytest.raises(BudgetExceeded, match="all 2 calls of the budget are used up"):
+            await model.generate([ask()])
+        assert len(server.requests) == model.spent.calls == 2
+        await model.close()
 
 
 def test_any_order_of_calls_stays_within_the_budget() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from loopback import Loopback, Reply
 pytest.importorskip("torch")
 
 from local_models import asking, requests, untrained, with_adapters
-from ray_callers import Caller
+from ray_callers import Caller, greeter, no_weights
 
 from swarm_ui import CollabGraph, GraphPolicy
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.nodes import OpenAIModel, RateLimits, ScriptedModel
+from swarm_ui.nodes import OpenAIModel, RateLimits
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.remote import RayScoringModel, hold_model, ray_model, share_limits
 
@@ -68,6 +67,9 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
         assert [text for text, _, _ in got] == [reply.text for reply in here]
         assert [p for *_, p in got] == pytest.approx([reply.logprob for reply in here], abs=1e-3)
         assert {adapter for _, adapter, _ in got} == {version}
+    replies = [reply.text for reply in await local.generate(asked[1])]
+    scores = await local.score(asked[1], replies)
+    assert await model.score(asked[1], replies) == pytest.approx(scores, abs=1e-3)
     loaded = await model.versions()
     assert {version for replica in loaded for version in replica} == {"agent_9@7"}
     await model.close()
@@ -93,8 +95,7 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
 async def test_a_model_that_is_lost_for_good_is_unavailable_and_never_an_empty_reply(
     callers: list[Any],
 ) -> None:
-    make = partial(ScriptedModel, echo)
-    model = await hold_model(make, replicas=2, cpus=0.1, restarts=0)
+    model = await hold_model(greeter, replicas=2, cpus=0.1, restarts=0)
     pids = await asyncio.gather(*(actor.ready.remote() for actor in model._actors))
     os.kill(pids[0], signal.SIGKILL)
     assert [text for text, *_ in await callers[0].generate.remote(model, requests(1))] == ["hi"]
@@ -112,6 +113,8 @@ async def test_the_errors_of_a_factory_and_of_a_cluster_say_what_to_do(
 ) -> None:
     with pytest.raises(ConfigError, match="no weights"):
         await hold_model(no_weights, cpus=0.1)
+    with pytest.raises(ConfigError, match=r"same code installed on every.*test_ray_model"):
+        await hold_model(_not_on_the_machines, cpus=0.1)
     monkeypatch.setattr(ray_model, "_PATIENCE", 2.0)
     with pytest.raises(ConfigError, match=r"2 actors of 0.1 CPU, 0 GPU and \{'accelerator': 0.7\}"):
         await hold_model(no_weights, replicas=2, cpus=0.1, resources={"accelerator": 0.7})
@@ -179,9 +182,5 @@ async def _result(ref: Any) -> Any:
     return await ref
 
 
-def echo(request: Any) -> str:
-    return "hi"
-
-
-def no_weights() -> Any:
-    raise ConfigError("no weights")
+def _not_on_the_machines() -> Any:
+    raise AssertionError("this module cannot be imported there")
