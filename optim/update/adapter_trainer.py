@@ -162,7 +162,8 @@ class AdapterTrainer:
         totals, losses, hits = Totals.of(batch), list[float](), list[float]()
         for part in self._forwards.parts(batch):
             if not part:  # others compute, and a sharded model needs every process
-                (0.0 * self._forwards([batch[0].chosen])[0].sum()).backward()
+                nothing = 0.0 * self._forwards([batch[0].chosen])[0].sum()
+                nothing.backward()  # type: ignore[no-untyped-call]
                 continue
             compared = None if references is None else references[:, part]
             examples = [batch[k] for k in part]

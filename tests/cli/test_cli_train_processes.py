@@ -37,6 +37,7 @@ def launched(words: str, folder: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 
@@ -89,6 +90,18 @@ def test_a_killed_process_ends_the_run_with_one_line(shell: Shell, victim: int) 
     again = shell("train --resume t --json")  # with one process
     assert again.code == 0, again.err
     assert [row["iteration"] for row in again.json["iterations"]] == list(range(6))
+
+
+def test_ctrl_c_saves_the_run(shell: Shell) -> None:  # noqa: F811
+    process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
+    while not (shell.folder / "t" / "checkpoints" / "iteration-0001").exists():
+        assert process.poll() is None, process.communicate()[1][-3000:]
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all processes
+    _, err = process.communicate()
+    assert process.returncode != 0
+    assert "stopped; saved in t; go on with: swarm-ui train --resume t" in err.splitlines()
+    assert not [line for line in err.splitlines() if line.startswith("error: ")], err
 
 
 def _child(launcher: int, rank: int) -> int:

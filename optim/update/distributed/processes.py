@@ -67,6 +67,11 @@ class Processes:
         cpu = not torch.accelerator.is_available()
         return cls(PartialState(cpu=cpu, timeout=_PATIENCE, **mixed))
 
+    def leave(self) -> None:
+        """Leave the group at the end of the process; does nothing if it is broken."""
+        if not self.lost:
+            torch.distributed.destroy_process_group()
+
     @property
     def leads(self) -> bool:
         """Whether this is the first process."""

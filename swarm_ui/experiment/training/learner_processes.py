@@ -133,6 +133,7 @@ def follow_training(processes: Processes) -> bool:
     from swarm_ui.optim.update.distributed.processes import LostProcess
 
     told: _Described | None = None
+    interrupted = False
 
     def load(description: bytes) -> Any:
         nonlocal told
@@ -143,18 +144,23 @@ def follow_training(processes: Processes) -> bool:
         if not processes.lost:
             raise EndedByLauncher
 
+    def wait(number: int, frame: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+
     # Ctrl-C reaches every process: the first one saves the run, and tells the others to end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, wait)
     signal.signal(signal.SIGTERM, ended)
     try:
         follow(processes, load)
     except (LostProcess, EndedByLauncher) as error:
-        if told is None or processes.rank != 1 or _runs(told):
+        if interrupted or told is None or processes.rank != 1 or _runs(told):
             return False  # the first process reports it
         raise LearningError(
             f"process 1 of {processes.size}, which plays the episodes and saves the run, has "
             f"ended. The finished iterations are saved; go on with: {told.resume}"
         ) from error
+    processes.leave()
     return True
 
 
@@ -175,6 +181,7 @@ def leading(processes: Processes | None) -> Iterator[Learners | None]:
     """The other processes while the block runs; they end with it. ``None``: there are none.
 
     SIGTERM, which the launcher sends if another process ended, raises :class:`EndedByLauncher`.
+    Ctrl-C counts once: the launcher sends it again to every process.
     """
     if processes is None:
         yield None
@@ -183,12 +190,24 @@ def leading(processes: Processes | None) -> Iterator[Learners | None]:
 
     def ended(number: int, frame: object) -> None:
         if not processes.lost:  # else the error about that is on its way
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            _ignore_signals()
             raise EndedByLauncher
 
-    learners, before = Learners(processes), signal.signal(signal.SIGTERM, ended)
+    def interrupted(number: int, frame: object) -> None:
+        _ignore_signals()
+        raise KeyboardInterrupt
+
+    learners = Learners(processes)
+    signal.signal(signal.SIGTERM, ended)
+    signal.signal(signal.SIGINT, interrupted)
     try:
         yield learners
     finally:
+        _ignore_signals()  # the process is about to end
         learners.close()
-        signal.signal(signal.SIGTERM, before)
+        processes.leave()
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)

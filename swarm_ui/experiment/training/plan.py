@@ -38,10 +38,10 @@ def training_facts(config: Config, settings: TeamConfig, processes: int = 1) -> 
     shape = _shape(config.model)
     if shape is None:
         update = f"{settings.update.method}; rate and steps depend on the size of the model"
-        spread = {"processes": _spread(config, settings, processes)} if processes > 1 else {}
-        return {
-            "update": update, **spread, "memory": "not known before the model is downloaded"
-        }  # fmt: skip
+        facts = {"update": update, "memory": "not known before the model is downloaded"}
+        if processes > 1:
+            facts["processes"] = _spread(config, settings, processes)
+        return facts
     defaults = defaults_for(shape.parameters)
     settings = settings.filled(defaults)
     tokens = settings.update.micro_batch_tokens or defaults.micro_batch_tokens
