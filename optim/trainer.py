@@ -92,10 +92,9 @@ class TeamTrainer:
         Args:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
                 this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
-            graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
-                ``trainer.graph`` use the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`. Or the actors in
-                other processes that play; critic, judge and adversary are then sent to them.
+            graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or what plays in
+                other processes, to which critic, judge and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
             critic: gives credit to each message, and judges single actions for guidance and for
