@@ -92,20 +92,20 @@ class TeamTrainer:
         Args:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
                 this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
-            graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
-                ``trainer.graph`` use the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or actors in other
-                processes that play, to which critic, judge and adversary are sent.
+            graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or what plays in
+                other processes, to which critic, judge and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
             critic: gives credit to each message, and judges single actions for guidance and for
                 the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
                 are not guided, and what the adversary writes is taken as wrong.
-                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
-            callbacks: called while training runs; also the loggers of metrics.
+            callbacks: called while training runs, such as
+                ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
 
         Raises:
             ConfigError: the adapters do not fit the team, or a setting needs what is missing.

@@ -66,8 +66,8 @@ class Forwards:
         """Reference log-probabilities, ``[2, examples]``; 0 for examples that no batch uses.
 
         For a pair: both sides under the reference. For a reply: under the policy that said it
-        (the adapter, or what was recorded if the reply is stale) and under the reference. ``None``:
-        the method compares with nothing.
+        (the adapter, or what was recorded if the reply is stale) and under the reference.
+        ``None``: the method compares with nothing.
         """
         settings, examples = self._settings, task.examples
         if settings.method == "rft":
@@ -80,7 +80,8 @@ class Forwards:
             if under is None:
                 values[1, used] = self._scored([examples[k].chosen for k in used], None)
             for k in used:
-                if (said := examples[k].said) is not None:
+                said = examples[k].said
+                if said is not None:
                     values[0, k] = said
             return values
         paired = [k for k in used if examples[k].rejected is not None]

@@ -21,7 +21,7 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases
+from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases, parsed_version
 from swarm_ui.nodes.models.transformers.adapters.layers import (
     adapted_layers,
     check_numbers,
@@ -53,8 +53,7 @@ class LoraNetwork:
     **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
     only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
     and under the plain name, until the training ends. If the weights have changed by then, they are
-    version 8 from then on, and the copy is deleted unless it is leased. Loading and unloading keep
-    a leased version in the same way.
+    version 8 from then on, and the copy is deleted unless it is leased. Loading keeps leased ones.
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
     saved and loaded with it. One that was trained on other weights than these is not loaded.
@@ -245,16 +244,8 @@ class LoraNetwork:
         write_adapter(folder, weights, str(self.network.name_or_path))
 
     def load_version(self, version: str, folder: Path) -> None:
-        """Load what :meth:`save_version` wrote; it becomes the current version of its name, and an
-        older version that is leased is kept. Requests may be in flight.
-
-        Raises:
-            ConfigError: ``version`` is none, or the folder holds no adapter that fits this model.
-        """
-        name, _, number = version.rpartition("@")
-        if not name or not number.isdecimal():
-            raise ConfigError(f"expected a version such as 'agent_2@7', got '{version}'")
-        self._replace(folder, read_adapter(folder), name, int(number))
+        """Load what :meth:`save_version` wrote, as that version; else as :meth:`load_adapter`."""
+        self._replace(folder, read_adapter(folder), *parsed_version(version))
 
     def has_version(self, version: str) -> bool:
         """Whether a version can answer requests: it is current, or leased."""
@@ -379,8 +370,8 @@ class LoraNetwork:
         return self._versions.lease(adapter)
 
     def release(self, version: str) -> None:
-        """Give up one lease; with the last one, weights that are no longer current are deleted.
-        Raises ``ModelError`` if it is not leased."""
+        """Give up one lease; with the last, weights that are not current are deleted. Raises
+        ``ModelError`` if it is not leased."""
         if self._versions.release(version):
             self._drop(version)
 
