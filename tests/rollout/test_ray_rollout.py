@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from handset_fleet import HandsetWorld, toucher
@@ -126,6 +127,26 @@ def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
     assert [e.attempt for e in again] == [1]
     time.sleep(1.0)  # Ray tells of it in another thread
     assert capsys.readouterr().out == ""
+
+
+def test_the_patience_for_resources_begins_anew_when_the_last_worker_is_lost(
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = 0.0
+
+    def hours_pass(event: WorkerEvent) -> None:
+        nonlocal later
+        later += 9999.0 * (event.kind == "assigned")
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later)
+    monkeypatch.setattr("swarm_ui.rollout.distributed.ray_rollout.time", clock)
+
+    async def play() -> list[Episode]:
+        world = partial(MortalWorld, str(tmp_path))
+        async with RayRollout(world, workers=1, on_event=hours_pass) as rollouts:
+            return await play_jobs(rollouts, clicker(), jobs(DIES_ONCE))
+
+    assert [e.success for e in asyncio.run(play())] == [True]
 
 
 def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(

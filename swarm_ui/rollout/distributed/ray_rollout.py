@@ -156,6 +156,7 @@ class RayRollout:
         if first is None:
             return
         queue.put_back(first)
+        self._began = time.monotonic()
         work = Work(
             policy=policy, intervention=intervention, max_steps=max_steps,
             headers=current_headers(),
@@ -217,7 +218,8 @@ class RayRollout:
         return _Stream(self._streams, queue, reference, slots, asyncio.Queue(size), size)
 
     def _left(self) -> float:
-        """Seconds that may still be waited for resources."""
+        """Seconds that may still be waited for resources, since the stream began or the last
+        worker was lost."""
         if self.workers:
             self._began = time.monotonic()
         return max(0.0, self._patience - (time.monotonic() - self._began))
@@ -229,6 +231,7 @@ class RayRollout:
                 try:
                     await slot.worker.ready(stream.number, stream.work)
                 except Lost:
+                    self._began = time.monotonic()
                     continue
                 taken = await stream.queue.take()
                 if taken is None:
@@ -257,6 +260,7 @@ class RayRollout:
             stream.queue.put_back(taken)
             return
         except Lost as loss:
+            self._began = time.monotonic()
             again = taken._replace(losses=taken.losses + 1)
             if again.losses <= self._losses.retries:
                 stream.queue.put_back(again)

@@ -249,7 +249,7 @@ class RemoteWorker:
             return await reference
         except errors.RayTaskError as error:
             raise ConfigError(
-                f"a worker on {self._hello.node or 'a node'} could not use what it was sent; is "
+                f"a worker on {self._hello.node or 'a node'} could not read or send data; is "
                 f"the same code installed there? {_reason(error)}"
             ) from error
         except (
