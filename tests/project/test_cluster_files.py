@@ -239,6 +239,12 @@ def check(run: Path, episodes: int, workers: int) -> None:
     assert found.workers and all(worker.node == address() for worker in found.workers)
     events = read_worker_events(run)
     assert len({event.pid for event in events if event.pid}) >= min(2, workers)
+    ended = [event for event in events if event.kind == "finished"]
+    assert sorted(event.job for event in ended if event.job is not None) == [*range(episodes)]
+    for event in ended:
+        assert event.queued is not None and event.began is not None
+        assert event.queued <= event.began <= event.at and event.trace == "parameters"
+        assert len(event.laps) == 3, "a reset and two steps"
     traces = read_jsonl(run / "traces/parameters.jsonl")
     assert len({(e.task, e.seed) for e in traces}) == len(traces) == episodes
     assert "Workers over time" in (run / "report.html").read_text(encoding="utf-8")
