@@ -170,3 +170,17 @@ def test_damaged_files_are_a_remark_and_no_error(shell: Shell, text: str) -> Non
         Path("runs/one", name).write_text(text + "\n", encoding="utf-8")
     found = told(shell, "runs/one")
     assert found["done"] == 2 and found["workers"] == []
+
+
+def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None:  # noqa: F811
+    """Its workers had begun, but there is no episode."""
+    code = (
+        "from cli_world import Lamp\nfrom swarm_ui.errors import ConfigError\n"
+        "class Picky(Lamp):\n"
+        "    async def reset(self, *, task, seed):\n"
+        "        raise ConfigError('no such lamp')\n"
+    )
+    Path("picky_lamp.py").write_text(code, encoding="utf-8")
+    done = shell("eval picky_lamp:Picky -n 2 -m script:right.txt --out runs/one")
+    assert done.code == 2 and "no such lamp" in done.err
+    assert not Path("runs/one").exists()
