@@ -25,7 +25,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
     This process is connected to a cluster.
     """
-    return asyncio.run(_measure(48 if quick else 96, (16,) if quick else (8, 32, 64)))
+    return asyncio.run(_measure(32 if quick else 96, (12,) if quick else (8, 32, 64)))
 
 
 async def _measure(count: int, after: tuple[int, ...]) -> dict[str, Any]:

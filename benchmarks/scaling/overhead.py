@@ -45,7 +45,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 async def _world(world: World, quick: bool) -> dict[str, Any]:
-    rounds = 2 if quick else 5
+    rounds = 1 if quick else 5
     # So many that the shortest runs last a second.
     counts = {"1ms": 4, "20ms": 2, "200ms": 1} if quick else {"1ms": 16, "20ms": 8, "200ms": 3}
     jobs = work(world, PLACES * max(counts.values()))

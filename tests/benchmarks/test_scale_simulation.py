@@ -44,7 +44,7 @@ def test_leases_lift_the_limit_of_a_limiter() -> None:
     costs = replace(FREE, limiter=0.01)
     setup = replace(ONE, workers=64, lease=1)
     alone = simulate(setup, costs)
-    assert alone.rate == pytest.approx(1 / (5 * 0.01), rel=0.02)
+    assert alone.rate == pytest.approx(1 / (5 * 0.01), rel=0.05)  # they end in groups
     assert alone.bottleneck == "limiter"
     assert simulate(replace(setup, lease=20), costs).efficiency > 0.9
 
