@@ -166,7 +166,7 @@ def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F
 def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> None:  # noqa: F811
     done = shell("run phone -n 1 --agents 2 --temperatures 0.2 --temperatures 0.9 --out r --json")
     assert done.code == 0, done.err
-    (episode,) = [e for path in (shell.folder / "r").rglob("*.jsonl") for e in read_jsonl(path)]
+    (episode,) = [e for path in (shell.folder / "r/traces").iterdir() for e in read_jsonl(path)]
     calls = episode.steps[0].trace.calls
     assert {c.node: c.temperature for c in calls if c.node.startswith("agent")} == {
         "agent_0": 0.2, "agent_1": 0.9,

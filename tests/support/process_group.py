@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import accelerate  # type: ignore[import-untyped]  # noqa: F401  imported once, before the fork
 import torch
+from accelerate.state import AcceleratorState  # type: ignore[import-untyped]  # imported before the fork
 from trainer_child import Child
 
 from swarm_ui.optim.update.distributed.processes import Processes
@@ -39,6 +39,8 @@ def started(works: Sequence[Work], folder: Path) -> list[Child]:
                 "LOCAL_WORLD_SIZE": str(len(works)), "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": port, "OMP_NUM_THREADS": "1",
             }  # fmt: skip
+            # What an earlier test of this process has set up counts as a group of one.
+            AcceleratorState._reset_state(reset_partial_state=True)
             work(Processes.join())
             sys.stderr.flush()
 
