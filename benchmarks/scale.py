@@ -79,6 +79,8 @@ def _run(section: str, quick: bool) -> dict[str, Any]:
     settings = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "RAY_TMPDIR": temporary}
     # Ray's other processes have 30 s to start otherwise, which a busy machine may exceed.
     settings |= {"RAY_ADDRESS": "", "RAY_agent_register_timeout_ms": "120000"}
+    # Ray's workers have a niceness of 15 otherwise: other load would slow only them.
+    settings["RAY_worker_niceness"] = "0"
     began = time.monotonic()
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
