@@ -169,10 +169,10 @@ class Noting(AdapterTrainer):
 
     losses: list[float]
 
-    def _accumulate(self, *given: Any) -> tuple[float, float | None]:
-        loss, hit = super()._accumulate(*given)
-        self.losses.append(loss)
-        return loss, hit
+    def _accumulate(self, *given: Any) -> Tensor:
+        sums = super()._accumulate(*given)
+        self.losses.append(float(sums[0]))
+        return sums
 
 
 class Start:

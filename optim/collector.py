@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -255,11 +256,12 @@ def _policy(team: CollabGraph, sample: EdgeSample | None) -> GraphPolicy:
     return GraphPolicy(_Drawn(team.with_edges(sample.edges), sample.log_prob), name="training team")
 
 
-class _Drawn(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Drawn:
     """A graph that was drawn for all episodes of a policy; it can be sent to other processes."""
 
     graph: CollabGraph
-    log_prob: float
+    log_prob: float | None
 
     def __call__(self, task: str, seed: int) -> tuple[CollabGraph, float | None]:
         return self.graph, self.log_prob

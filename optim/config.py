@@ -13,6 +13,7 @@ from swarm_ui.optim.credit.assigners.normalise import By
 from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.update.adapter_groups import AdapterGroups, check_groups
+from swarm_ui.optim.update.distributed.spread import Spread
 from swarm_ui.optim.update.update_config import UpdateConfig, UpdateDefaults, known
 
 EdgeMode = Literal["redraw", "fixed", "learned"]
@@ -110,6 +111,9 @@ class TeamConfig:
     plays when the update before it has ended. 1: it plays while that update runs, with the weights
     before it, where other processes play (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`).
     In one process the results are the same, and no time is saved."""
+    spread: Spread = "auto"
+    """How several processes share the updates: see
+    :data:`~swarm_ui.optim.update.distributed.spread.Spread`. It does not matter for one process."""
     patience: float = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""
@@ -142,6 +146,7 @@ class TeamConfig:
                 ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
                 ("adapters", check_groups(self.adapters) is None, check_groups(self.adapters)),
                 ("staleness", self.staleness in (0, 1), "0 or 1"),
+                ("spread", self.spread in get_args(Spread), f"one of {get_args(Spread)}"),
                 ("patience", self.patience >= 0, ">= 0 seconds"),
             )
             if not good

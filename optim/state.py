@@ -25,7 +25,7 @@ STATE_VERSION = 1
 _METRICS = "metrics.jsonl"
 _ACTING = "acting"
 """Folder of the weights and edges with which rollouts have begun."""
-_MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
+_MAY_CHANGE = frozenset({"iterations", "concurrency", "patience", "spread"})
 _MAY_CHANGE_IN_UPDATE = frozenset({"micro_batch_tokens", "checkpointing"})
 """Settings of ``update`` that change the memory of an update and not its gradient."""
 

@@ -53,6 +53,7 @@ from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
+from swarm_ui.optim.update.distributed.learners import Learners
 from swarm_ui.optim.update.team_update import Rehearse, update_team
 from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
@@ -69,6 +70,8 @@ class TeamResult(NamedTuple):
 
 class TeamTrainer:
     """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``."""
+
+    _learners: Learners | None = None
 
     @accepts_former_keywords
     def __init__(
@@ -89,10 +92,9 @@ class TeamTrainer:
         Args:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
                 this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
-            graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
-                ``trainer.graph`` use the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`. Or the actors in
-                other processes that play; critic, judge and adversary are then sent to them.
+            graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or what plays in
+                other processes, to which critic, judge and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
             critic: gives credit to each message, and judges single actions for guidance and for
@@ -138,8 +140,13 @@ class TeamTrainer:
         """The adapter of each agent."""
         return self._adapters
 
-    async def run(self, *, resume: bool = False) -> TeamResult:
+    async def run(self, *, resume: bool = False, learners: Learners | None = None) -> TeamResult:
         """Run all iterations, or the remaining ones of a run that was interrupted.
+
+        Args:
+            resume: go on from the last checkpoint of the folder, if there is one.
+            learners: processes that share the updates of the adapters, of which this is the first
+                one. Everything else is done by this process. ``None``: this process alone.
 
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set, or that run had other
@@ -150,7 +157,7 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
-        folder = self._folder
+        folder, self._learners = self._folder, learners
         with nullcontext() if folder is None else only_writer(folder, "training"):
             state = self._start(resume)
             with self._logging() as loggers:
@@ -236,7 +243,11 @@ class TeamTrainer:
         await self._play_ahead(iteration, schedule)
         began = time.perf_counter()
         progress.report(iteration, "update", 0, len(set(self._adapters.values())))
+        learners = self._learners
+        elsewhere = 0.0 if learners is None else learners.cpu_seconds
         updates = await self._update(iteration, examples, progress, beside=schedule.playing)
+        if learners is not None:
+            cpu -= learners.cpu_seconds - elsewhere
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
         return IterationMetrics(
@@ -279,7 +290,7 @@ class TeamTrainer:
 
         update = partial(
             update_team, self.model, examples, self._adapters, self.config, iteration,
-            rehearse=self._rehearse, done=done,
+            rehearse=self._rehearse, done=done, learners=self._learners,
         )  # fmt: skip
         return await asyncio.to_thread(update) if beside else update()
 

@@ -11,21 +11,13 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from swarm_ui.errors import ConfigError, LearningError
-from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.errors import LearningError
+from swarm_ui.node import derive
 from swarm_ui.optim.protocols import Trainable
-from swarm_ui.optim.update.batches import (
-    Example,
-    Row,
-    by_length,
-    encode_pairs,
-    encode_replies,
-    lengths_of,
-    micro_batches,
-    pad,
-    schedule,
-)  # fmt: skip
+from swarm_ui.optim.update.adapter_task import AdapterTask, Examples, adapter_task
+from swarm_ui.optim.update.batches import Example
+from swarm_ui.optim.update.distributed.processes import Processes
+from swarm_ui.optim.update.forward import Forwards
 from swarm_ui.optim.update.objective import Totals, part_loss
 from swarm_ui.optim.update.training_mode import memory_in_use_mb, training_mode
 from swarm_ui.optim.update.update_config import (
@@ -62,25 +54,35 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     peak_memory_mb: float | None = None
     """Peak memory between a forward and its backward, in 2**20 bytes: allocated on a GPU, resident
     of the process on a CPU. ``None``: unknown, or nothing was trained."""
+    process: int | None = None
+    """The process that trained the adapter, counted from 0; ``None``: the only one, or all of them
+    together, and the figures are those of the first."""
 
 
 class AdapterTrainer:
     """Updates adapters of one :class:`~swarm_ui.optim.protocols.Trainable`."""
 
-    def __init__(self, model: Trainable, config: UpdateConfig | None = None) -> None:
-        """``config``: settings that are not set get the defaults of the model."""
-        self.model = model
+    def __init__(
+        self,
+        model: Trainable,
+        config: UpdateConfig | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        """
+        Args:
+            model: holds the adapters.
+            config: settings that are not set get the defaults of the model.
+            processes: share every batch and add up their gradients. All of them make the same
+                updates at the same time; ``None``: this process computes alone.
+        """
+        self.model, self._processes = model, processes
         defaults = defaults_of(model)
         self.config = (config or UpdateConfig()).filled(defaults)
-        self._limit = self.config.micro_batch_tokens or defaults.micro_batch_tokens
+        limit = self.config.micro_batch_tokens or defaults.micro_batch_tokens
+        self._forwards = Forwards(model, self.config, limit, processes)
         self._device = next(model.module.parameters()).device
 
-    def fit(
-        self,
-        adapter: str,
-        examples: Sequence[PreferencePair] | Sequence[ScoredReply],
-        rng: random.Random,
-    ) -> UpdateStats:
+    def fit(self, adapter: str, examples: Examples, rng: random.Random) -> UpdateStats:
         """Train ``adapter`` in place and raise its version. Other adapters do not change.
 
         Args:
@@ -91,30 +93,29 @@ class AdapterTrainer:
         Raises:
             LearningError: a loss or a gradient was not a number. The adapter is restored.
         """
-        settings, steps = self.config, known(self.config.steps, "steps")
+        return self.train(self.prepare(adapter, examples, rng))
+
+    def prepare(self, adapter: str, examples: Examples, rng: random.Random) -> AdapterTask:
+        """The update that :meth:`fit` would make with these arguments."""
+        return adapter_task(self.model, self.config, adapter, examples, rng)
+
+    def train(self, task: AdapterTask) -> UpdateStats:
+        """Make an update; see :meth:`fit`. With several processes, each of them calls this."""
         began = (time.perf_counter(), time.process_time())
-        task = _encoded(self.model, examples, settings, adapter)
         done = _Progress()
-        if task and steps:
-            stream = rng.getrandbits(63)
-            batches = schedule(
-                lengths_of([example.chosen for example in task]),
-                steps=steps,
-                batch_size=settings.batch_size,
-                rng=rng,
-            )
-            with training_mode(self.model.module, settings):
-                references = self._references(adapter, task, batches)
+        if task.batches:
+            with training_mode(self.model.module, self.config):
+                references = self._forwards.references(task)
                 # Dropout draws from torch's global stream, so that is seeded inside.
-                with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
-                    torch.manual_seed(stream)
-                    with _restored_on_error(self.model.adapter_parameters(adapter)):
-                        self._loop(adapter, task, batches, references, done)
-            self.model.bump(adapter)
+                with torch.random.fork_rng(devices=[]), self.model.activate(task.adapter):
+                    torch.manual_seed(self._dropout_seed(task))
+                    with _restored_on_error(self.model.adapter_parameters(task.adapter)):
+                        self._loop(task, references, done)
+            self.model.bump(task.adapter)
         last, first = _quarter(done.losses)
         return UpdateStats(
-            adapter=adapter,
-            pairs=len(task),
+            adapter=task.adapter,
+            pairs=len(task.examples),
             steps=len(done.losses),
             loss=last,
             first_loss=first,
@@ -126,115 +127,58 @@ class AdapterTrainer:
             peak_memory_mb=done.peak_mb,
         )
 
-    def _loop(
-        self,
-        adapter: str,
-        task: Sequence[Example],
-        batches: Sequence[Sequence[int]],
-        references: Tensor | None,
-        done: _Progress,
-    ) -> None:
+    def _loop(self, task: AdapterTask, references: Tensor | None, done: _Progress) -> None:
         settings = self.config
-        parameters = self.model.adapter_parameters(adapter)
+        parameters = self.model.adapter_parameters(task.adapter)
         optimizer = torch.optim.AdamW(
             parameters, lr=known(settings.lr, "lr"), betas=settings.betas, weight_decay=0.0
         )
-        for step, rows in enumerate(batches):
+        for step, rows in enumerate(task.batches):
             optimizer.zero_grad()
-            loss, hit = self._accumulate(adapter, step, [task[row] for row in rows],
-                                         None if references is None else references[:, list(rows)],
-                                         done)  # fmt: skip
+            batch = [task.examples[row] for row in rows]
+            compared = None if references is None else references[:, list(rows)]
+            sums = self._accumulate(batch, compared, done)
+            if self._processes is not None:
+                sums = self._processes.sum_gradients(parameters, sums)
+            loss, right, pairs = sums.tolist()
+            self._check_finite("loss", sums[0], task.adapter, step)
             norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
-            self._check_finite("gradient's norm", norm, adapter, step)
+            self._check_finite("gradient's norm", norm, task.adapter, step)
             for group in optimizer.param_groups:
                 group["lr"] = settings.rate(step)
             optimizer.step()
             done.losses.append(loss)
-            done.hits += [] if hit is None else [hit]
+            done.hits += [right / pairs] if pairs else []
 
     def _accumulate(
-        self,
-        adapter: str,
-        step: int,
-        batch: Sequence[Example],
-        references: Tensor | None,
-        done: _Progress,
-    ) -> tuple[float, float | None]:
-        """Add up the gradients of a batch, one micro-batch after another.
+        self, batch: Sequence[Example], references: Tensor | None, done: _Progress
+    ) -> Tensor:
+        """Add up the gradients of this process's part of a batch, one micro-batch after another.
 
         Returns:
-            The batch's loss, and the share of its pairs whose margin is above 0.
+            ``[3]`` in float64: the loss, the number of pairs whose margin is above 0, and the
+            number of pairs. The sums over all processes are those of the whole batch.
         """
-        lengths, sides = [each.longest for each in batch], [each.sides for each in batch]
-        totals = Totals.of(batch)
-        losses, hits = list[float](), list[float]()
-        for part in micro_batches(lengths, sides, self._limit):
-            known = None if references is None else references[:, part]
-            loss, right = part_loss(
-                self._forward, [batch[k] for k in part], totals, self.config, known
-            )
-            self._check_finite("loss", loss.detach(), adapter, step)
-            done.note(sum(sides[k] for k in part) * max(lengths[k] for k in part),
+        totals, losses, hits = Totals.of(batch), list[float](), list[float]()
+        for part in self._forwards.parts(batch):
+            if not part:  # others compute, and a sharded model needs every process
+                nothing = 0.0 * self._forwards([batch[0].chosen])[0].sum()
+                nothing.backward()  # type: ignore[no-untyped-call]
+                continue
+            compared = None if references is None else references[:, part]
+            examples = [batch[k] for k in part]
+            loss, right = part_loss(self._forwards, examples, totals, self.config, compared)
+            done.note(sum(each.sides for each in examples) * max(each.longest for each in examples),
                       memory_in_use_mb(self._device))  # fmt: skip
             loss.backward()  # type: ignore[no-untyped-call]
             losses.append(float(loss.detach()))
             hits += right
-        return sum(losses), sum(hits) / len(hits) if hits else None
+        return torch.tensor([sum(losses), sum(hits), len(hits)], dtype=torch.float64)
 
-    @torch.no_grad()
-    def _references(
-        self, adapter: str, task: Sequence[Example], batches: Sequence[Sequence[int]]
-    ) -> Tensor | None:
-        """Reference log-probabilities, ``[2, examples]``; 0 for examples that no batch uses.
-
-        For a pair: both sides under the reference. For a reply: under the policy that said it
-        (the adapter, or what was recorded if the reply is stale) and under the reference.
-        """
-        settings = self.config
-        if settings.method == "rft":
-            return None
-        known = torch.zeros(2, len(task))
-        used = sorted({row for batch in batches for row in batch})
-        under = None if settings.reference == "base" else adapter
-        if settings.method == "pg":
-            known[:, used] = self._all([task[k].chosen for k in used], adapter)
-            if under is None:
-                known[1, used] = self._all([task[k].chosen for k in used], None)
-            for k in used:
-                said = task[k].said
-                if said is not None:
-                    known[0, k] = said
-            return known
-        paired = [k for k in used if task[k].rejected is not None]
-        against = [row for k in paired if (row := task[k].rejected) is not None]
-        known[0, paired] = self._all([task[k].chosen for k in paired], under)
-        known[1, paired] = self._all(against, under)
-        return known
-
-    def _all(self, rows: Sequence[Row], adapter: str | None) -> Tensor:
-        """Log-probability of each row, ``[rows]``, under an adapter or the base model."""
-        values = torch.zeros(len(rows))
-        with self.model.reference() if adapter is None else self.model.activate(adapter):
-            training = self.model.module.training
-            self.model.module.eval()
-            try:
-                for part in self._pieces(rows):
-                    values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
-            finally:
-                self.model.module.train(training)
-        return values
-
-    def _pieces(self, rows: Sequence[Row]) -> list[list[int]]:
-        """The rows of each forward without gradients."""
-        lengths = lengths_of(rows)
-        return [
-            [piece[k] for k in part]
-            for piece in by_length(lengths, 2 * self.config.batch_size)
-            for part in micro_batches([lengths[k] for k in piece], [1] * len(piece), self._limit)
-        ]
-
-    def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-        return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(self._device))
+    def _dropout_seed(self, task: AdapterTask) -> int:
+        """The first process draws the same as a single one; the others draw other numbers."""
+        rank = 0 if self._processes is None else self._processes.rank
+        return derive(task.seed, "process", rank) if rank else task.seed
 
     def _check_finite(self, what: str, value: Tensor, adapter: str, step: int) -> None:
         if not bool(value.isfinite()):
@@ -273,29 +217,6 @@ def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
             for parameter, value in zip(parameters, before, strict=True):
                 parameter.copy_(value)
         raise
-
-
-def _encoded(
-    model: Trainable,
-    examples: Sequence[PreferencePair] | Sequence[ScoredReply],
-    settings: UpdateConfig,
-    adapter: str,
-) -> list[Example]:
-    wanted = ScoredReply if settings.method == "pg" else PreferencePair
-    wrong = next((e for e in examples if not isinstance(e, wanted)), None)
-    if wrong is not None:
-        raise ConfigError(
-            f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
-        )
-    unparsed = settings.unparsed
-    if unparsed is None:
-        unparsed = getattr(model, "encodes_text", False)
-    if settings.method == "pg":
-        replies = [e for e in examples if isinstance(e, ScoredReply)]
-        return encode_replies(model, replies, unparsed=unparsed, adapter=adapter)
-    pairs = [e for e in examples if isinstance(e, PreferencePair)]
-    both, unique = settings.method != "rft", settings.unique
-    return encode_pairs(model, pairs, both=both, unique=unique, unparsed=unparsed, adapter=adapter)
 
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:

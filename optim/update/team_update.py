@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 import torch
 
 from swarm_ui.node import derive
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.update.adapter_task import AdapterTask, Examples
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateStats
+from swarm_ui.optim.update.distributed.learners import Learners, NewAdapter
 from swarm_ui.optim.update.update_config import defaults_of
 
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
 """``(count, rng) -> examples`` of what the agents could do before."""
-Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
 
 
 def update_team(
@@ -30,6 +30,7 @@ def update_team(
     *,
     rehearse: Rehearse | None = None,
     done: Callable[[int, int], None] | None = None,
+    learners: Learners | None = None,
 ) -> list[UpdateStats]:
     """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
 
@@ -40,21 +41,36 @@ def update_team(
         config, iteration: decide whether one adapter is trained for all.
         rehearse: gives the share ``config.rehearsal`` of examples to repeat.
         done: called with (finished updates, all updates).
+        learners: processes that share the updates, of which this is the first one; ``None``: this
+            process makes them alone. The weights are equal up to rounding.
     """
     config = config.filled(defaults_of(model))
     trainer = AdapterTrainer(model, config.update_at(iteration))
     names = list(dict.fromkeys(adapters.values()))
     shared = iteration < config.shared_iterations
+    trained = names[:1] if shared else names
+
+    def tasks() -> Iterator[AdapterTask]:
+        for name in trained:
+            rng = random.Random(derive(config.seed, "update", iteration, name))
+            usable = examples if shared else _own(examples, name, adapters, config.bootstrap, rng)
+            if rehearse is not None and config.rehearsal:
+                share = config.rehearsal / (1.0 - config.rehearsal)
+                usable = [*usable, *rehearse(round(share * len(usable)), rng)]
+            yield trainer.prepare(name, usable, rng)
+
     stats: list[UpdateStats] = []
-    for name in names[:1] if shared else names:
-        rng = random.Random(derive(config.seed, "update", iteration, name))
-        usable = examples if shared else _own(examples, name, adapters, config.bootstrap, rng)
-        if rehearse is not None and config.rehearsal:
-            share = config.rehearsal / (1.0 - config.rehearsal)
-            usable = [*usable, *rehearse(round(share * len(usable)), rng)]
-        stats.append(trainer.fit(name, usable, rng))
-        if done is not None:
-            done(len(stats), 1 if shared else len(names))
+    if learners is not None:
+        layers = None if config.lora_layers is None else tuple(config.lora_layers)
+        shape = NewAdapter(rank=config.rank, alpha=config.alpha, layers=layers)
+        stats = learners.update(
+            model, list(tasks()), trainer.config, shape, spread=config.spread, done=done
+        )
+    else:
+        for task in tasks():
+            stats.append(trainer.train(task))
+            if done is not None:
+                done(len(stats), len(trained))
     if shared and stats and stats[0].steps:
         for name in names[1:]:
             copy_adapter(model, names[0], name)

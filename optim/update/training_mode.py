@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributed.tensor import DTensor
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.update.update_config import UpdateConfig
@@ -55,7 +56,12 @@ def training_mode(module: nn.Module, settings: UpdateConfig) -> Iterator[None]:
 def _float_norms(module: nn.Module) -> Iterator[None]:
     """Weights of normalisations (all vectors) in float32: they are multiplied with float32
     activations, and converting them each time costs a quarter of the speed on a CPU."""
-    before = {p: p.data for p in module.parameters() if p.dtype == torch.bfloat16 and p.dim() == 1}
+    before = {
+        p: p.data
+        for p in module.parameters()
+        # Weights that are divided among processes keep one type.
+        if p.dtype == torch.bfloat16 and p.dim() == 1 and not isinstance(p, DTensor)
+    }
     for parameter, value in before.items():
         parameter.data = value.float()
     try:

@@ -64,6 +64,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.metrics import IterationMetrics
+    from swarm_ui.optim.update.distributed.learners import Learners
 
 TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
 """Defaults of a team that learns."""
@@ -403,9 +404,16 @@ def trainer_config(config: Config) -> TeamConfig:
 
 
 async def train_run(
-    run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
+    run: Run,
+    model: Any,
+    display: ProgressDisplay,
+    warn: Callable[[str], None],
+    learners: Learners | None = None,
 ) -> Sequence[IterationMetrics]:
-    """Start or continue training; returns the metrics of all iterations. Closes the model."""
+    """Start or continue training; returns the metrics of all iterations. Closes the model.
+
+    ``learners``: processes that share the updates of the adapters; ``None``: this one alone.
+    """
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
     from swarm_ui.optim.callbacks import Callbacks
 
@@ -435,7 +443,7 @@ async def train_run(
                 with display.bar("training", settings.iterations) as bar:
                     result = await train(
                         run.folder, model, graph, place, settings, bar, callbacks=callbacks,
-                        acting=playing.acting,
+                        acting=playing.acting, learners=learners,
                     )  # fmt: skip
         run.folder.set_status({"stage": "trained"})
         return result.history

@@ -13,7 +13,7 @@ from local_ray import local_ray
 from sent_rollouts import figures
 
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _SMALL = (
     "train phone --iterations 2 --rollouts 4 --agents 2 --rounds 1 --max-steps 3 "

@@ -12,13 +12,13 @@ from swarm_ui.experiment.runs import check_training_config, trainer_config
 from swarm_ui.experiment.training.plan import training_facts
 
 
-def facts(**given: object) -> dict[str, str]:
+def facts(processes: int = 1, **given: object) -> dict[str, str]:
     draft = Draft()
     draft.put(("environment", "name"), "phone", "ENV")
     for name, value in given.items():
         draft.put(tuple(name.split("__")), value, name)
     config = check_training_config(draft)
-    return training_facts(config, trainer_config(config))
+    return training_facts(config, trainer_config(config), processes)
 
 
 def test_naming_the_method_does_not_change_the_steps() -> None:
@@ -44,3 +44,30 @@ def test_the_memory_follows_the_settings(tmp_path: Path) -> None:
 def test_a_model_that_is_still_on_the_hub_is_not_downloaded(name: str) -> None:
     found = facts(model__name=name)
     assert found["memory"] == "not known before the model is downloaded"
+
+
+def test_the_plan_says_which_process_trains_what() -> None:
+    alone, found = facts(team__agents=3), facts(2, team__agents=3)
+    assert "processes" not in alone
+    assert found["processes"] == (
+        "2; the first one plays. iterations 1 to 3: all train agent_0, at most 16 of 32 examples "
+        "of a batch each; then: process 1 agent_0+agent_2, process 2 agent_1"
+    )
+    assert found["memory"] == f"in each process {alone['memory']}"
+    own = facts(2, team__agents=3, train__shared_iterations=0, train__spread="batches")
+    assert own["processes"].startswith(
+        "2; the first one plays. all train agent_0, agent_1, agent_2"
+    )
+    few = facts(4, team__agents=2, train__shared_iterations=0, train__spread="adapters")
+    assert few["processes"].endswith("process 2 agent_1, process 3 none, process 4 none")
+    hub = facts(2, model__name="org/some-model")
+    assert hub["processes"] and hub["memory"] == "not known before the model is downloaded"
+
+
+def test_fsdp_divides_the_weights_and_a_server_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = facts(2, team__agents=3)
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    divided = facts(2, team__agents=3)
+    assert divided["processes"].endswith("then: all train agent_0, agent_1, agent_2, at most 16 of "
+                                         "32 examples of a batch each")  # fmt: skip
+    assert "cache 0.0 MiB" in divided["memory"] and divided["memory"] != whole["memory"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -191,10 +192,14 @@ def test_the_ratio_of_a_stale_reply_is_that_to_the_version_that_said_it() -> Non
     trainer = AdapterTrainer(model, UpdateConfig(method="pg", steps=1, batch_size=4))
     replies = stale_replies(-1.5)
     fresh = [msgspec.structs.replace(r, staleness=0) for r in replies]
-    used = [list(range(len(replies)))]
-    old = trainer._references("agent_0", encode_replies(model, replies), used)
-    now = trainer._references("agent_0", encode_replies(model, fresh), used)
-    assert old is not None and now is not None
+
+    def references(learned: list[Any]) -> torch.Tensor:
+        task = trainer.prepare("agent_0", learned, random.Random(0))
+        found = trainer._forwards.references(task)
+        assert found is not None
+        return found
+
+    old, now = references(replies), references(fresh)
     assert old[0].tolist() == [-1.5] * len(replies)
     assert torch.equal(old[1], now[1]) and not torch.equal(old[0], now[0])
 

@@ -29,7 +29,7 @@ from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
 from swarm_ui.rollout.pool import Job
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 AGENTS = ("agent_0", "agent_1")
 

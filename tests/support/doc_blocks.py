@@ -72,6 +72,7 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares; and "
     "a server of the package mcp, which test_mcp_tools.py starts",
     ("docs/checklist.md", "text"): "output of the commands and tests that the page names",
+    ("docs/howto/cluster.md", "text"): "needs a cluster; test_trainer_ray.py starts a local one",
     ("docs/howto/one_gpu.md", "toml"): "a recipe for a GPU and a model of gigabytes",
     ("docs/howto/one_gpu.md", "text"): "needs a GPU and a model of gigabytes",
     ("docs/howto/plugins.md", "toml"): "test_cli_plugins.py installs such a package",
@@ -186,6 +187,8 @@ def _script(words: list[str]) -> str | None:
     if "-m" in words:
         at = words.index("-m") + 1
         name = words[at].split(".")
+        if name == ["swarm_ui"]:
+            return _command(words[at + 1 :])
         if name[0] not in ("swarm_ui", "benchmarks"):
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
         place = ROOT.joinpath(*name)

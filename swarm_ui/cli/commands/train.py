@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from swarm_ui.cli import flags
+import msgspec
+
+from swarm_ui.cli import exits, flags
 from swarm_ui.cli.live_page import live_page
-from swarm_ui.cli.outcome import begun, environment_shown, load_model, stoppable
+from swarm_ui.cli.outcome import Stopped, begun, environment_shown, load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
+from swarm_ui.errors import LearningError
 from swarm_ui.experiment import runs
+from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
+from swarm_ui.experiment.training.learner_processes import (
+    EndedByLauncher,
+    begin_loading,
+    check_processes,
+    follow_training,
+    join_processes,
+    leading,
+    placed,
+)
 from swarm_ui.experiment.training.roles import describe_credit
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.metrics import IterationMetrics
+    from swarm_ui.optim.update.distributed.learners import Learners
 
 
 @flags.command(
@@ -26,8 +44,18 @@ def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
 
     Training can be interrupted at any time and resumed from a checkpoint.
+    Several processes share the updates if accelerate launch starts them.
     Example: [bold]swarm-ui train phone --iterations 2 --rollouts 24[/]
     """
+    processes = join_processes()
+    if processes is not None and not processes.leads:
+        return exits.OK if follow_training(processes) else exits.LEARNING
+    with leading(processes) as learners:
+        return _train(arguments, learners)
+
+
+def _train(arguments: flags.Arguments, learners: Learners | None) -> int:
+    """The command in its first process."""
     output = arguments.output
     if arguments["resume"] is not None:
         more = [*arguments.given("config"), *(["--no-critic"] if arguments["no_critic"] else [])]
@@ -38,23 +66,62 @@ def train(arguments: flags.Arguments) -> int:
         if arguments["no_critic"]:  # the name of earlier versions
             draft.put(("critic", "kind"), "outcome", "--no-critic")
         run = runs.Run(runs.check_training_config(draft), "train")
+    if learners is not None:
+        check_processes(run.config, learners.processes)
     if arguments["dry_run"]:
-        return _show_plan(run, output)
+        return _show_plan(run, output, 1 if learners is None else learners.processes.size)
     new = run.directory is None
     run = begun(run)
     with live_page(run.folder, output, wanted=arguments["watch"]):
-        return _train(run, output, new=new)
+        history = _learn(run, output, learners, new=new)
+    return _show_training(run, output, history)
 
 
-def _train(run: runs.Run, output: Output, *, new: bool) -> int:
-    """Train, and show each iteration."""
-    config, folder = run.config, run.folder
+def _learn(
+    run: runs.Run, output: Output, learners: Learners | None, *, new: bool
+) -> Sequence[IterationMetrics]:
+    """Train; returns the metrics of all iterations."""
+    config = run.config
 
     def learn() -> Any:
-        model = load_model(config, output, learned_adapters(config))
-        return asyncio.run(runs.train_run(run, model, output.progress, output.warn))
+        model = _load(config, output, learners, run.resume_command)
+        training = runs.train_run(run, model, output.progress, output.warn, learners)
+        return asyncio.run(training)
 
-    history = stoppable(run, learn, new=new)
+    from swarm_ui.optim.update.distributed.processes import LostProcess
+
+    try:
+        history: Sequence[IterationMetrics] = stoppable(run, learn, new=new)
+    except LostProcess as error:
+        if not run.folder.path.exists():  # it was new, and nothing was saved
+            raise
+        raise Stopped(run.folder.path, run.resume_command, error) from error
+    except Stopped as stop:
+        if isinstance(stop.cause, EndedByLauncher):
+            cause = LearningError(
+                "the launcher ended this process, as it does when another process of the training "
+                "has ended"
+            )
+            raise Stopped(stop.run, stop.resume, cause) from stop
+        raise
+    return history
+
+
+def _load(config: Config, output: Output, learners: Learners | None, resume: str) -> Any:
+    """The model that is trained, loaded by all processes at the same time."""
+    learned = learned_adapters(config)
+    if learners is None:
+        return load_model(config, output, learned)
+    begin_loading(learners, config.model, learned, resume)
+    own = msgspec.structs.replace(config, model=placed(config.model, learners.processes))
+    model = load_model(own, output, learned)
+    learners.ready(model)
+    return model
+
+
+def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMetrics]) -> int:
+    """Show each iteration."""
+    config, folder = run.config, run.folder
     made = table(
         f"{team_size(config.team)} on {config.environment.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
@@ -82,7 +149,7 @@ def _train(run: runs.Run, output: Output, *, new: bool) -> int:
     return output.done(run=str(folder.path), adapters=str(folder.adapters), iterations=rows)
 
 
-def _show_plan(run: runs.Run, output: Output) -> int:
+def _show_plan(run: runs.Run, output: Output, processes: int) -> int:
     from swarm_ui.experiment.training.plan import training_facts
 
     config, folder = run.config, run.directory
@@ -95,7 +162,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        **training_facts(config, learning),
+        **training_facts(config, learning, processes),
         "edges": learning.edges,
         "credit": describe_credit(config),
         "place": config.run.on or "local",

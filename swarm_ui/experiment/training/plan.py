@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from swarm_ui.adapter_metadata import read_metadata
@@ -11,6 +13,8 @@ from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.update.distributed.sharded_base import sharding_wanted
+from swarm_ui.optim.update.distributed.spread import assigned, spread_of
 from swarm_ui.optim.update.memory_estimate import ModelShape, Workload, estimate_memory
 from swarm_ui.optim.update.update_config import defaults_for
 
@@ -20,8 +24,13 @@ _ROWS = 64
 """Maximum number of requests that a model of this process decodes at the same time."""
 
 
-def training_facts(config: Config, settings: TeamConfig) -> dict[str, str]:
+def training_facts(config: Config, settings: TeamConfig, processes: int = 1) -> dict[str, str]:
     """The update and its memory, for ``train --dry-run``; nothing is loaded.
+
+    Args:
+        config: all settings.
+        settings: those of the trainer.
+        processes: the number of processes that share the updates; the memory is that of each.
 
     Raises:
         ConfigError: the model's folder does not describe a transformer.
@@ -29,7 +38,10 @@ def training_facts(config: Config, settings: TeamConfig) -> dict[str, str]:
     shape = _shape(config.model)
     if shape is None:
         update = f"{settings.update.method}; rate and steps depend on the size of the model"
-        return {"update": update, "memory": "not known before the model is downloaded"}
+        facts = {"update": update, "memory": "not known before the model is downloaded"}
+        if processes > 1:
+            facts["processes"] = _spread(config, settings, processes)
+        return facts
     defaults = defaults_for(shape.parameters)
     settings = settings.filled(defaults)
     tokens = settings.update.micro_batch_tokens or defaults.micro_batch_tokens
@@ -38,8 +50,40 @@ def training_facts(config: Config, settings: TeamConfig) -> dict[str, str]:
         f"{settings.shared_steps} while one is shared, rate {settings.update.lr:g}, at most "
         f"{tokens:,} tokens a forward"
     )
-    work = _workload(config, settings, shape, tokens)
-    return {"update": update, "memory": str(estimate_memory(shape, work))}
+    memory = estimate_memory(shape, _workload(config, settings, shape, tokens))
+    if processes == 1:
+        return {"update": update, "memory": str(memory)}
+    if sharding_wanted():  # a server acts
+        memory = dataclasses.replace(memory, weights=memory.weights // processes, cache=0)
+    spread = _spread(config, settings, processes)
+    return {"update": update, "processes": spread, "memory": f"in each process {memory}"}
+
+
+def _spread(config: Config, settings: TeamConfig, processes: int) -> str:
+    """How several processes share the updates of an iteration."""
+    adapters = learned_adapters(config)
+    shared = min(settings.shared_iterations, settings.iterations)
+    told = [_spread_of(settings, adapters[:1], processes)] if shared else []
+    if shared < settings.iterations:
+        told.append(_spread_of(settings, adapters, processes))
+    if len(told) == 2:
+        told = [f"iterations 1 to {shared}: {told[0]}", f"then: {told[1]}"]
+    return f"{processes}; the first one plays. " + "; ".join(told)
+
+
+def _spread_of(settings: TeamConfig, adapters: Sequence[str], processes: int) -> str:
+    sharded = sharding_wanted()
+    if spread_of(settings.spread, len(adapters), processes, sharded=sharded) == "batches":
+        size = settings.update.batch_size
+        most = -(-size // processes)
+        return f"all train {', '.join(adapters)}, at most {most} of {size} examples of a batch each"
+    owners = assigned([1.0] * len(adapters), processes)
+    return ", ".join(
+        f"process {rank + 1} "
+        + ("none" if rank not in owners else
+           "+".join(name for name, owner in zip(adapters, owners, strict=True) if owner == rank))
+        for rank in range(processes)
+    )  # fmt: skip
 
 
 def _shape(section: ModelSection) -> ModelShape | None:

@@ -41,6 +41,9 @@ def ray_training_findings(config: Config) -> Iterator[Finding]:
     if config.model.actor:
         yield ("model", "actor"), ("the workers of a cluster act with the learner's adapters; "
                                    "leave --actor out, or --on")  # fmt: skip
+    if config.ray.model_actors:
+        yield ("ray", "model_actors"), ("in training each worker holds the model and its adapters; "
+                                        "leave it out")  # fmt: skip
     if "learned" in (config.critic.kind, config.critic.judge):
         yield ("critic", "kind"), ("a learned critic is a model of this process and cannot be sent "
                                    "to workers; expected scripted, llm or outcome")  # fmt: skip

@@ -35,6 +35,7 @@ from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.optim.update.distributed.learners import Learners
 from swarm_ui.optim.update.team_update import Rehearse
 from swarm_ui.prompts import format_named
 from swarm_ui.report import credit_map
@@ -83,6 +84,7 @@ async def train(
     keep_adapters: bool = False,
     callbacks: Callbacks | None = None,
     acting: Any = None,
+    learners: Learners | None = None,
 ) -> TeamResult:
     """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
 
@@ -95,6 +97,7 @@ async def train(
         callbacks: receives warnings and metrics; progress and episodes are recorded in the run.
             ``None``: warnings are printed above the bar.
         acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
+        learners: processes that share the updates; ``None``: this process makes them alone.
     """
     elsewhere = isinstance(environment.make_environment, RolloutActors)
     answers = None if elsewhere else model if acting is None else acting
@@ -115,7 +118,7 @@ async def train(
             on_episodes=recorder.episodes,
         ),
     )
-    result = await trainer.run(resume=True)
+    result = await trainer.run(resume=True, learners=learners)
     model.save_adapters(run.adapters)
     save_edges(result.edges, run.path / LEARNED_EDGES)
     return result

@@ -110,6 +110,18 @@ def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path)
     assert len(made) == 1
 
 
+def test_a_version_is_loaded_under_its_own_number(tmp_path: Path) -> None:
+    learner, other = with_adapters(1), untrained()
+    disturb(learner, "agent_0", seed=1)
+    learner.save_version("agent_0@1", tmp_path)
+    other.load_version("agent_0@7", tmp_path)
+    expected = [text for text, _ in texts(answers(learner, asked("agent_0")))]
+    assert texts(answers(other, asked("agent_0"))) == [(text, "agent_0@7") for text in expected]
+    for wrong in ("agent_0", "@3", "agent_0@x"):
+        with pytest.raises(ConfigError, match="expected a version such as 'agent_2@7'"):
+            other.load_version(wrong, tmp_path)
+
+
 def test_weights_that_cannot_be_read_or_belong_to_another_base_are_named(tmp_path: Path) -> None:
     model = PublishedModel(with_adapters(1), untrained, tmp_path / "published")
     model.publish()

@@ -82,3 +82,11 @@ class AdapterLeases:
         current = [self.current(name) for name in self.numbers]
         older = [f"{version} (leased)" for version in +self._leases if version not in current]
         return ", ".join([*current, *older]) or "none"
+
+
+def parsed_version(version: str) -> tuple[str, int]:
+    """Name and number of a version such as ``agent_2@7``. Raises ``ConfigError`` if it is none."""
+    name, _, number = version.rpartition("@")
+    if not name or not number.isdecimal():
+        raise ConfigError(f"expected a version such as 'agent_2@7', got '{version}'")
+    return name, int(number)

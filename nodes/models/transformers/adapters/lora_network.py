@@ -23,13 +23,14 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases
+from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases, parsed_version
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
     LoraRouting,
     LoraWeights,
     copied,
     equal,
+    plain,
 )
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
@@ -49,8 +50,7 @@ class LoraNetwork:
     **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
     only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
     and under the plain name, until the training ends. If the weights have changed by then, they are
-    version 8 from then on, and the copy is deleted unless it is leased. Loading and unloading keep
-    a leased version in the same way.
+    version 8 from then on, and the copy is deleted unless it is leased. Loading keeps leased ones.
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
     saved and loaded with it. One that was trained on other weights than these is not loaded.
@@ -66,6 +66,7 @@ class LoraNetwork:
         network.train(False)
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
+        self._pinned: str | None = None
         self._versions = AdapterLeases()
         self._layers: dict[str, nn.Module] = {}
         self._weights: dict[str, AdapterWeights] = {}
@@ -122,7 +123,14 @@ class LoraNetwork:
 
     def base_fingerprint(self) -> str:
         """See :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        if self._pinned is not None:
+            return self._pinned
         return fingerprint(self.base_weights().values())
+
+    def pin_base(self) -> None:
+        """Keep the fingerprint of the base model, whose weights are about to be divided among
+        processes: no process can compute it alone then."""
+        self._pinned = self.base_fingerprint()
 
     # -- adding, loading, saving --------------------------------------------------------------
 
@@ -230,16 +238,8 @@ class LoraNetwork:
         write_adapter(folder, weights, str(self.network.name_or_path))
 
     def load_version(self, version: str, folder: Path) -> None:
-        """Load what :meth:`save_version` wrote; it becomes the current version of its name, and an
-        older version that is leased is kept. Requests may be in flight.
-
-        Raises:
-            ConfigError: ``version`` is none, or the folder holds no adapter that fits this model.
-        """
-        name, _, number = version.rpartition("@")
-        if not name or not number.isdecimal():
-            raise ConfigError(f"expected a version such as 'agent_2@7', got '{version}'")
-        self._replace(folder, read_adapter(folder), name, int(number))
+        """Load what :meth:`save_version` wrote, as that version; else as :meth:`load_adapter`."""
+        self._replace(folder, read_adapter(folder), *parsed_version(version))
 
     def has_version(self, version: str) -> bool:
         """Whether a version can answer requests: it is current, or leased."""
@@ -286,7 +286,7 @@ class LoraNetwork:
                 f"the adapter in '{folder}' does not fit this model: {error}"
             ) from error
         parts = self.network.named_modules()
-        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not _plain(part, name)]
+        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not plain(part, name)]
         if wrong:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
@@ -395,8 +395,8 @@ class LoraNetwork:
         return self._versions.lease(adapter)
 
     def release(self, version: str) -> None:
-        """Give up one lease; with the last one, weights that are no longer current are deleted.
-        Raises ``ModelError`` if it is not leased."""
+        """Give up one lease; with the last, weights that are not current are deleted. Raises
+        ``ModelError`` if it is not leased."""
         if self._versions.release(version):
             self._drop(version)
 
@@ -498,13 +498,3 @@ class LoraNetwork:
         finally:
             if training:
                 self.network.train(True)
-
-
-def _plain(layer: LoraLayer, name: str) -> bool:
-    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
-    if name in layer.lora_embedding_A or name in layer.lora_variant:
-        return False
-    if name not in layer.lora_A:
-        return True
-    down, up = layer.lora_A[name], layer.lora_B[name]
-    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None

@@ -21,6 +21,7 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 import torch
+from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -151,6 +152,16 @@ class _RoutedForward:
         mask = self._routing.scaled_mask(self._adapters)
         added = (linear(x.to(down.dtype), down) * mask) @ up
         return result.add_(added.to(result.dtype))
+
+
+def plain(layer: LoraLayer, name: str) -> bool:
+    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
+    if name in layer.lora_embedding_A or name in layer.lora_variant:
+        return False
+    if name not in layer.lora_A:
+        return True
+    down, up = layer.lora_A[name], layer.lora_B[name]
+    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
 
 
 def _groups(numbers: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -1,0 +1,1 @@
+"""Updates of adapters by several processes that ``accelerate launch`` started."""

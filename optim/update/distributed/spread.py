@@ -1,0 +1,43 @@
+"""Which process trains which adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+Spread = Literal["auto", "adapters", "batches"]
+"""How processes share the updates of an iteration. ``adapters``: each process trains some of the
+adapters alone, which needs no communication in between. ``batches``: all processes train one
+adapter after another, each on a part of every batch. ``auto``: ``adapters`` if there is at least
+one for each process, else ``batches``."""
+
+
+def spread_of(wanted: Spread, adapters: int, processes: int, *, sharded: bool = False) -> Spread:
+    """``adapters`` or ``batches``.
+
+    Args:
+        wanted: the setting.
+        adapters: the number of adapters that are trained.
+        processes: the number of processes.
+        sharded: whether each process holds a part of the base model only. Then all of them take
+            part in every forward, so batches are divided, whatever the setting says.
+    """
+    if sharded:
+        return "batches"
+    if wanted != "auto":
+        return wanted
+    return "adapters" if adapters >= processes else "batches"
+
+
+def assigned(work: Sequence[float], processes: int) -> list[int]:
+    """The process that does each piece of work, so that the largest sum is small.
+
+    The largest piece is assigned first, each to the process with the least so far.
+    """
+    load = [0.0] * processes
+    found = [0] * len(work)
+    for k in sorted(range(len(work)), key=lambda k: -work[k]):
+        least = min(range(processes), key=load.__getitem__)
+        found[k] = least
+        load[least] += work[k]
+    return found

@@ -1,0 +1,121 @@
+"""``accelerate launch -m swarm_ui train``: one process plays, two learn."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_world import Shell, shell  # noqa: F401
+
+pytest.importorskip("peft")
+from safetensors.torch import load_file
+
+ROOT = Path(__file__).resolve().parents[2]
+_LAUNCH = (
+    "-m accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
+    "--mixed_precision no --dynamo_backend no --main_process_port 0 -m swarm_ui"
+)
+_SMALL = (
+    "train phone --rollouts 4 --agents 2 --rounds 1 --max-steps 4 --set train.rank=2 "
+    "--set train.shared_iterations=1 --set train.shared_steps=3 --set train.update.steps=3"
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def launched(words: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *_LAUNCH.split(), *words.split()],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def distance(one: Path, other: Path) -> float:
+    a, b = (load_file(folder / "adapter_model.safetensors") for folder in (one, other))
+    assert a.keys() == b.keys()
+    return max((a[name] - b[name]).abs().max().item() for name in a)
+
+
+def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:  # noqa: F811
+    alone = shell(f"{_SMALL} --iterations 2 --out alone --json")
+    assert alone.code == 0, alone.err
+    process = launched(f"{_SMALL} --iterations 2 --out two --json", shell.folder)
+    out, err = process.communicate()
+    assert process.returncode == 0, err[-3000:]
+    (document,) = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert document["ok"] and document["run"] == "two"
+    rows, expected = document["iterations"], alone.json["iterations"]
+    assert [row["pairs"] for row in rows] == [row["pairs"] for row in expected]
+    for agent in ("agent_0", "agent_1"):
+        places = [shell.folder / run / "adapters" / agent for run in ("alone", "two")]
+        assert distance(*places) < 1e-3
+        assert (places[0] / "swarm_ui.json").read_text() == (
+            places[1] / "swarm_ui.json"
+        ).read_text()
+    updates = [json.loads(line).get("updates", []) for line in
+               (shell.folder / "two" / "metrics.jsonl").read_text().splitlines()]  # fmt: skip
+    trained_by = [[each.get("process") for each in made] for made in updates if made]
+    assert trained_by == [[None], [0, 1]]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_ends_the_run_with_one_line(shell: Shell, victim: int) -> None:  # noqa: F811
+    process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
+    first = shell.folder / "t" / "checkpoints" / "iteration-0001"
+    while not first.exists():
+        assert process.poll() is None, process.communicate()[1][-3000:]
+        time.sleep(0.05)
+    os.kill(_child(process.pid, victim), signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode != 0
+    (line,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    if victim:
+        assert "ended" in line
+        said = "stopped; saved in t; go on with: swarm-ui train --resume t"
+        assert said in err.splitlines()
+    else:
+        assert line.startswith("error: process 1 of 2, which plays the episodes and saves the run,")
+        assert line.endswith("go on with: swarm-ui train --resume t")
+    again = shell("train --resume t --json")  # with one process
+    assert again.code == 0, again.err
+    assert [row["iteration"] for row in again.json["iterations"]] == list(range(6))
+
+
+def test_ctrl_c_saves_the_run(shell: Shell) -> None:  # noqa: F811
+    process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)
+    while not (shell.folder / "t" / "checkpoints" / "iteration-0001").exists():
+        assert process.poll() is None, process.communicate()[1][-3000:]
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all processes
+    _, err = process.communicate()
+    assert process.returncode != 0
+    assert "stopped; saved in t; go on with: swarm-ui train --resume t" in err.splitlines()
+    assert not [line for line in err.splitlines() if line.startswith("error: ")], err
+
+
+def _child(launcher: int, rank: int) -> int:
+    """The process of this number that a launcher started."""
+    for number in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+        given = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+        if f"RANK={rank}".encode() in given:
+            return int(number)
+    raise AssertionError("the launcher has no such process")
+
+
+def test_a_mistake_ends_every_process(tmp_path: Path) -> None:
+    process = launched("train phone --model no/such/folder/at/all --out t", tmp_path)
+    _, err = process.communicate()
+    assert process.returncode != 0
+    assert sum(line.startswith("error: ") for line in err.splitlines()) == 1
+    assert not (tmp_path / "t").exists()

@@ -1,0 +1,115 @@
+"""Team training whose updates are shared by several processes, one of which may die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from learning_fakes import TinyModel
+from learning_run import CONFIG, run, trainer
+from process_group import Work, in_processes, started
+
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.trainer import TeamResult
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.update.distributed.learners import Learners, follow
+from swarm_ui.optim.update.distributed.processes import LostProcess, Processes
+
+EXACT = replace(CONFIG, shared_iterations=0)
+"""Each process trains adapters of its own: the weights are those of one process, bit by bit."""
+
+
+def leading(
+    folder: Path, config: TeamConfig, check: Callable[[TinyModel, TeamResult], None],
+    callbacks: Callbacks | None = None,
+) -> Work:  # fmt: skip
+    """The first process: trains the team in ``folder``, from wherever it stands."""
+
+    def work(processes: Processes) -> None:
+        learners, model = Learners(processes), TinyModel()
+        learners.begin(b"")
+        learners.ready(model)
+        team = trainer(model, folder=folder, config=config, callbacks=callbacks)
+        try:
+            check(model, asyncio.run(team.run(resume=True, learners=learners)))
+        finally:
+            learners.close()
+
+    return work
+
+
+def following(processes: Processes) -> None:
+    follow(processes, lambda _: TinyModel())
+
+
+def as_quiet(quiet: TinyModel, expected: TeamResult, tolerance: float) -> Callable[..., None]:
+    def check(model: TinyModel, result: TeamResult) -> None:
+        assert model.versions == quiet.versions
+        for name in quiet.adapters:
+            for ours, theirs in zip(
+                model.adapter_parameters(name), quiet.adapter_parameters(name), strict=True
+            ):
+                assert (ours - theirs).abs().max().item() <= tolerance
+        assert [m.success for m in result.history] == [m.success for m in expected.history]
+        assert [m.pairs for m in result.history] == [m.pairs for m in expected.history]
+        gap = (result.edges.logits - expected.edges.logits).abs().max().item()
+        assert gap <= tolerance
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("config", "tolerance"), [(CONFIG, 1e-3), (EXACT, 0.0)], ids=["one shared first", "exact"]
+)
+def test_two_processes_train_the_team_of_one(
+    tmp_path: Path, config: TeamConfig, tolerance: float
+) -> None:
+    quiet = TinyModel()
+    check = as_quiet(quiet, run(quiet, tmp_path / "quiet", config=config), tolerance)
+    in_processes([leading(tmp_path / "run", config, check), following], tmp_path)
+    saved = sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir())
+    assert saved == ["iteration-0002", "iteration-0003"]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, processes: int) -> None:
+    quiet = TinyModel()
+    check = as_quiet(quiet, run(quiet, tmp_path / "quiet", config=EXACT), 0.0)
+    folder, victim = tmp_path / "run", tmp_path / "victim"
+
+    def doomed(group: Processes) -> None:
+        victim.write_text(str(os.getpid()))
+        following(group)
+
+    def strike(at: Progress) -> None:
+        if at.phase == "update" and at.iteration == 1:
+            os.kill(int(victim.read_text()), signal.SIGKILL)
+
+    def leader(group: Processes) -> None:
+        with pytest.raises(LostProcess, match=r"process 1 of 2: .* One of them ended"):
+            leading(folder, EXACT, check, Callbacks(on_progress=strike))(group)
+
+    codes = [child.wait() for child in started([leader, doomed], tmp_path)]
+    assert codes == [0, -signal.SIGKILL], (tmp_path / "stderr-0").read_text()
+    assert [p.name for p in (folder / "checkpoints").iterdir()] == ["iteration-0001"]
+
+    if processes == 1:
+        model = TinyModel()
+        check(model, run(model, folder, resume=True, config=EXACT))
+    else:
+        works = [leading(folder, EXACT, check), *[following] * (processes - 1)]
+        in_processes(works, tmp_path / "again")
+
+
+def test_the_way_the_work_is_spread_may_change(tmp_path: Path) -> None:
+    run(TinyModel(), tmp_path, config=replace(EXACT, iterations=1))
+    model = TinyModel()
+    result = run(model, tmp_path, resume=True, config=replace(EXACT, spread="batches"))
+    assert len(result.history) == 3 and torch.isfinite(result.edges.logits).all()
