@@ -137,6 +137,24 @@ class _Alias(Loader):
     def exec_module(self, module: ModuleType) -> None:
         _warn(f"the module {module.__name__} was renamed to {self._new}", stacklevel=3)
         sys.modules[module.__name__] = importlib.import_module(self._new)
+        parent, _, name = module.__name__.rpartition(".")
+        package = sys.modules[parent]
+        if not isinstance(vars(package).get(name), ModuleType | None):
+            sys.modules[parent] = _Unchanged(package, parent)
+
+
+class _Unchanged(ModuleType):
+    """Stands for a package while one of its modules is imported under an old name.
+
+    The import system ends by setting the module as an attribute of the package. If the package has
+    a function of that name, as ``optim.stage1`` has ``finetune``, the function would be lost.
+    """
+
+    def __init__(self, package: ModuleType, name: str) -> None:
+        self.__dict__.update(package.__dict__, _package=package, _name=name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        sys.modules[self.__dict__["_name"]] = self.__dict__["_package"]
 
 
 def install() -> None:

@@ -69,6 +69,16 @@ def test_every_old_module_name_imports_the_module_of_today(old: str, new: str) -
     assert any(f"{name} was renamed to swarm_ui.{new};" in text for text in said), said
 
 
+def test_a_function_of_a_package_is_not_replaced_by_a_module_with_an_old_name() -> None:
+    stage1 = importlib.import_module("swarm_ui.optim.stage1")
+    finetune = stage1.finetune
+    sys.modules.pop("swarm_ui.optim.corpus.finetune", None)
+    with pytest.warns(DeprecationWarning, match="finetune was renamed"):
+        importlib.import_module("swarm_ui.optim.corpus.finetune")
+    assert stage1.finetune is finetune and callable(finetune)
+    assert sys.modules["swarm_ui.optim.corpus"] is stage1
+
+
 @pytest.mark.parametrize(
     ("module", "old", "new"), [(m, a, b) for m, names in NAMES.items() for a, b in names.items()]
 )

@@ -86,7 +86,8 @@ async def test_a_version_that_is_in_use_stays(tmp_path: Path) -> None:
     versions = [f"agent_0@{number}" for number in (1, 2, 3)]
     both = await asyncio.gather(*(model.generate(asking(v, requests(4))) for v in versions))
     assert [{c.adapter for c in done} for done in both] == [{v} for v in versions]
-    assert await model.versions() == ("agent_0@3",)
+    (kept,) = await model.versions()  # which one depends on the order of the answers
+    assert kept in versions
 
 
 async def test_a_version_that_is_missing_masks_the_episode(tmp_path: Path) -> None:
