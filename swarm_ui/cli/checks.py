@@ -230,6 +230,7 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
     """The models that are served. Raises ``ModelError`` if the named one is not."""
     from swarm_ui.budget import Budget
     from swarm_ui.nodes import OpenAIModel, RateLimits, RetryPolicy
+    from swarm_ui.nodes.models.openai.admission import LocalAdmission
     from swarm_ui.nodes.models.openai.endpoint import Endpoint
 
     if model is not None:
@@ -238,8 +239,10 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
             return await named.check()
         finally:
             await named.close()
-    endpoint = Endpoint("any", url, key=None, key_env=key_env, limits=RateLimits(),
-                        retry=RetryPolicy(timeout=5.0), budget=Budget())  # fmt: skip
+    limits = RateLimits()
+    endpoint = Endpoint("any", url, key=None, key_env=key_env, limits=limits,
+                        retry=RetryPolicy(timeout=5.0),
+                        admission=lambda: LocalAdmission(limits, Budget()))  # fmt: skip
     try:
         return await endpoint.served(5.0) or ()
     finally:

@@ -68,4 +68,5 @@ def made_in(folder: str, section: ModelSection) -> ChatModel:
     """The model of an actor. Its files are named as in the driver's working directory."""
     if os.path.isdir(folder):
         os.chdir(folder)
-    return made_model(section)
+    model: ChatModel = made_model(section)
+    return model
