@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
+from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from sent_rollouts import figures
 
+from swarm_ui.rollout.distributed import RayCluster
+
 pytest.importorskip("torch")
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _SMALL = (
-    "train phone --iterations 2 --rollouts 4 --agents 2 --rounds 1 --max-steps 3 "
+    "train phone --rollouts 4 --agents 2 --rounds 1 --max-steps 3 "
     "--set train.shared_iterations=1 --set train.shared_steps=2 --set train.update.steps=2 "
     "--set train.rank=2 --set run.report=false"
 )
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    with local_ray(cpus=4):
-        yield
+def cluster() -> Iterator[RayCluster]:
+    with local_ray(cpus=4) as found:
+        yield found
 
 
 def left(folder: Path) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
@@ -38,7 +47,7 @@ def left(folder: Path) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
 
 def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: F811
     for folder, options in (("here", ""), ("there", "--on ray --workers 2")):
-        done = shell(f"{_SMALL} {options} --out {folder} --json")
+        done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
         assert done.code == 0, done.err
     here, there = left(shell.folder / "here"), left(shell.folder / "there")
     assert here == there and len(here[1]) == 2
@@ -47,10 +56,37 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     assert resumed.code == 0, resumed.err
     assert left(shell.folder / "there") == here
     done = shell(
-        f"{_SMALL} --on ray --workers 2 --set ray.shared_folder=true --set train.staleness=1 "
-        "--out ahead --json"
+        f"{_SMALL} --iterations 2 --on ray --workers 2 --set ray.shared_folder=true "
+        "--set train.staleness=1 --out ahead --json"
     )
     assert done.code == 0, done.err
     lines, _ = left(shell.folder / "ahead")
     assert [line["staleness"] for line in lines if line["kind"] == "iteration"] == [0, 1]
     assert not (shell.folder / "ahead" / "published").exists()
+
+
+def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
+    shell: Shell,  # noqa: F811
+    cluster: RayCluster,
+) -> None:
+    line = f"{_SMALL} --iterations 3 --set train.staleness=1"
+    here = shell(f"{line} --out here --json")
+    assert here.code == 0, here.err
+    words = [*line.split(), "--on", f"ray:{cluster.address}", "--workers", "2", "--out", "r"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support"}, preexec_fn=hear_ctrl_c,
+    )  # fmt: skip
+    until = time.monotonic() + 900
+    while not (shell.folder / "r/checkpoints/iteration-0001").exists():
+        assert time.monotonic() < until and process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 130, err
+    assert "go on with: swarm-ui train --resume r" in " ".join(err.split())
+    state = json.loads((shell.folder / "r/checkpoints/iteration-0001/state.json").read_text())
+    assert state["ahead"] == 1
+    done = shell("train --resume r --trust --on local --json")
+    assert done.code == 0, done.err
+    assert left(shell.folder / "r") == left(shell.folder / "here")

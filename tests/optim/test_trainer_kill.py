@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from learning_fakes import TinyModel
-from learning_run import run, run_until
+from learning_run import CONFIG, run, run_until
 from trainer_child import Child, config, train
 
 from swarm_ui.optim.edges.distribution import EdgeDistribution
@@ -63,20 +63,21 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
     return [p.detach() for name in model.adapters for p in model.adapter_parameters(name)]
 
 
-def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
-    whole = TinyModel()
-    expected = run(whole, tmp_path / "whole")
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path, staleness: int) -> None:
+    whole, settings = TinyModel(), replace(CONFIG, staleness=staleness)
+    expected = run(whole, tmp_path / "whole", config=settings)
 
     folder = tmp_path / "killed"
-    assert Child(lambda: run_until(folder, "update", 1)).wait() == -signal.SIGKILL
+    assert Child(lambda: run_until(folder, "update", 1, settings)).wait() == -signal.SIGKILL
     assert [p.name for p in (folder / "checkpoints").iterdir()] == ["iteration-0001"]
-    assert Child(lambda: run_until(folder, "rename", 2)).wait() == -signal.SIGKILL
+    assert Child(lambda: run_until(folder, "rename", 2, settings)).wait() == -signal.SIGKILL
     parts = sorted(p.name for p in (folder / "checkpoints").iterdir())
     assert parts[0].startswith(".part-")
     assert parts[1:] == ["iteration-0001"]
 
     model = TinyModel()
-    result = run(model, folder, resume=True)
+    result = run(model, folder, resume=True, config=settings)
     assert model.adapters == whole.adapters == ("agent_0", "agent_1", "agent_2")
     assert model.versions == whole.versions
     for ours, theirs in zip(weights(model), weights(whole), strict=True):

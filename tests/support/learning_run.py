@@ -57,7 +57,7 @@ def killer(phase: str, iteration: int) -> Callable[[Progress], None]:
     return report
 
 
-def run_until(folder: Path, phase: str, iteration: int) -> None:
+def run_until(folder: Path, phase: str, iteration: int, config: TeamConfig = CONFIG) -> None:
     """Train in the folder until this phase of this iteration, and die there."""
     if phase == "rename":  # everything is written, the checkpoint is not yet committed
         rename = os.rename
@@ -68,4 +68,5 @@ def run_until(folder: Path, phase: str, iteration: int) -> None:
             rename(source, target)
 
         os.rename = dying
-    run(TinyModel(), folder, resume=True, callbacks=Callbacks(on_progress=killer(phase, iteration)))
+    dying_there = Callbacks(on_progress=killer(phase, iteration))
+    run(TinyModel(), folder, resume=True, callbacks=dying_there, config=config)
