@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scaling.latencies import Latencies
-from benchmarks.scaling.play import policy, work
-from benchmarks.scaling.usage import cpu_by_kind, peak_memory
+from benchmarks.scaling.play import all_started, policy, work
+from benchmarks.scaling.usage import cpu_by_process, cpu_since, peak_memory
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import LocalRollout, Rollouts
 from swarm_ui.rollout.distributed import RayRollout, ray_cluster
@@ -69,8 +69,10 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
         rollouts = LocalRollout(PhoneEnvironment, concurrency=IN_FLIGHT)
     acting = policy("phone", Latencies.constant(DELAY))
     async with rollouts:
+        if isinstance(rollouts, RayRollout):
+            await all_started(rollouts, PROCESSES, "phone")
         for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
-            before, began = cpu_by_kind().total(), time.perf_counter()
+            before, began = cpu_by_process(), time.perf_counter()
             numbers: set[int] = set()
             batch: list[Episode] = []
             async with aclosing(rollouts.stream(acting, jobs, max_steps=1)) as episodes:
@@ -81,7 +83,7 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
                         append_jsonl(path, batch)
                         batch.clear()
         seconds = time.perf_counter() - began
-        cpu = cpu_by_kind().total() - before
+        cpu = cpu_since(before).total()
     if len(numbers) != count:
         raise RuntimeError(f"{system}: {len(numbers)} of {count} episodes")
     return {

@@ -11,8 +11,17 @@ from typing import Any
 
 from benchmarks.scaling import faults
 from benchmarks.scaling.latencies import Latencies
-from benchmarks.scaling.play import DECISIONS, WORLDS, Tally, World, environments, policy, work
-from benchmarks.scaling.usage import cpu_by_kind
+from benchmarks.scaling.play import (
+    DECISIONS,
+    WORLDS,
+    Tally,
+    World,
+    all_started,
+    environments,
+    policy,
+    work,
+)
+from benchmarks.scaling.usage import cpu_by_process, cpu_since
 from swarm_ui.rollout import Job, LocalRollout, Rollouts
 from swarm_ui.rollout.distributed import RayRollout, ray_cluster
 
@@ -52,13 +61,14 @@ async def _world(world: World, quick: bool) -> dict[str, Any]:
     tally, found = Tally(0), {}
     async with AsyncExitStack() as stack:
         make = environments(world)
-        systems: dict[str, Rollouts] = {
-            "local": await stack.enter_async_context(LocalRollout(make, concurrency=PLACES)),
-            "ray": await stack.enter_async_context(
-                RayRollout(make, workers=PROCESSES, concurrency_per_worker=PLACES // PROCESSES)
-            ),
-        }
+        local = await stack.enter_async_context(LocalRollout(make, concurrency=PLACES))
+        each = PLACES // PROCESSES
+        ray = await stack.enter_async_context(
+            RayRollout(make, workers=PROCESSES, concurrency_per_worker=each)
+        )
+        systems: dict[str, Rollouts] = {"local": local, "ray": ray}
         began = time.perf_counter()
+        await all_started(ray, PROCESSES, world)
         for system in systems.values():
             await _play(system, world, jobs[: 2 * PLACES], 0.0)
         found["warm_s"] = time.perf_counter() - began
@@ -83,10 +93,10 @@ async def _delay(
     cpu: dict[str, list[float]] = {name: [] for name in systems}
     for _ in range(rounds):
         for name, system in systems.items():
-            before, began = cpu_by_kind().total(), time.perf_counter()
+            before, began = cpu_by_process(), time.perf_counter()
             played = await _play(system, world, jobs, seconds)
             wall[name].append(time.perf_counter() - began)
-            cpu[name].append(cpu_by_kind().total() - before)
+            cpu[name].append(cpu_since(before).total())
             tally.add(played)
     decisions = sum(len(episode.steps) for _, episode in played)
     local, ray = median(wall["local"]), median(wall["ray"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import zlib
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.prompts import as_chat, transcript
+from swarm_ui.rollout.distributed import RayRollout
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.rollout.rollouts import PerWorker
@@ -88,6 +90,17 @@ async def pages() -> AsyncIterator[MakeEnvironment]:
 
     async with MiniWobBrowser(pages=1) as browser:
         yield lambda: MiniWobEnvironment(browser.open_page)
+
+
+async def all_started(rollouts: RayRollout, workers: int, world: World) -> None:
+    """Play until so many workers are running."""
+    jobs = itertools.cycle(work(world, 8))
+    waiting = itertools.takewhile(lambda _: rollouts.workers < workers, jobs)
+    acting = policy(world, Latencies.constant(0.01))
+    async with aclosing(rollouts.stream(acting, waiting, max_steps=1)) as episodes:
+        async for _, episode in episodes:
+            if episode.fault is not None:
+                raise RuntimeError(f"an episode failed: {episode.fault}")
 
 
 def digest(episode: Episode) -> str:

@@ -5,23 +5,33 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_by_kind() -> Counter[str]:
-    """CPU seconds of the living processes below this one, by kind.
+def cpu_by_process() -> dict[int, float]:
+    """CPU seconds of the living processes below this one, and of this one."""
+    found = {}
+    for pid in kinds():
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            found[pid] = (int(fields[11]) + int(fields[12])) / _TICK
+    return found
+
+
+def cpu_since(before: Mapping[int, float]) -> Counter[str]:
+    """CPU seconds since an earlier :func:`cpu_by_process`, by kind; without ended processes.
 
     Kinds: ``driver`` (this process), ``workers`` (Ray's actors and what they started, such as
     browsers), ``browser`` (below the driver), ``ray`` (Ray's own processes).
     """
-    total: Counter[str] = Counter()
-    for pid, kind in kinds().items():
-        with contextlib.suppress(OSError):  # it has just ended
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total[kind] += (int(fields[11]) + int(fields[12])) / _TICK
-    return total
+    now, kind = cpu_by_process(), kinds()
+    spent: Counter[str] = Counter()
+    for pid, seconds in now.items():
+        spent[kind.get(pid, "ray")] += seconds - before.get(pid, 0.0)
+    return spent
 
 
 def kinds() -> dict[int, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.scaling.cluster import PLACE, nodes
 from benchmarks.scaling.latencies import Latencies
-from benchmarks.scaling.play import DECISIONS, policy, work
+from benchmarks.scaling.play import DECISIONS, all_started, policy, work
 from benchmarks.scaling.simulation import (
     WINDOW,
     Costs,
@@ -25,7 +25,7 @@ from benchmarks.scaling.simulation import (
     ideal_rate,
     simulate,
 )
-from benchmarks.scaling.usage import cpu_by_kind
+from benchmarks.scaling.usage import cpu_by_process, cpu_since
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import Job
 from swarm_ui.rollout.distributed import RayRollout
@@ -103,6 +103,7 @@ async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[s
             PhoneEnvironment, workers=group.processes, concurrency_per_worker=group.each,
             resources=PLACE,
         ) as rollouts:  # fmt: skip
+            await all_started(rollouts, group.processes, "phone")
             await _play(rollouts, work("phone", group.workers), 0.0, 1, folder)
             started = time.perf_counter() - began
             each = 3 if quick else EPISODES if group.workers <= 64 else EPISODES // 2
@@ -207,6 +208,7 @@ async def _costs(count: int, calls: int, folder: Path) -> Costs:
         PhoneEnvironment, workers=PROCESSES, concurrency_per_worker=SLOTS_PER_PROCESS,
         resources=PLACE,
     ) as rollouts:  # fmt: skip
+        await all_started(rollouts, PROCESSES, "phone")
         await _play(rollouts, jobs[:16], 0.0, long, folder)
         whole = await _play(rollouts, jobs, 0.001, long, folder)
         short = await _play(rollouts, jobs, 0.001, 1, folder)
@@ -216,7 +218,7 @@ async def _costs(count: int, calls: int, folder: Path) -> Costs:
     return Costs(
         receive=(whole.cpu["loop"] - whole.write_cpu) / count,
         write=whole.write_s / count,
-        ray=(whole.cpu["ray"] + max(0.0, threads)) / count,
+        ray=(whole.cpu.get("ray", 0.0) + max(0.0, threads)) / count,
         episode=max(0.0, episode),
         decision=max(0.0, decision),
         limiter=await _limiter(calls),
@@ -250,7 +252,7 @@ async def _play(
     arrived, write_s, write_cpu = [], 0.0, 0.0
     path = folder / "traces.jsonl"
     path.unlink(missing_ok=True)
-    before, thread, began = cpu_by_kind(), time.thread_time(), time.perf_counter()
+    before, thread, began = cpu_by_process(), time.thread_time(), time.perf_counter()
     async with aclosing(rollouts.stream(acting, jobs, max_steps=decisions)) as episodes:
         async for _, episode in episodes:
             if episode.fault is not None:
@@ -261,8 +263,7 @@ async def _play(
             write_cpu += time.thread_time() - cpu
             arrived.append(time.perf_counter() - began)
     loop = time.thread_time() - thread
-    after = cpu_by_kind()
-    spent = {kind: after[kind] - before[kind] for kind in ("driver", "workers", "ray")}
+    spent = dict(cpu_since(before))
     if len(arrived) != len(jobs):
         raise RuntimeError(f"{len(arrived)} of {len(jobs)} episodes arrived")
     return Played(arrived, spent | {"loop": loop}, write_s, write_cpu)
