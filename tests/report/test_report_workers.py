@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from report_tab import opened_report
 
 from swarm_ui.report import write_report
 from swarm_ui.report.contents import ReportData, WorkerRow, WorkerTimeline
@@ -132,3 +133,22 @@ def test_names_and_reasons_are_escaped(text: str) -> None:
     html = page(ReportData(title="run", summary="", timelines=(drawn,)))
     assert "<script>alert" not in html and 'onload="x' not in html and "\x00" not in html
     assert re.search(r'<svg viewBox="0 0 400 1"', html)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (420, True)])
+async def test_the_timeline_fits_the_window(
+    chromium: str, tmp_path: Path, width: int, dark: bool
+) -> None:
+    run = recorded(tmp_path / "run", played(64, 1000, nodes=("10.0.0.1", "10.0.0.2"), lost=3))
+    async with opened_report(
+        chromium, write_report(run), width=width, dark=dark, ready="true"
+    ) as tab:
+        assert await tab.js("document.documentElement.scrollWidth") <= width
+        bar = await tab.js("document.querySelector('.lanes svg').getBoundingClientRect().width")
+        assert float(bar) > 0.6 * width  # type: ignore[arg-type]
+        names = "[...document.querySelectorAll('.lanes > span')]"
+        clipped = await tab.js(f"{names}.filter(s => s.scrollWidth > s.clientWidth + 1).length")
+        assert clipped == 0, "the names of the workers can be read"
+        marks = "[...document.querySelectorAll('.times i')].map(i => i.getBoundingClientRect())"
+        assert await tab.js(f"{marks}.every((m, k, all) => !k || all[k - 1].right <= m.left)")

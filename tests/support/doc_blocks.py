@@ -83,8 +83,6 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/credit.md", "text"): "loads a language model, as test_train_critic.py does",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
-    ("docs/howto/cluster.md", "text"): "parts of programs for a cluster; test_episode_spans.py and "
-    "the tests of training on a cluster do the same",
     ("docs/howto/cluster.md", "dockerfile"): "test_cluster_files.py checks the version",
     ("docs/concepts.md", "text"): "a tree of folders",
     ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
