@@ -30,7 +30,7 @@ from swarm_ui.cli.commands import (
     train,
     view,
 )
-from swarm_ui.cli.commands.stored import answer, run_list, run_report, watch
+from swarm_ui.cli.commands.stored import answer, run_list, run_report, status, watch
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.cli.plugin_help import PluginCommand
@@ -66,6 +66,7 @@ for _name, _command, _panel in (
     ("critic", critic.critic, _LEARN),
     ("view", view.view, _LOOK),
     ("watch", watch.watch, _LOOK),
+    ("status", status.status, _LOOK),
     ("report", run_report.report, _LOOK),
     ("replay", replay.replay, _LOOK),
     ("credit", credit.credit, _LOOK),

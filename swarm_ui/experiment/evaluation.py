@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from swarm_ui.environments.recorded.benchmark_scores import Measure
+from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm
@@ -51,11 +52,24 @@ class Trial:
         return self.name or f"{self.split}-{self.arm.name}"
 
 
+def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
+    """Name of the trace file of the episodes of a split, in a run with these seeds."""
+    return (split.replace("/", "-") or "episodes") + (f"-seed{seed}" if len(seeds) > 1 else "")
+
+
 class Evaluator:
     """Plays the trials of a run and saves their results."""
 
-    def __init__(self, run: RunDirectory, results: Results, display: ProgressDisplay) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        results: Results,
+        display: ProgressDisplay,
+        watch: WorkerWatch | None = None,
+    ) -> None:
+        """``watch``: listens to the workers that play."""
         self._run, self.results, self._display = run, results, display
+        self._watch = watch
 
     def left(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials that have no result yet."""
@@ -112,11 +126,20 @@ class Evaluator:
         count = len(trial.jobs)
         with self._display.bar(label, count, share=not trial.name, together=together) as bar:
             bar.start_from(found.total())
+
+            def show() -> None:
+                note = "" if self._watch is None else self._watch.note
+                bar.update(found.total(), ", ".join(filter(None, [_note(found), note])))
+
+            if self._watch is not None:
+                self._watch.shown(trial.file, show)
             async with aclosing(stream) as episodes:
                 async for _, episode in episodes:
                     append_jsonl(path, [episode])
                     found[episode.success] += 1
-                    bar.update(found.total(), _note(found))
+                    show()
+            if self._watch is not None:  # the bar is gone when workers are closed
+                self._watch.shown("")
 
     async def play_in_workers(
         self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, limit: int, label: str

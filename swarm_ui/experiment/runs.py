@@ -30,7 +30,8 @@ from swarm_ui.experiment.config import (
 )
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
-from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment.evaluation import Evaluator, Trial, trace_name
+from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.models import (
     IN_PROCESS,
     kind_of,
@@ -272,10 +273,8 @@ async def trials_of(run: Run, split: str) -> list[Trial]:
 async def _trials(run: Run, split: str, environment: OpenEnvironment, arm: Arm) -> list[Trial]:
     spec, found = spec_of(run.config.environment.name), []
     for seed in run.seeds:
-        name = (split.replace("/", "-") or "episodes") + (
-            f"-seed{seed}" if len(run.seeds) > 1 else ""
-        )
         jobs = await spec.jobs(run.section(split, seed), environment)
+        name = trace_name(split, seed, run.seeds)
         found.append(Trial(split, arm, tuple(jobs), seed=seed, name=name))
     return found
 
@@ -306,8 +305,16 @@ async def _evaluate(
     if wraps:
         labels.append(f"environment in {', '.join(wraps)}")
     results = Results(labels=tuple(labels))
-    evaluator = Evaluator(run.folder, results, display)
-    async with opened_placement(config, model, warn) as placed:
+    with WorkerWatch(run.folder.path, warn) as watch:
+        evaluator = Evaluator(run.folder, results, display, watch)
+        await _played(run, model, evaluator, watch)
+    run.folder.set_status({"stage": "played"})
+    return results
+
+
+async def _played(run: Run, model: Any, evaluator: Evaluator, watch: WorkerWatch) -> None:
+    config = run.config
+    async with opened_placement(config, model, watch) as placed:
         for split in run.splits:
             section = run.section(split, run.seeds[0])
             async with (
@@ -323,8 +330,6 @@ async def _evaluate(
                         score=environment.score,
                         intervention=solver_grades,
                     )
-    run.folder.set_status({"stage": "played"})
-    return results
 
 
 def _logged(run: Run) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import msgspec
 
 from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import EdgeName, Episode
+from swarm_ui.trace.worker_history import Activity
 
 _LEAST_SPAN = 0.1
 
@@ -161,6 +162,28 @@ class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Probability of each edge, in [0, 1]; ``None``: all are certain."""
 
 
+class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a worker did over time, or several workers on one row; seconds since the start."""
+
+    name: str
+    detail: str = ""
+    """Shown when the pointer is on the row."""
+    parts: tuple[tuple[Activity, float, float], ...] = ()
+    """What, from when, until when; may overlap."""
+    losses: tuple[float, ...] = ()
+    """When a worker was lost."""
+
+
+class WorkerTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The workers of a run over time."""
+
+    title: str
+    seconds: float
+    """Length of the axis."""
+    rows: tuple[WorkerRow, ...]
+    note: str = ""
+
+
 class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A plot as a PNG."""
 
@@ -219,6 +242,7 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sets: tuple[EpisodeSet, ...] = ()
     """More episodes for the viewer, grouped by their source."""
     edge_histories: tuple[EdgeHistory, ...] = ()
+    timelines: tuple[WorkerTimeline, ...] = ()
     missing: tuple[str, ...] = ()
     """Parts that this run lacks, a sentence each."""
     failures: Mapping[str, Mapping[FailureClass, int]] = {}

@@ -32,6 +32,7 @@ from swarm_ui.errors import (
     SwarmError,
 )
 from swarm_ui.node import derive
+from swarm_ui.rollout.episode_spans import HERE, SpanParent, in_span
 from swarm_ui.rollout.intervention import Intervene as Intervene
 from swarm_ui.rollout.intervention import Intervention as Intervention
 from swarm_ui.rollout.policy import Policy
@@ -47,6 +48,7 @@ from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
 from swarm_ui.rollout.rollouts import OnEpisode as OnEpisode
 from swarm_ui.rollout.rollouts import PerWorker, play_jobs
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.worker_events import OnWorkerEvent
 
 T = TypeVar("T")
 WAIT = Action(action_type="wait")
@@ -284,16 +286,19 @@ class LocalRollout:
         *,
         concurrency: int = 8,
         restarts: Restarts | None = None,
+        on_event: OnWorkerEvent | None = None,
     ) -> None:
         """
         Args:
             make_environment: called at most ``concurrency`` times, and once more after each fault.
             concurrency: maximum number of concurrent episodes.
             restarts: what happens after a fault; by default the episode is played again once.
+            on_event: called with what each place does.
         """
         if concurrency < 1:
             raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
         self._make, self._size, self._restarts = make_environment, concurrency, restarts
+        self._on_event = on_event
         self._pool: EnvironmentPool | None = None
         self._stack = AsyncExitStack()
 
@@ -319,7 +324,9 @@ class LocalRollout:
         if self._pool is None:
             made = self._make
             make = await made.opened(self._stack) if isinstance(made, PerWorker) else made
-            self._pool = EnvironmentPool(make, self._size, restarts=self._restarts)
+            self._pool = EnvironmentPool(
+                make, self._size, restarts=self._restarts, on_event=self._on_event
+            )
         async with AsyncExitStack() as stack:
             acting = await policy.opened(stack) if isinstance(policy, PerWorker) else policy
             attempt = attempt_of(acting, intervention, max_steps)
@@ -348,6 +355,19 @@ class LocalRollout:
             await self._stack.aclose()
 
 
-def attempt_of(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
-    play = partial(rollout, policy=policy, intervention=intervention, max_steps=max_steps)
-    return lambda environment, task, seed, lap: play(environment, task=task, seed=seed, lap=lap)
+def attempt_of(
+    policy: Policy,
+    intervention: Intervene | None,
+    max_steps: int | None,
+    parent: SpanParent = HERE,
+) -> Attempt:
+    """Plays episodes of a stream. ``parent``: of their spans."""
+
+    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
+        play = partial(
+            rollout, environment, policy, task=task, seed=seed, intervention=intervention,
+            max_steps=max_steps, lap=lap,
+        )  # fmt: skip
+        return await in_span(parent, task, seed, play)
+
+    return attempt

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from swarm_ui.agent_view import windows
 from swarm_ui.deprecation import renamed_names
+from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
@@ -39,11 +40,23 @@ class GraphPolicy:
     """A team decides: the same graph in all episodes, or one drawn for each."""
 
     def __init__(
-        self, graph: CollabGraph | Draw, *, name: str | None = None, limits: Limits | None = None
+        self,
+        graph: CollabGraph | Draw,
+        *,
+        name: str | None = None,
+        limits: Limits | None = None,
+        listen: Callable[[], OnEvent] | None = None,
     ) -> None:
-        """``graph``: a graph, or a function that draws one for an episode."""
+        """
+        Args:
+            graph: a graph, or a function that draws one for an episode.
+            name: for tables; by default that of the graph.
+            limits: of each decision.
+            listen: makes the listener of each decision, such as
+                :class:`~swarm_ui.engine.telemetry.Spans`.
+        """
         self._graph = graph
-        self._limits = limits
+        self._limits, self._listen = limits, listen
         self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
 
     def begin(self, *, task: str, seed: int) -> Decide:
@@ -52,8 +65,9 @@ class GraphPolicy:
 
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
             return await graph.run(
-                observation, seed=seed, run_id=run, edge_logprob=logprob, limits=self._limits
-            )
+                observation, seed=seed, run_id=run, edge_logprob=logprob, limits=self._limits,
+                on_event=None if self._listen is None else self._listen(),
+            )  # fmt: skip
 
         return decide
 

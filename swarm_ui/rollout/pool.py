@@ -21,7 +21,9 @@ import msgspec
 
 from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
+from swarm_ui.rollout.worker_reporter import WorkerReporter, wall_clock
 from swarm_ui.trace.records import Episode
+from swarm_ui.trace.worker_events import OnWorkerEvent
 
 Job = tuple[str, int]
 """Task and seed."""
@@ -103,17 +105,28 @@ class EnvironmentPool:
     """
 
     def __init__(
-        self, make: MakeEnvironment, size: int = 8, *, restarts: Restarts | None = None
+        self,
+        make: MakeEnvironment,
+        size: int = 8,
+        *,
+        restarts: Restarts | None = None,
+        on_event: OnWorkerEvent | None = None,
     ) -> None:
         """
         Args:
             make: called when a place needs an environment; may be a coroutine function.
             size: maximum number of concurrent environments.
             restarts: what happens after a fault; by default the episode is played again once.
+            on_event: called with what each place does; the number of a place is its number as a
+                worker.
         """
         if size < 1:
             raise ConfigError(f"EnvironmentPool: 'size' must be at least 1, got {size}")
-        self._seats = tuple(Seat(place, make, restarts or Restarts()) for place in range(size))
+        clock = wall_clock()
+        self._seats = tuple(
+            Seat(place, make, restarts or Restarts(), WorkerReporter(place, on_event, clock))
+            for place in range(size)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -170,7 +183,7 @@ class EnvironmentPool:
         faults = []
         for seat in self._seats:
             try:
-                await seat.leave()
+                await seat.close()
             except EnvironmentFault as error:
                 faults.append(error)
         if faults:
@@ -202,7 +215,8 @@ class EnvironmentPool:
                 if numbered is None:
                     break
                 number, (task, seed) = numbered
-                await ready.put((number, await seat.play(attempt, task, seed, actor)))
+                episode = await seat.play(attempt, task, seed, actor, number=number)
+                await ready.put((number, episode))
         except BaseException as error:  # raised by the stream: no job is lost in silence
             if isinstance(error, asyncio.CancelledError) and not self._tasks:
                 raise  # the stream has ended and stops its workers
@@ -239,11 +253,18 @@ class _Source:
 class Seat:
     """A place in the pool: one environment at a time, replaced after a fault."""
 
-    def __init__(self, place: int, make: MakeEnvironment, restarts: Restarts) -> None:
+    def __init__(
+        self,
+        place: int,
+        make: MakeEnvironment,
+        restarts: Restarts,
+        reporter: WorkerReporter | None = None,
+    ) -> None:
         self.place = place
         self.fit = True
         """False after the limit of consecutive replacements."""
         self._make, self._restarts = make, restarts
+        self._reporter = reporter or WorkerReporter(place, None)
         self._environment: Environment | None = None
         self._name = self._fault = ""
         self._row = 0  # faults since the last completed episode
@@ -254,8 +275,14 @@ class Seat:
             "step": array("d"),
         }
 
-    async def play(self, attempt: Attempt, task: str, seed: int, actor: str) -> Episode:
-        """Play one episode. After a fault it is played again, at most ``retries`` times."""
+    async def play(
+        self, attempt: Attempt, task: str, seed: int, actor: str, *, number: int = 0
+    ) -> Episode:
+        """Play one episode. After a fault it is played again, at most ``retries`` times.
+
+        ``number``: of the job, for the reporter.
+        """
+        self._reporter.queued(number)
         for _ in range(1 + self._restarts.retries):
             try:
                 environment = await self._ready()
@@ -267,8 +294,9 @@ class Seat:
                     policy=actor,
                     fault=Failure.of(error),
                 )
+                self._reporter.finished(episode, played=False)
             else:
-                episode = await attempt(environment, task, seed, self._lap)
+                episode = await self._attempt(attempt, environment, task, seed)
             if episode.fault is None:
                 self._row = 0
                 break
@@ -278,10 +306,27 @@ class Seat:
         self._episodes += 1
         return episode
 
+    async def _attempt(
+        self, attempt: Attempt, environment: Environment, task: str, seed: int
+    ) -> Episode:
+        def lap(what: Literal["reset", "step"], seconds: float) -> None:
+            self._reporter.lap(what, seconds)
+            self._laps[what].append(seconds)
+
+        self._reporter.began(task, seed)
+        episode = await attempt(environment, task, seed, lap)
+        self._reporter.finished(episode)
+        return episode
+
     async def leave(self) -> None:
         environment, self._environment = self._environment, None
         if environment is not None:
             await environment.close()
+
+    async def close(self) -> None:
+        """Close the environment at the end of the pool."""
+        self._reporter.closed()
+        await self.leave()
 
     def timing(self) -> EnvironmentTiming:
         return EnvironmentTiming(
@@ -308,6 +353,7 @@ class Seat:
             made = self._make()
             self._environment = await made if inspect.isawaitable(made) else made
             self._name = self._environment.name
+        self._reporter.started()
         return self._environment
 
     async def _broke(self, fault: Failure) -> None:
@@ -318,9 +364,8 @@ class Seat:
         self._fault = str(fault)
         limit = self._restarts.limit
         self.fit = limit is None or self._row <= limit
+        if not self.fit:
+            self._reporter.given_up(self._fault)
         # The episode already contains the fault; closing a broken environment may fail too.
         with contextlib.suppress(EnvironmentFault):
             await self.leave()
-
-    def _lap(self, what: Literal["reset", "step"], seconds: float) -> None:
-        self._laps[what].append(seconds)

@@ -3,8 +3,9 @@
     runs/20250131-142530-phone/
     ├── config.json      settings, versions, machine
     ├── status.json      progress of the run; --resume reads it
-    ├── progress.json    how far it is, for swarm-ui watch
+    ├── progress.json    how far it is, for swarm-ui watch and status
     ├── metrics.jsonl    one line for each measurement
+    ├── workers.jsonl    what the workers did and when
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format
     ├── edges/           learned or sampled edges
@@ -34,9 +35,12 @@ from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.durable import write_atomic as write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import TRACE_VERSION, Episode
+from swarm_ui.trace.worker_events import WORKER_FILE
 
 RUN_VERSION = 1
 
+_WITHOUT_RESULTS = (".run.lock", WORKER_FILE)
+"""Files that hold nothing that a run has measured."""
 _FOLDERS = ("traces", "adapters", "edges", "plots")
 _REPORTED = (
     "swarm-ui", "msgspec", "networkx", "openai", "torch", "transformers", "peft", "trl",
@@ -128,9 +132,10 @@ class RunDirectory:
 
     @property
     def unused(self) -> bool:
-        """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock."""
+        """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock and the
+        record of workers that finished nothing worth keeping."""
         files = (path for path in self.path.rglob("*") if path.is_file())
-        return all(path.name in ("config.json", ".run.lock") for path in files)
+        return all(path.name in ("config.json", *_WITHOUT_RESULTS) for path in files)
 
     def remove_if_unused(self) -> bool:
         """Delete a directory that is :attr:`unused`; returns whether it did."""
@@ -139,7 +144,8 @@ class RunDirectory:
         with contextlib.suppress(OSError):  # something else is in it
             for folder in _FOLDERS:
                 (self.path / folder).rmdir()
-            (self.path / ".run.lock").unlink(missing_ok=True)
+            for name in _WITHOUT_RESULTS:
+                (self.path / name).unlink(missing_ok=True)
             (self.path / "config.json").unlink()
             self.path.rmdir()
         return not self.path.exists()

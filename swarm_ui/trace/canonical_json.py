@@ -112,8 +112,9 @@ def _struct(kind: type[T]) -> Callable[[T], T] | None:
     fields: list[tuple[str, _Rule, Any]] = []
     for field in msgspec.structs.fields(kind):
         rule = _rule(field.type)
-        # msgspec leaves a default out only if it is that very object: give it back.
-        if rule is not None or isinstance(field.default, msgspec.Struct):
+        # msgspec leaves a default out only if it is that very object: give it back. Of equal
+        # records, one that came from another process has objects of its own, texts included.
+        if rule is not None or _has_copies(field.default):
             fields.append((field.name, rule or _same, field.default))
     if not fields:
         return None
@@ -135,6 +136,11 @@ def _struct(kind: type[T]) -> Callable[[T], T] | None:
         return msgspec.structs.replace(record, **changes) if changes else record
 
     return plain
+
+
+def _has_copies(default: Any) -> bool:
+    """Whether an equal value may be another object."""
+    return isinstance(default, msgspec.Struct | str | tuple) and bool(default)
 
 
 def _same(value: Any) -> Any:

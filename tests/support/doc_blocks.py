@@ -54,6 +54,8 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/howto/vllm.md", "pip"): "the server's own environment",
     ("docs/howto/cluster.md", "srun"): CLUSTER,
     ("docs/howto/cluster.md", "sbatch"): CLUSTER,
+    ("docs/howto/cluster.md", "ray"): "test_cluster_files.py runs them with two nodes",
+    ("docs/howto/cluster.md", "kubectl"): CLUSTER,
     ("docs/howto/plugins.md", "pip"): "test_cli_plugins.py installs such a package",
     ("docs/models.md", "vllm"): SERVER,
     ("docs/quickstart.md", "git"): "clones this repository",
@@ -81,6 +83,7 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/credit.md", "text"): "loads a language model, as test_train_critic.py does",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
+    ("docs/howto/cluster.md", "dockerfile"): "test_cluster_files.py checks the version",
     ("docs/concepts.md", "text"): "a tree of folders",
     ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
 }  # fmt: skip

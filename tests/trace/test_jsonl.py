@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,15 @@ def test_a_default_is_left_out_however_it_came_about() -> None:
     zeros = [msgspec.structs.replace(call, ballot={"a": zero}) for zero in (0.0, -0.0, 0)]
     assert zeros[0] == zeros[1] == zeros[2]
     assert len({encoded(zero) for zero in zeros}) == 1
+
+
+def test_a_record_from_another_process_gives_the_same_bytes() -> None:
+    # Pickled and read again, a text that is a default is equal to it but another object.
+    message = Message(id="a:0", sender="a", round=0, content="x", prompt_format="json")
+    other = pickle.loads(pickle.dumps(message))
+    assert other == message
+    assert encoded(other) == encoded(message)
+    assert b"prompt_format" not in encoded(other)
 
 
 MESSAGE = Message(id="a:0", sender="a", round=0, content="x")

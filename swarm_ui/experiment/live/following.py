@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from swarm_ui.errors import SwarmError, brief
+from swarm_ui.errors import FailureKind, SwarmError, brief
 from swarm_ui.experiment.live.progress_file import Written, read_progress
 from swarm_ui.experiment.stored.run_status import RunState, state_of
 from swarm_ui.report.contents import Curve
 from swarm_ui.report.run_reader import learning_curves
 from swarm_ui.report.totals import set_name
+from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failed_episodes import FailureClass, failure_class
 from swarm_ui.trace.jsonl import payload
 from swarm_ui.trace.records import Episode
 
+T = TypeVar("T")
+
 NEWEST = 12
 """Number of episodes that are listed."""
+SELECTED = "train"
+"""The set of the episodes of training, of which a run keeps some failed and fewer solved ones: they
+have no rate of success."""
 _MOST_FAULTS = 8
 _MOST_BYTES = 32_000_000
 """Read of one file at one look."""
@@ -42,6 +49,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     success: bool | None
     why: FailureClass | None
     fault: str
+    kind: FailureKind | None
+    """Of the fault."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +65,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     curves: tuple[Curve, ...]
     outcomes: dict[str, tuple[bool | None, ...]]
     """Of the recorded episodes, by set, in the order they were recorded."""
+    jobs: dict[str, tuple[Job, ...]]
+    """Task and seed of each of these."""
     failures: dict[FailureClass, int]
     newest: tuple[Seen, ...]
     """The newest first."""
     faults: tuple[tuple[str, int], ...]
     """The different faults and how often each occurred, the most frequent first."""
+    fault_kinds: dict[FailureKind, int]
     problems: tuple[str, ...]
     """What could not be read."""
 
@@ -110,6 +122,7 @@ class _Tail:
                 self.path.stem, self._lines, episode.task, episode.seed,
                 first.goal if first else "", episode.policy, len(episode.steps), episode.success,
                 failure_class(episode), "" if episode.fault is None else str(episode.fault),
+                None if episode.fault is None else episode.fault.kind,
             )
         )  # fmt: skip
         self._lines += 1
@@ -155,10 +168,12 @@ class RunFollower:
             error=ending,
             progress=read_progress(self.path),
             curves=self._measured(),
-            outcomes=_outcomes(seen),
+            outcomes=_by_set((e, e.success) for e in seen),
+            jobs=_by_set((e, (e.task, e.seed)) for e in seen),
             failures=dict(Counter(e.why for e in seen if e.why is not None)),
             newest=tuple(reversed(seen[-NEWEST:])),
             faults=tuple(Counter(e.fault for e in seen if e.fault).most_common(_MOST_FAULTS)),
+            fault_kinds=dict(Counter(e.kind for e in seen if e.kind is not None)),
             problems=(*problems, *(tail.problem for tail in tails if tail.problem)),
         )
 
@@ -186,8 +201,8 @@ def _environment(settings: dict[str, object]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _outcomes(seen: Iterable[Seen]) -> dict[str, tuple[bool | None, ...]]:
-    found: dict[str, list[bool | None]] = {}
-    for episode in seen:
-        found.setdefault(set_name(episode.trace), []).append(episode.success)
-    return {name: tuple(values) for name, values in found.items()}
+def _by_set(values: Iterable[tuple[Seen, T]]) -> dict[str, tuple[T, ...]]:
+    found: dict[str, list[T]] = {}
+    for episode, value in values:
+        found.setdefault(set_name(episode.trace), []).append(value)
+    return {name: tuple(each) for name, each in found.items()}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from swarm_ui.experiment.live.following import Look, Seen
+from swarm_ui.experiment.live.following import SELECTED, Look, Seen
 from swarm_ui.experiment.progress import TaskProgress
 from swarm_ui.report.charts import curve
 from swarm_ui.report.contents import Curve, CurvePoint, Series
@@ -26,8 +26,6 @@ _STATES = {
     "unknown": "state not known",
 }
 _MOST_POINTS = 60
-_SELECTED = "train"
-"""The set of the episodes of training, of which a run keeps some failed and fewer solved ones."""
 _STALE = 30.0
 """Seconds after which progress that was not written again is shown with its age."""
 _MARKS = {True: ("solved", "✓"), False: ("failed", "✗"), None: ("masked", "–")}
@@ -80,7 +78,7 @@ def _success(look: Look) -> Markup:
         counted = [float(value) for value in values if value is not None]
         rate = wilson(counted)
         shown = "–"
-        if rate is not None and name != _SELECTED:
+        if rate is not None and name != SELECTED:
             shown = f"{100 * rate.mean:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
         cells = (shown, f"{sum(counted):.0f}/{len(counted)}", str(len(values) - len(counted)))
         numbers = [tag("td", cell, attrs={"class": "number"}) for cell in cells]
@@ -92,7 +90,7 @@ def _success(look: Look) -> Markup:
             for why in FAILURE_CLASSES if why in look.failures]  # fmt: skip
     why = tag("p", tag("b", "Not solved: "), ", ".join(said)) if said else Markup("")
     small = "Of training a selection of episodes is kept, which has no rate of success. "
-    small = small if _SELECTED in look.outcomes else ""
+    small = small if SELECTED in look.outcomes else ""
     small += "The run is not over. " if look.state == "running" else ""
     return join(
         tag("h2", "Recorded episodes"), tag("div", grid, attrs={"class": "wide"}), why,
@@ -112,7 +110,7 @@ def _so_far(look: Look) -> tuple[Curve, ...]:
     """The success of all recorded episodes, after each of them."""
     series = [Series(name=name, points=points)
               for name, values in look.outcomes.items()
-              if name != _SELECTED
+              if name != SELECTED
               and len(points := _cumulative([v for v in values if v is not None])) > 1]  # fmt: skip
     if not series:
         return ()

@@ -23,6 +23,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
     tasks: tuple[TaskProgress, ...] = ()
     """The tasks that are at work, in the order they began."""
+    ended: tuple[TaskProgress, ...] = ()
+    """The tasks that have ended, or were interrupted, as they were last."""
 
 
 class ProgressFile:
@@ -37,13 +39,16 @@ class ProgressFile:
         """``warn``: told once if the file cannot be written; the run goes on without it."""
         self._path, self._warn, self._clock = folder / NAME, warn, clock
         self._tasks: dict[str, TaskProgress] = {}
+        self._ended: dict[str, TaskProgress] = {}
         self._written: float | None = None
         self._broken = False
 
     def __call__(self, label: str, progress: TaskProgress | None) -> None:
         """Note the progress of a task; ``None``: it has ended."""
         if progress is None:
-            self._tasks.pop(label, None)
+            ended = self._tasks.pop(label, None)
+            if ended is not None:
+                self._ended[label] = ended
         else:
             self._tasks[label] = progress
         now = self._clock()
@@ -56,7 +61,9 @@ class ProgressFile:
 
     def _write(self, now: float) -> None:
         self._written = now
-        document = Written(written=now, tasks=tuple(self._tasks.values()))
+        document = Written(
+            written=now, tasks=tuple(self._tasks.values()), ended=tuple(self._ended.values())
+        )
         try:
             write_atomic(self._path, msgspec.json.encode(document))
         except OSError as error:

@@ -22,7 +22,7 @@ from swarm_ui.experiment.placement.place import on_ray, ray_address
 from swarm_ui.experiment.placement.shared_model import open_shared_model
 from swarm_ui.experiment.teams import Arm, arm_of
 from swarm_ui.graph.topology import Edge
-from swarm_ui.rollout.distributed import RayRollout, WorkerEvent, WorkerResources, ray_cluster
+from swarm_ui.rollout.distributed import OnWorkerEvent, RayRollout, WorkerResources, ray_cluster
 from swarm_ui.rollout.episodes import LocalRollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import MakeEnvironment
@@ -44,14 +44,14 @@ class Placement:
 
 @asynccontextmanager
 async def opened_placement(
-    config: Config, model: Any, warn: Callable[[str], None]
+    config: Config, model: Any, on_event: OnWorkerEvent
 ) -> AsyncIterator[Placement]:
     """The place that the configuration names.
 
     Args:
         config: the settings.
         model: one of this process that is already loaded; ``None``: it is opened where it is used.
-        warn: called with one line when workers wait for resources or are lost.
+        on_event: called with what the workers do; without a cluster, they are places here.
 
     Raises:
         ConfigError: there is no such cluster or no such model.
@@ -61,9 +61,9 @@ async def opened_placement(
     if not on_ray(config):
         async with open_model(config.model, model) as answering:
             arm = arm_of(config.team, adapters, model=answering.name)
-            yield Placement(arm, arm.policy(answering), partial(_local, config))
+            yield Placement(arm, arm.policy(answering), partial(_local, config, on_event))
         return
-    with opened_workers(config, warn) as rollouts:
+    with opened_workers(config, on_event) as rollouts:
         async with open_shared_model(config) as shared:
             policy: Policy | PerWorker[Policy]
             if shared is not None:
@@ -77,7 +77,7 @@ async def opened_placement(
 
 
 @contextmanager
-def opened_workers(config: Config, warn: Callable[[str], None]) -> Iterator[OpenRollouts]:
+def opened_workers(config: Config, on_event: OnWorkerEvent) -> Iterator[OpenRollouts]:
     """The workers of the cluster that the configuration names. Arguments and errors are those of
     :func:`opened_placement`."""
     # A local cluster has as many of each counted thing as it has workers.
@@ -87,7 +87,7 @@ def opened_workers(config: Config, warn: Callable[[str], None]) -> Iterator[Open
         ray_address(config), cpus=config.ray.workers and _whole(count * config.ray.cpus),
         resources=counted,
     ):  # fmt: skip
-        yield partial(_remote, config, _told_by(warn))
+        yield partial(_remote, config, on_event)
 
 
 @asynccontextmanager
@@ -110,14 +110,21 @@ async def open_environments(section: EnvironmentSection) -> AsyncIterator[MakeEn
         yield environment.make
 
 
-def _local(config: Config, section: EnvironmentSection, environment: OpenEnvironment) -> Rollouts:
+def _local(
+    config: Config,
+    on_event: OnWorkerEvent,
+    section: EnvironmentSection,
+    environment: OpenEnvironment,
+) -> Rollouts:
     most = environment.max_concurrency or config.run.concurrency
-    return LocalRollout(environment.make, concurrency=min(config.run.concurrency, most))
+    return LocalRollout(
+        environment.make, concurrency=min(config.run.concurrency, most), on_event=on_event
+    )
 
 
 def _remote(
     config: Config,
-    on_event: Callable[[WorkerEvent], None],
+    on_event: OnWorkerEvent,
     section: EnvironmentSection,
     environment: OpenEnvironment,
 ) -> Rollouts:
@@ -141,17 +148,3 @@ def _counted(config: Config) -> dict[str, float]:
 
 def _whole(cpus: float) -> int:
     return max(1, -int(-cpus // 1))
-
-
-def _told_by(warn: Callable[[str], None]) -> Callable[[WorkerEvent], None]:
-    """Tell each text about waiting and losses once."""
-    told: set[str] = set()
-
-    def tell(event: WorkerEvent) -> None:
-        whole = event.job is None and event.kind in ("waiting", "lost", "given_up")
-        if whole and event.text not in told:
-            told.add(event.text)
-            again = "" if event.kind == "waiting" else "; its episodes are played again elsewhere"
-            warn(event.text + again * (event.kind == "lost"))
-
-    return tell

@@ -85,7 +85,7 @@ def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
 
 def run_folders(folder: Path, depth: int = _DEPTH) -> Iterator[Path]:
     """The folders of runs, damaged ones too. Links are not followed, and runs not searched."""
-    if _looks_like_a_run(folder):
+    if looks_like_a_run(folder):
         yield folder
         return
     if depth == 0:
@@ -96,7 +96,7 @@ def run_folders(folder: Path, depth: int = _DEPTH) -> Iterator[Path]:
             yield from run_folders(folder / name, depth - 1)
 
 
-def _looks_like_a_run(folder: Path) -> bool:
+def looks_like_a_run(folder: Path) -> bool:
     """Whether this is a run, or was one: other folders also have a ``config.json``."""
     path = folder / "config.json"
     try:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from swarm_ui.experiment.config import Config, Finding
 from swarm_ui.experiment.environments.spec import OpenEnvironment
+from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
@@ -73,7 +74,8 @@ async def open_training_place(
         async with open_actor(config.model, learner, run) as acting:
             yield TrainingPlace(environment.make, acting, learner)
         return
-    with opened_workers(config, warn) as rollouts:
+    with WorkerWatch(run, warn) as watch, opened_workers(config, watch) as rollouts:
+        watch.shown("train")
         from swarm_ui.nodes.models.published_model import PublishedModel
 
         # The adapters to start from are published by the learner like all later versions.

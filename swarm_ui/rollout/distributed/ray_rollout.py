@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
-from swarm_ui.rollout.distributed.events import OnWorkerEvent
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
 from swarm_ui.rollout.distributed.remote_worker import (
     GivenUp,
@@ -23,11 +22,13 @@ from swarm_ui.rollout.distributed.remote_worker import (
 )
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.worker import Setup, Work
+from swarm_ui.rollout.episode_spans import current_headers
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job, MakeEnvironment, Restarts
 from swarm_ui.rollout.rollouts import PerWorker
 from swarm_ui.trace.records import Episode
+from swarm_ui.trace.worker_events import OnWorkerEvent
 
 LOSSES = Restarts(retries=3, limit=3, backoff=1.0)
 """The default behaviour after the loss of a worker."""
@@ -156,7 +157,10 @@ class RayRollout:
             return
         queue.put_back(first)
         self._began = time.monotonic()
-        work = Work(policy=policy, intervention=intervention, max_steps=max_steps)
+        work = Work(
+            policy=policy, intervention=intervention, max_steps=max_steps,
+            headers=current_headers(),
+        )  # fmt: skip
         most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
         stream = self._begin(queue, work, most)
         create = asyncio.get_running_loop().create_task

@@ -14,13 +14,14 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, EnvironmentFault, brief
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
-from swarm_ui.rollout.distributed.events import OnWorkerEvent, WorkerEvent
 from swarm_ui.rollout.distributed.job_queue import NumberedJob
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.distributed.worker import Hello, Played, expect_closed, remote_class
 from swarm_ui.rollout.pool import Restarts
+from swarm_ui.rollout.worker_reporter import told_elsewhere
 from swarm_ui.trace.records import Episode
+from swarm_ui.trace.worker_events import OnWorkerEvent, WorkerEvent, WorkerEventKind
 from swarm_ui.version import __version__
 
 FIRST_REPORT, NEXT_REPORTS = 10.0, 30.0
@@ -111,7 +112,7 @@ class RemoteWorker:
                 await self._start()
             if self._stream == stream:
                 return
-            name = await self._called(self._actor.begin.remote(work))
+            name = await self._called(self._actor.begin.remote(work, self.number))
             if isinstance(name, SentError):
                 raise name.error()
             self._stream, self.policy_name = stream, name
@@ -128,6 +129,7 @@ class RemoteWorker:
         actor = self._actor
         if actor is None:
             raise NotBegun(self._last)
+        assigned = time.time()
         self._tell("assigned", job=job)
         try:
             played: Played = await self._called(actor.play.remote(job.job), actor)
@@ -141,7 +143,7 @@ class RemoteWorker:
         episode = _EPISODES.decode(played.encoded)
         if episode.fault is None:
             self._row = 0
-        self._tell("finished", job=job, episode=episode)
+        self._tell_finished(job, played, assigned)
         return Result(episode, played.notes, played.fit)
 
     async def stop(self) -> None:
@@ -163,6 +165,7 @@ class RemoteWorker:
             pass  # nothing is left to be closed, or it hangs and is killed
         finally:
             imported().kill(actor)
+            self._tell("closed")
 
     async def _start(self) -> None:
         limit = self._losses.limit
@@ -173,6 +176,7 @@ class RemoteWorker:
             raise GivenUp(self._last)
         if self._row:
             await asyncio.sleep(self._losses.pause(self._row - 1))
+        asked = time.time()
         options = self._resources.options
         most = self._concurrency + CONTROL_CALLS
         actor = remote_class(**options, max_restarts=0, max_concurrency=most).remote(self._setup)
@@ -183,7 +187,7 @@ class RemoteWorker:
             imported().kill(actor)
             raise
         self._actor, self._stream = actor, 0
-        self._tell("started")
+        self._tell("started", queued=asked)
 
     async def _placed(self, actor: Any) -> Hello:
         """The first answer of a worker, when the cluster has room for it."""
@@ -274,13 +278,23 @@ class RemoteWorker:
         with contextlib.suppress(Exception):  # Ray may have forgotten it
             imported().kill(actor)
 
+    def _tell_finished(self, job: NumberedJob, played: Played, assigned: float) -> None:
+        """Tell of every attempt that the worker made at a job."""
+        for event in told_elsewhere(played.attempts, queued=assigned, now=time.time()):
+            self._on_event(
+                msgspec.structs.replace(
+                    event, worker=self.number, node=self._hello.node, pid=self._hello.pid,
+                    job=job.number, attempt=job.losses,
+                )
+            )  # fmt: skip
+
     def _tell(
         self,
-        kind: Any,
+        kind: WorkerEventKind,
         *,
         job: NumberedJob | None = None,
-        episode: Episode | None = None,
         text: str = "",
+        queued: float | None = None,
     ) -> None:
         task, seed = ("", 0) if job is None else job.job
         self._on_event(
@@ -294,9 +308,8 @@ class RemoteWorker:
                 task=task,
                 seed=seed,
                 attempt=0 if job is None else job.losses,
-                success=None if episode is None else episode.success,
-                fault="" if episode is None or episode.fault is None else str(episode.fault),
                 text=text,
+                queued=queued,
             )
         )
 

@@ -14,13 +14,16 @@ import msgspec
 from swarm_ui.errors import EnvironmentFault, MissingExtra, TraceError
 from swarm_ui.rollout.distributed.cluster import imported
 from swarm_ui.rollout.distributed.sent_error import SentError
+from swarm_ui.rollout.episode_spans import SpanParent
 from swarm_ui.rollout.episodes import attempt_of
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Attempt, Job, MakeEnvironment, Restarts, Seat
 from swarm_ui.rollout.rollouts import PerWorker
+from swarm_ui.rollout.worker_reporter import WorkerReporter
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.records import Episode
+from swarm_ui.trace.worker_events import WorkerEvent
 from swarm_ui.version import __version__
 
 
@@ -40,6 +43,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy | PerWorker[Policy]
     intervention: Intervene | None
     max_steps: int | None
+    headers: dict[str, str] = {}
+    """The driver's current span; see :mod:`swarm_ui.rollout.episode_spans`."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +68,8 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     fit: bool = True
     """Whether the place of the environment is still used; see ``Restarts.limit``."""
     error: SentError | None = None
+    attempts: tuple[WorkerEvent, ...] = ()
+    """The attempts at the episode that ended here, by the clock of this process."""
 
 
 class RolloutWorker:
@@ -75,6 +82,7 @@ class RolloutWorker:
         self._stack, self._policy_stack = AsyncExitStack(), AsyncExitStack()
         self._free: asyncio.Queue[Seat] = asyncio.Queue()
         self._seats: list[Seat] = []
+        self._told: list[list[WorkerEvent]] = []
         self._policy: Policy | None = None
         self._policy_key = ""
         self._intervention: Intervene | None = None
@@ -89,8 +97,11 @@ class RolloutWorker:
             node=node, pid=os.getpid(), version=__version__, python=platform.python_version()
         )
 
-    async def begin(self, work: Work) -> SentError | str:
-        """Prepare for a stream; returns the name of the policy, or why it cannot be played."""
+    async def begin(self, work: Work, worker: int = 0) -> SentError | str:
+        """Prepare for a stream; returns the name of the policy, or why it cannot be played.
+
+        ``worker``: its number, for spans.
+        """
         try:
             await self._open_seats()
             await self._take_policy(work.policy)
@@ -98,7 +109,8 @@ class RolloutWorker:
             return SentError.of(error, self._where)
         assert self._policy is not None
         self._intervention = work.intervention
-        self._attempt = attempt_of(self._policy, work.intervention, work.max_steps)
+        parent = SpanParent(work.headers, worker, platform.node())
+        self._attempt = attempt_of(self._policy, work.intervention, work.max_steps, parent)
         return self._policy.name
 
     async def play(self, job: Job) -> Played:
@@ -142,7 +154,11 @@ class RolloutWorker:
         given = self._setup.make_environment
         make = await given.opened(self._stack) if isinstance(given, PerWorker) else given
         count = self._setup.concurrency
-        self._seats = [Seat(place, make, self._setup.restarts) for place in range(count)]
+        self._told = [[] for _ in range(count)]
+        self._seats = [
+            Seat(place, make, self._setup.restarts, WorkerReporter(place, told.append))
+            for place, told in enumerate(self._told)
+        ]
         for seat in self._seats:
             self._free.put_nowait(seat)
 
@@ -160,6 +176,8 @@ class RolloutWorker:
     async def _play(self, job: Job) -> Played:
         assert self._attempt is not None and self._policy is not None
         seat = await self._free.get()
+        told = self._told[seat.place]
+        told.clear()
         try:
             episode = await seat.play(self._attempt, *job, self._policy.name)
             notes = None
@@ -170,7 +188,8 @@ class RolloutWorker:
             return Played(error=SentError.of(error, self._where))
         finally:
             self._free.put_nowait(seat)
-        return Played(encoded=text, notes=notes, fit=seat.fit)
+        ended = tuple(event for event in told if event.kind == "finished")
+        return Played(encoded=text, notes=notes, fit=seat.fit, attempts=ended)
 
 
 def _encoded(episode: Episode) -> bytes:

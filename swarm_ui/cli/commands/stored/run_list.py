@@ -22,7 +22,7 @@ from swarm_ui.experiment.stored.summary import RunSummary, Wanted, point_in_time
 
 _DEFAULT = Path("runs")
 _COMMANDS = ("run", "eval", "train", "demo")
-_STYLES = {"running": "cyan", "finished": "green", "killed": "yellow", "interrupted": "yellow"}
+STATE_STYLES = {"running": "cyan", "finished": "green", "killed": "yellow", "interrupted": "yellow"}
 
 
 class _ListByDefault(TyperGroup):
@@ -137,7 +137,7 @@ def _table(found: list[RunSummary], title: str) -> Any:
             run.command or "–",
             run.environment or "–",
             begun,
-            Text(run.state, style=_STYLES.get(run.state, "red")),
+            Text(run.state, style=STATE_STYLES.get(run.state, "red")),
             "–" if run.success is None else run.success.percent(),
             run.of or "–",
             _shown_size(run.bytes),

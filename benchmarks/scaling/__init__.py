@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/scale.py``: what is played, measured, and simulated."""

@@ -1,0 +1,234 @@
+"""The state of a run at one moment, from the files in its folder alone; nothing is changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, FailureKind
+from swarm_ui.experiment.evaluation import trace_name
+from swarm_ui.experiment.live.following import SELECTED, Look, RunFollower
+from swarm_ui.experiment.live.progress_file import Written
+from swarm_ui.experiment.progress import TaskProgress
+from swarm_ui.experiment.results import ArmResult, Results, success_interval
+from swarm_ui.experiment.stored.run_status import RunState
+from swarm_ui.experiment.stored.summary import looks_like_a_run
+from swarm_ui.report.totals import set_name
+from swarm_ui.stats import Interval
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.worker_events import WorkerEvent, read_worker_events
+from swarm_ui.trace.worker_history import WorkerHistory, WorkerState, sessions
+
+RATE_SECONDS = 300.0
+"""The time over which the rate is measured."""
+_ALIVE = 60.0
+"""Seconds since the last sign of life after which a run without a lock is not at work elsewhere."""
+
+
+class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The episodes of one trace file, or of one policy on one split."""
+
+    name: str
+    done: int
+    """Recorded episodes, masked ones included."""
+    total: int | None
+    """``None``: not known yet."""
+    solved: int
+    masked: int
+    success: Interval | None
+    """``None``: no episode counts, or they are a selection."""
+
+
+class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker of the last process that worked on the run."""
+
+    worker: int
+    node: str
+    """Empty: a place of that process."""
+    state: WorkerState
+    silent: float
+    """Seconds since its last sign of life."""
+    episodes: int
+    """That it has finished, also those that were played again."""
+    faults: int
+    playing: tuple[str, ...] = ()
+    """Task and seed of the episodes that it began."""
+    text: str = ""
+    """What it waits for, or why it was lost."""
+
+
+class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``swarm-ui status`` tells."""
+
+    run: str
+    state: RunState
+    elsewhere: bool
+    """No lock is seen here, but the run was at work a moment ago: another machine may run it, on a
+    file system that does not pass on locks."""
+    command: str
+    environment: str
+    problem: str
+    """The error that ended the run, or what cannot be read."""
+    silent: float | None
+    """Seconds since anything was written; ``None``: nothing was."""
+    done: int
+    total: int | None
+    left: float | None
+    """Seconds until the end, as the run itself estimates it; ``None``: not known."""
+    per_minute: float | None
+    """Episodes that ended without a fault in the last minutes; ``None``: not recorded."""
+    sets: tuple[SetStatus, ...]
+    tasks: tuple[TaskProgress, ...]
+    """What it is at work on."""
+    faults: dict[FailureKind, int]
+    """Masked episodes, by the kind of the fault."""
+    workers: tuple[WorkerStatus, ...]
+
+
+def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
+    """The state of a run.
+
+    Args:
+        path: its folder.
+        now: seconds since the epoch; by default the present time.
+
+    Raises:
+        ConfigError: this is no folder of a run.
+    """
+    if not path.is_dir():
+        raise ConfigError(f"there is no run '{path}': expected the folder of a run")
+    if not looks_like_a_run(path):
+        raise ConfigError(
+            f"'{path}' is not a run: it has no config.json of one; runs in a folder are listed "
+            f"with: swarm-ui runs {path}"
+        )
+    at = time.time() if now is None else now
+    look = RunFollower(path).look()
+    events = read_worker_events(path)
+    last = next(iter(reversed(sessions(events))), [])
+    silent = _silent(path, at)
+    state: RunState = look.state if look.state != "killed" or look.command else "unknown"
+    unlocked = state in ("killed", "unknown") and silent is not None and silent < _ALIVE
+    running = look.state == "running" or unlocked
+    problems = list(look.problems)
+    sets = tuple(_sets(path, look, problems))
+    totals = [each.total for each in sets]
+    return RunSnapshot(
+        run=str(path),
+        state=state,
+        elsewhere=unlocked and bool(last or look.progress),
+        command=look.command,
+        environment=look.environment,
+        problem=" ".join("; ".join(filter(None, [look.error, *problems])).split()),
+        silent=silent,
+        done=sum(each.done for each in sets),
+        total=None if None in totals else sum(total or 0 for total in totals),
+        left=_left(look.progress, at) if running else None,
+        per_minute=_per_minute(events, at if running else None),
+        sets=sets,
+        tasks=look.progress.tasks if running and look.progress is not None else (),
+        faults=look.fault_kinds,
+        workers=tuple(_worker(worker, at) for worker in last),
+    )
+
+
+def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
+    """The sets that have results, then those that have not, then those that have not begun."""
+    arms: dict[str, ArmResult] = {}
+    try:
+        arms = {arm.name or f"{arm.split}-{arm.arm}": arm for arm in Results.load(path).arms}
+    except ConfigError as error:
+        problems.append(str(error))
+    for name, arm in arms.items():
+        counted = [value for value in arm.outcomes if value is not None]
+        yield SetStatus(
+            name=name,
+            done=len(arm.outcomes),
+            total=len(arm.jobs),
+            solved=sum(value == 1.0 for value in counted),
+            masked=len(arm.outcomes) - len(counted),
+            success=arm.success,
+        )
+    begun = _begun(look.progress)
+    for name in dict.fromkeys([*look.outcomes, *_planned(path)]):
+        if name in arms or any(set_name(arm) == name for arm in arms):
+            continue
+        values = look.outcomes.get(name, ())
+        numbers = [None if value is None else float(value) for value in values]
+        selected = name == SELECTED
+        total = None if selected else begun.get(name)
+        yield SetStatus(
+            name=name,
+            done=len(values),
+            total=len(values) if selected else None if total is None else max(total, len(values)),
+            solved=sum(value is True for value in values),
+            masked=sum(value is None for value in values),
+            success=None if selected else success_interval(look.jobs.get(name, ()), numbers),
+        )
+
+
+def _begun(progress: Written | None) -> dict[str, int]:
+    """The number of episodes of each set that was begun: its task has the name of its file."""
+    if progress is None:
+        return {}
+    return {task.label: round(task.total) for task in (*progress.ended, *progress.tasks)}
+
+
+def _planned(path: Path) -> list[str]:
+    """The sets that an evaluation plays, in their order."""
+    with suppress(ConfigError, msgspec.ValidationError):
+        config: Mapping[str, object] = RunDirectory(path).config()
+        if config.get("made_by") == "swarm-ui" and config.get("command") in ("run", "eval"):
+            splits = msgspec.convert(config.get("splits"), list[str])
+            seeds = msgspec.convert(config.get("seeds"), list[int])
+            return [trace_name(split, seed, seeds) for split in splits for seed in seeds]
+    return []
+
+
+def _silent(path: Path, now: float) -> float | None:
+    """Seconds since one of the files that a run writes was changed."""
+    names = ("workers.jsonl", "progress.json", "status.json", "metrics.jsonl", "results.json")
+    times = []
+    for file in (*(path / name for name in names), *(path / "traces").glob("*.jsonl")):
+        with suppress(OSError):
+            times.append(file.stat().st_mtime)
+    return max(0.0, now - max(times)) if times else None
+
+
+def _left(progress: Written | None, now: float) -> float | None:
+    """What the terminal would show, for the task that takes longest."""
+    if progress is None:
+        return None
+    known = [task.left for task in progress.tasks if task.left is not None]
+    return max(0.0, max(known) - (now - progress.written)) if known else None
+
+
+def _per_minute(events: list[WorkerEvent], now: float | None) -> float | None:
+    """The rate of the last minutes; before the last event, if the run is over."""
+    if not events:
+        return None
+    end = max(event.at for event in events) if now is None else now
+    begun = max((event.at for event in events if event.kind == "session"), default=events[0].at)
+    since = max(begun, end - RATE_SECONDS)
+    ended = sum(
+        event.kind == "finished" and event.success is not None and since <= event.at <= end
+        for event in events
+    )
+    return 60.0 * ended / (end - since) if end > since else None
+
+
+def _worker(worker: WorkerHistory, now: float) -> WorkerStatus:
+    return WorkerStatus(
+        worker=worker.worker,
+        node=worker.node,
+        state=worker.state,
+        silent=max(0.0, now - worker.at),
+        episodes=len(worker.finished),
+        faults=worker.faults,
+        playing=tuple(f"{event.task}, seed {event.seed}" for event in worker.playing.values()),
+        text=worker.text,
+    )

@@ -1,0 +1,333 @@
+"""The files and commands of docs/howto/cluster.md: read by Ray's own code, and run on two nodes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_world import Shell, shell  # noqa: F401
+from doc_blocks import ALL, commands
+
+from swarm_ui.experiment.stored.run_snapshot import snapshot
+from swarm_ui.trace.jsonl import read_jsonl
+from swarm_ui.trace.worker_events import read_worker_events
+
+ROOT = Path(__file__).resolve().parents[2]
+HOWTO = ROOT / "docs/howto"
+PAGE, SLURM, MANIFEST = (HOWTO / n for n in ("cluster.md", "ray_slurm.sh", "rayjob.yaml"))
+PLACE = "docs/howto/cluster.md"
+
+
+def page_commands(program: str) -> list[list[str]]:
+    """The commands of a program on the page."""
+    blocks = [block.text for block in ALL if block.document == PLACE and block.language == "sh"]
+    return [words for text in blocks for words in commands(text) if words[0] == program]
+
+
+def slurm_commands(program: str) -> list[list[str]]:
+    """The commands of a program in the Slurm script, whatever starts them."""
+    text = re.sub(r"\$\{[^}]*\}|\$\(\([^)]*\)\)", "1", SLURM.read_text(encoding="utf-8"))
+    found = []
+    for words in commands(text):
+        if program in words:
+            line = words[words.index(program) :]
+            ends = [k for k, word in enumerate(line) if ">" in word]
+            found.append(line[: ends[0]] if ends else line)
+    return found
+
+
+def manifest() -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml", reason="pyyaml is not installed")
+    found: dict[str, Any] = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))
+    return found
+
+
+def job_commands() -> list[list[str]]:
+    """The commands of ours in the entrypoint of the manifest."""
+    found = commands(manifest()["spec"]["entrypoint"])
+    return [words for words in found if words[0] == "swarm-ui"]
+
+
+# -- read, without a cluster ------------------------------------------------------------------
+
+
+def test_every_ray_command_is_one_that_ray_knows() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from ray.scripts.scripts import cli
+
+    found = [*page_commands("ray"), *slurm_commands("ray")]
+    assert sum(words[1] == "start" for words in found) == 5
+    for words in found:
+        command = cli.commands[words[1]]
+        command.make_context(words[1], words[2:])  # raises for options that it does not know
+
+
+def test_the_autoscaler_of_ray_reads_the_manifest() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from ray.autoscaler._private.kuberay.autoscaling_config import (
+        _derive_autoscaling_config_from_ray_cr,
+    )
+    from ray.scripts.scripts import start
+
+    document = manifest()
+    assert (document["apiVersion"], document["kind"]) == ("ray.io/v1", "RayJob")
+    cluster = document["spec"]["rayClusterSpec"]
+    metadata = {"name": "swarm-eval", "namespace": "default"}
+    config = _derive_autoscaling_config_from_ray_cr({"metadata": metadata, "spec": cluster})
+    types = config["available_node_types"]
+    assert types["headgroup"]["resources"]["CPU"] == 0, "no episodes on the head"
+    players = types["players"]
+    assert players["resources"]["CPU"] == 8 and players["min_workers"] == 4
+    assert cluster["rayVersion"] == version("ray")
+    known = {name.lstrip("-") for option in start.params for name in option.opts}
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    for group in groups:
+        assert set(group["rayStartParams"]) <= known
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+        (container,) = group["template"]["spec"]["containers"]
+        mounts = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounts == {volume["name"] for volume in group["template"]["spec"]["volumes"]}
+    assert f"ray:{version('ray')}" in PAGE.read_text(encoding="utf-8"), "the image on the page"
+
+
+def test_the_schema_of_kuberay_accepts_the_manifest() -> None:
+    """With SWARM_UI_KUBERAY_CRD=…/ray.io_rayjobs.yaml, a file of KubeRay's repository."""
+    place = os.environ.get("SWARM_UI_KUBERAY_CRD")
+    if not place:
+        pytest.skip("SWARM_UI_KUBERAY_CRD names no definition of KubeRay's RayJob")
+    yaml, jsonschema = (pytest.importorskip(name) for name in ("yaml", "jsonschema"))
+    definition = yaml.safe_load(Path(place).read_text(encoding="utf-8"))
+    (schema,) = [v["schema"]["openAPIV3Schema"] for v in definition["spec"]["versions"]
+                 if v["name"] == "v1"]  # fmt: skip
+    jsonschema.validate(manifest(), closed(schema))
+
+
+def closed(schema: Any) -> Any:
+    """The schema without unknown fields, which Kubernetes would drop."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: closed(value) for key, value in schema.items()}
+    free = {"additionalProperties", "x-kubernetes-preserve-unknown-fields"} & set(made)
+    if "properties" in made and not free:
+        made["additionalProperties"] = False
+    return made
+
+
+def test_our_commands_are_checked_by_their_dry_run(shell: Shell) -> None:  # noqa: F811
+    begun = [words for words in (*job_commands(), *slurm_commands("swarm-ui"))
+             if "--resume" not in words]  # fmt: skip
+    assert len(begun) == 2
+    for words in begun:
+        line = ["runs/new" if word.startswith(("/runs", "runs/")) else word for word in words[1:]]
+        line = ["ray:head:6379" if word.startswith("ray:") else word for word in line]
+        if "--url" in line:
+            line[line.index("--url") + 1] = "http://localhost:9/v1"
+        done = shell("", *line, "--dry-run", "--json")
+        assert done.code == 0, done.err
+        assert done.json["episodes: parameters"] == "1000" and done.json["dry_run"] is True
+
+
+def test_the_script_is_one_that_bash_reads() -> None:
+    subprocess.run(["bash", "-n", str(SLURM)], check=True)
+    assert os.access(SLURM, os.X_OK)
+
+
+# -- run, with two nodes on this machine ------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home folder of its own, a folder for Ray's files, and our commands on the path."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, code in (("swarm-ui", "-m swarm_ui"), ("ray", "-m ray.scripts.scripts")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {code} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+    (tmp_path / "home").mkdir()
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        for name, value in {
+            "HOME": str(tmp_path / "home"), "RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT),
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+            "RAY_memory_monitor_refresh_ms": "0", "RAY_agent_register_timeout_ms": "240000",
+            "RAY_AUTH_MODE": "token",
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        monkeypatch.chdir(tmp_path)
+        yield tmp_path
+
+
+def address() -> str:
+    import ray
+
+    return str(ray.util.get_node_ip_address())
+
+
+@contextmanager
+def started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a group of its own, which is ended as a whole."""
+    process = subprocess.Popen(words, start_new_session=True)
+    try:
+        yield process
+    finally:
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, sign)
+            except ProcessLookupError:
+                break
+            wait_until(
+                lambda: process.poll() is not None and not group(process.pid), 30, must=False
+            )
+        process.wait(10)
+
+
+def group(leader: int) -> list[int]:
+    """The processes of a group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == leader and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_until(ready: Callable[[], bool], seconds: float = 240, must: bool = True) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            assert not must, "it takes too long"
+            return
+        time.sleep(0.5)
+
+
+def status(place: str) -> str:
+    done = subprocess.run(
+        ["ray", "status", f"--address={place}"], capture_output=True, text=True, check=False
+    )
+    return done.stdout if done.returncode == 0 else ""
+
+
+def check(run: Path, episodes: int, workers: int) -> None:
+    """A run that was played by the workers of two nodes."""
+    found = snapshot(run)
+    assert (found.state, found.done, found.total) == ("finished", episodes, episodes)
+    assert found.workers and all(worker.node == address() for worker in found.workers)
+    events = read_worker_events(run)
+    assert len({event.pid for event in events if event.pid}) >= min(2, workers)
+    ended = [event for event in events if event.kind == "finished"]
+    assert sorted(event.job for event in ended if event.job is not None) == [*range(episodes)]
+    for event in ended:
+        assert event.queued is not None and event.began is not None
+        assert event.queued <= event.began <= event.at and event.trace == "parameters"
+        assert len(event.laps) == 3, "a reset and two steps"
+    traces = read_jsonl(run / "traces/parameters.jsonl")
+    assert len({(e.task, e.seed) for e in traces}) == len(traces) == episodes
+    assert "Workers over time" in (run / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_two_machines_from_zero(world: Path) -> None:
+    """The commands of the page. Both nodes are on this machine, at different ports."""
+    port, host = free_port(), address()
+    script = world / "right.txt"
+    script.write_text('{"action_type": "wait"}\n', encoding="utf-8")
+
+    def here(words: list[str]) -> list[str]:
+        line = [word.replace("10.0.0.5", host).replace("6379", str(port)) for word in words]
+        return [word.replace("--num-cpus=8", "--num-cpus=2") for word in line]
+
+    token, head, other, asked = (here(words) for words in page_commands("ray")[:4])
+    evaluation, seen = (here(words) for words in page_commands("swarm-ui")[:2])
+    subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
+    assert (world / "home/.ray/auth_token").is_file()
+    with (
+        started([*head, "--block", "--include-dashboard=false"]),
+        started_when(lambda: bool(status(f"{host}:{port}")), [*other, "--block"]),
+    ):
+        wait_until(lambda: status(f"{host}:{port}").count(" node_") == 2)
+        assert "0.0/4.0 CPU" in subprocess.run(asked, capture_output=True, text=True).stdout
+        few = ["-n", "12", "--model", f"script:{script}", "--max-steps", "2", "--quiet"]
+        at = evaluation.index("-n")
+        line = [*evaluation[:at], *few, "--on", *evaluation[evaluation.index("--on") + 1 :]]
+        subprocess.run(line, check=True, timeout=500)
+        told = subprocess.run(seen, capture_output=True, text=True, check=True).stdout
+        assert "finished" in told and "12 of 12 episodes" in told
+        stranger = {**os.environ, "RAY_AUTH_TOKEN": "not-the-token"}
+        refused = subprocess.run(
+            ["swarm-ui", "run", "phone", "-n", "1", "--model", f"script:{script}", "--on",
+             f"ray:{host}:{port}", "--out", "runs/stranger"],
+            env=stranger, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert refused.returncode != 0, "another token plays nothing"
+    check(world / "runs/solo", 12, 4)
+
+
+@contextmanager
+def started_when(ready: Callable[[], bool], words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    wait_until(ready)
+    with started(words) as process:
+        yield process
+
+
+SRUN = """\
+#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+exec "$@"
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_slurm_job_on_two_nodes(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both nodes are on this machine; a stand-in for srun starts the commands."""
+    for name, text in (("srun", SRUN), ("scontrol", f"#!/bin/sh\necho {address()}\necho other\n")):
+        (world / "bin" / name).write_text(text, encoding="utf-8")
+        (world / "bin" / name).chmod(0o755)
+    (world / "right.txt").write_text('{"action_type": "wait"}\n', encoding="utf-8")
+    text = SLURM.read_text(encoding="utf-8")
+    for many, few in (
+        ("-n 1000 --agents 4 --rounds 3", "-n 8 --max-steps 2"),
+        ('--url "$SWARM_URL" --model "$SWARM_MODEL"', "--model script:right.txt"),
+    ):
+        assert many in text
+        text = text.replace(many, few)
+    job = world / "job.sh"
+    job.write_text(text, encoding="utf-8")
+    variables = {
+        "SLURM_JOB_ID": str(os.getpid()), "SLURM_JOB_NUM_NODES": "2",
+        "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_CPUS_PER_TASK": "2",
+    }  # fmt: skip
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with started(["bash", str(job)]) as process:
+        assert process.wait(600) == 0
+        wait_until(lambda: not group(process.pid), 60)
+    check(world / f"runs/{os.getpid()}", 8, 2)

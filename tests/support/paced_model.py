@@ -1,0 +1,10 @@
+"""A model for commands in other processes: it clicks at random, after a short and random time."""
+
+from __future__ import annotations
+
+from benchmarks.scaling.latencies import Latencies
+from benchmarks.scaling.play import PacedModel
+
+
+def paced() -> PacedModel:
+    return PacedModel(Latencies.recorded(mean=0.05))
