@@ -60,7 +60,7 @@ class Group:
 
 
 GROUPS = (Group(8), Group(64), Group(8, 64))
-QUICK_GROUPS = (Group(2, 4), Group(4, 16))
+QUICK_GROUPS = (Group(2, 4),)
 
 
 @dataclass(slots=True)
