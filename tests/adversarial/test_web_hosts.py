@@ -175,6 +175,7 @@ async def test_a_page_cannot_show_files_of_this_machine(
 
 
 @needs_browser
+@pytest.mark.slow
 async def test_a_registered_service_worker_cannot_relay(
     here: Site, browser: WebBrowser, away: Site
 ) -> None:
@@ -223,6 +224,7 @@ async def test_a_proxy_of_the_machine_is_not_used(
 
 
 @needs_browser
+@pytest.mark.slow
 async def test_the_agent_is_told_what_was_refused_and_can_go_on(
     here: Site, browser: WebBrowser, away: Site
 ) -> None:

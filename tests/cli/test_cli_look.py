@@ -226,11 +226,16 @@ def test_help_shows_no_value_for_a_switch(shell: Shell) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("swarm-ui run p", {"phone"}),
         ("swarm-ui run phone contacts-a", {"contacts-add", "contacts-add-email"}),
-        ("swarm-ui eval phone --views s", {"same", "shuffle"}),
-        ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
-        ("swarm-ui export r e", {"episodes", "edges"}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("swarm-ui run p", {"phone"}),
+                ("swarm-ui eval phone --views s", {"same", "shuffle"}),
+                ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
+                ("swarm-ui export r e", {"episodes", "edges"}),
+            )
+        ),
     ],
 )
 def test_completion_knows_values(line: str, words: set[str]) -> None:

@@ -16,6 +16,7 @@ import cli_world
 import msgspec
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from interrupts import hear_ctrl_c
 
 from swarm_ui.experiment.stored.run_snapshot import snapshot
 from swarm_ui.storage.run_directory import RunDirectory
@@ -72,6 +73,7 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
     assert later.per_minute is not None and later.per_minute > 0, "of its last minutes"
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_the_number_of_its_episodes(shell: Shell) -> None:  # noqa: F811
     process = slow_run()
     try:
@@ -96,6 +98,7 @@ def slow_run(*more: str) -> subprocess.Popen[bytes]:
             "LAMP_SECONDS": "0.3",
             "PYTHONPATH": os.pathsep.join([str(support), os.environ.get("PYTHONPATH", "")]),
         },
+        preexec_fn=hear_ctrl_c,
     )
 
 

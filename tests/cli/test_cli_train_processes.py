@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
+from interrupts import hear_ctrl_c
 
 pytest.importorskip("peft")
 from safetensors.torch import load_file
@@ -38,6 +39,7 @@ def launched(words: str, folder: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_ctrl_c,
     )
 
 

@@ -36,6 +36,7 @@ def test_a_run_goes_on_if_its_page_cannot_be_served(
     assert done.code == 0 and "no live page" in done.err
 
 
+@pytest.mark.slow
 def test_the_address_is_printed_and_the_server_ends_with_the_run(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

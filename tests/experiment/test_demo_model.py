@@ -84,6 +84,7 @@ def test_adapters_that_do_not_fit_are_refused_before_anything_is_done(tmp_path: 
             demo_run.check_own_model(asked)
 
 
+@pytest.mark.slow
 async def test_a_team_of_a_language_model_is_trained_from_adapters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

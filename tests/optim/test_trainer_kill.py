@@ -66,7 +66,7 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
     return [p.detach() for name in model.adapters for p in model.adapter_parameters(name)]
 
 
-@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("staleness", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path, staleness: int) -> None:
     whole, settings = TinyModel(), replace(CONFIG, staleness=staleness)
     expected = run(whole, tmp_path / "whole", config=settings)

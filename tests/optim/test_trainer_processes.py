@@ -78,7 +78,10 @@ def test_two_processes_train_the_team_of_one(
     assert saved == ["iteration-0002", "iteration-0003"]
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize(
+    "processes",
+    [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)],
+)
 def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, processes: int) -> None:
     quiet = TinyModel()
     check = as_quiet(quiet, run(quiet, tmp_path / "quiet", config=EXACT), 0.0)

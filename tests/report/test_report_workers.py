@@ -82,6 +82,7 @@ def test_a_run_without_the_record_has_no_such_section(tmp_path: Path) -> None:
     assert 'id="workers"' not in write_report(run).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_size_of_the_page_has_a_limit(tmp_path: Path) -> None:
     (_,), (small,) = worker_parts(recorded(tmp_path / "small", played(64, 1000)))
     (_,), (large,) = worker_parts(recorded(tmp_path / "large", played(1000, 8000)))

@@ -97,6 +97,7 @@ async def test_login_and_an_episode_knows_nothing_of_the_last(
     assert (await hand.act(DONE)).reward == 0.0
 
 
+@pytest.mark.slow
 async def test_tabs_urls_back_and_forward(shop: Site, browser: WebBrowser) -> None:
     hand = await begin(browser, f"{shop.url}/shop")
     tabs = lambda: [(e.label, bool(e.selected)) for e in hand.screen.elements if e.role == "tab"]  # noqa: E731
@@ -130,6 +131,7 @@ async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrow
     assert "Close tab" not in before and "Forward" not in before
 
 
+@pytest.mark.slow
 async def test_frames_shadow_roots_cards_and_form_controls(shop: Site, browser: WebBrowser) -> None:
     hand = await begin(browser, f"{shop.url}/shop")
     assert "Delete is what nobody should click." in hand.labels
@@ -245,6 +247,7 @@ async def test_faults_are_no_reward_of_zero(shop: Site, browser: WebBrowser) -> 
     assert "The shop" in render(await hand.env.reset(task="do it", seed=0)), "it goes on"
 
 
+@pytest.mark.slow
 async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
     with site() as shop:
         env = WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: True)
@@ -276,6 +279,7 @@ async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> N
         assert (await hand.act(DONE)).terminated
 
 
+@pytest.mark.slow
 async def test_a_page_that_hangs_is_a_fault(
     shop: Site, browser: WebBrowser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_without_the_package_the_extra_is_named(
 
 
 @given(records)
+@pytest.mark.slow
 def test_outputs_arrive_as_they_were_sent(outputs: list[dict[str, Any]]) -> None:
     assert decode_outputs(message(encode_outputs(outputs)), TASK) == outputs
 

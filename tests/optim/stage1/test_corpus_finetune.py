@@ -91,6 +91,7 @@ def measured(stage: Path) -> list[dict[str, float]]:
 # -- the curriculum ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_full_weights_level_by_level(model: Path, tuned: Path) -> None:
     places = [model, *(tuned / stage for stage in STAGES)]
     for before, after in itertools.pairwise(places):
@@ -99,6 +100,7 @@ def test_full_weights_level_by_level(model: Path, tuned: Path) -> None:
     assert not list(tuned.glob(".*"))
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_model_before_dpo(corpus: Path, tuned: Path) -> None:
     """With full weights trl would read the reference from wherever the config says."""
     first = measured(tuned / STAGES[3])[0]
@@ -139,6 +141,7 @@ def test_the_loss_is_taken_on_responses_alone(model: Path, questions: Path, tmp_
         assert said in {f"{sample.response}</s>" for sample in samples}
 
 
+@pytest.mark.slow
 def test_an_agent_reads_the_prompts_it_was_trained_on(corpus: Path, tuned: Path) -> None:
     agent = CausalModel.from_pretrained(tuned / "final")
     sample = next(s for s in read_corpus(corpus) if s.level == 3)
@@ -185,6 +188,7 @@ def test_lora_loads_in_plain_peft(model: Path, corpus: Path, tmp_path: Path) -> 
     assert first["rewards/margins"] == pytest.approx(0.0, abs=1e-2)  # of bfloat16
 
 
+@pytest.mark.slow
 def test_stages_done_are_not_done_again(
     model: Path, corpus: Path, tuned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +234,7 @@ def test_an_interrupted_stage_goes_on(
     assert distance(tmp_path / "whole" / "final", tmp_path / "cut" / "final") == 0.0
 
 
+@pytest.mark.slow
 def test_it_learns(model: Path, questions: Path, tmp_path: Path) -> None:
     config = quick(method="full", max_steps=40, learning_rate=2e-2)
     finetune(model, questions, tmp_path / "out", config=config)
@@ -237,6 +242,7 @@ def test_it_learns(model: Path, questions: Path, tmp_path: Path) -> None:
     assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops(model: Path, questions: Path, tmp_path: Path) -> None:
     config = quick(method="full", learning_rate=1e30, max_steps=5)
     with pytest.raises(LearningError, match="stage 1-questions: the loss is"):

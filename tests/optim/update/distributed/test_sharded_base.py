@@ -126,8 +126,13 @@ def _as_with_fsdp(wanted: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "divided"), [("dpo", False), ("rft", False), ("pg", False), ("dpo", True)],
-    ids=["dpo", "rft", "pg", "dpo, divided"],
+    ("method", "divided"),
+    [
+        pytest.param("dpo", False, id="dpo"),
+        pytest.param("rft", False, id="rft", marks=pytest.mark.slow),
+        pytest.param("pg", False, id="pg", marks=pytest.mark.slow),
+        pytest.param("dpo", True, id="dpo, divided", marks=pytest.mark.slow),
+    ],
 )  # fmt: skip
 def test_two_processes_are_one(tmp_path: Path, method: Method, divided: bool) -> None:
     updated(with_adapter(), None, tmp_path / "one", method)
