@@ -30,7 +30,7 @@ from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
 from swarm_ui.rollout.pool import Restarts
 from swarm_ui.trace.records import Episode
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.ray, pytest.mark.soak, pytest.mark.timeout(1500)]
 
 WORKER_KILLS = 8
 NODE_KILLS = 6
