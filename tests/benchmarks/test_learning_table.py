@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmark_scripts import benchmark_script
 
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -17,15 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def learning() -> ModuleType:
-    path = ROOT / "benchmarks" / "learning.py"
-    spec = importlib.util.spec_from_file_location("learning_benchmark", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
-    sys.path[:] = before
-    return module
+    return benchmark_script("learning")
 
 
 def keep(folder: Path, cpu: float, **arms: list[float | None]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmark_scripts import benchmark_script
 from rich.console import Console
 
 from benchmarks.scaling.play import Tally, digest
@@ -22,15 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def scale() -> ModuleType:
-    path = ROOT / "benchmarks" / "scale.py"
-    spec = importlib.util.spec_from_file_location("scale_benchmark", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
-    sys.path[:] = before
-    return module
+    return benchmark_script("scale")
 
 
 def figures() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai.admission import Permit
 from swarm_ui.nodes.models.openai.model import OpenAIModel
-from swarm_ui.nodes.models.remote.calls import answered, connected_ray
+from swarm_ui.nodes.models.remote.calls import answered
 from swarm_ui.nodes.models.remote.limiter import (
     LARGEST_STOCK,
     RETURN_SECONDS,
@@ -27,6 +27,7 @@ from swarm_ui.nodes.models.remote.limiter import (
     Report,
     Totals,
 )
+from swarm_ui.rollout.distributed.cluster import connected
 
 _NEEDED_FOR = "limits of a whole cluster"
 _WHO = "the process that keeps the limits of the cluster"
@@ -46,7 +47,7 @@ class ClusterLimits:
 
     def close(self) -> None:
         """End the actor. The models cannot be asked any more."""
-        connected_ray(_NEEDED_FOR).kill(self._actor)
+        connected(_NEEDED_FOR).kill(self._actor)
 
 
 def share_limits(*models: OpenAIModel) -> ClusterLimits:
@@ -62,7 +63,7 @@ def share_limits(*models: OpenAIModel) -> ClusterLimits:
     """
     if not models:
         raise ConfigError("share_limits: expected at least one OpenAIModel")
-    ray = connected_ray(_NEEDED_FOR)
+    ray = connected(_NEEDED_FOR)
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)

@@ -19,8 +19,9 @@ import msgspec
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import Completion, Request, leased_versions
 from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
-from swarm_ui.nodes.models.remote.calls import ActorLost, answered, connected_ray
+from swarm_ui.nodes.models.remote.calls import ActorLost, answered
 from swarm_ui.nodes.models.remote.held_model import About, Factory, HeldModel
+from swarm_ui.rollout.distributed.cluster import connected
 
 _NEEDED_FOR = "a model held by an actor"
 _CALLS = 10_000
@@ -125,7 +126,7 @@ class RayModel:
     async def close(self) -> None:
         """End the actors. In a process that the model was sent to, nothing happens."""
         if self._own:
-            ray = connected_ray(_NEEDED_FOR)
+            ray = connected(_NEEDED_FOR)
             for actor in self._actors:
                 ray.kill(actor)
             self._lost = set(range(len(self._actors)))
@@ -219,7 +220,7 @@ async def hold_model(
     """
     if replicas < 1 or kept < 1:
         raise ConfigError(f"hold_model: replicas and kept must be >= 1, got {replicas} and {kept}")
-    ray = connected_ray(_NEEDED_FOR)
+    ray = connected(_NEEDED_FOR)
     options: dict[str, Any] = {
         "num_gpus": gpus, "num_cpus": cpus, "resources": dict(resources or {}),
         "max_restarts": restarts, "max_task_retries": restarts, "max_concurrency": _CALLS,

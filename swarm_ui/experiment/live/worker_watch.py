@@ -52,6 +52,10 @@ class WorkerWatch:
         self._trace = ""
         self._on_change: Callable[[], None] = lambda: None
         self._workers: dict[int, WorkerNow] = {}
+        self._states: Counter[WorkerState] = Counter()
+        """How many workers are in each state. Thousands of events a second may arrive."""
+        self._elsewhere = False
+        """Workers are on other machines, or wait for one."""
         self._told_waiting: float | None = None
         self.note = ""
         """The states of the workers, such as ``"8 workers, 6 playing"``; empty: they are places of
@@ -69,7 +73,7 @@ class WorkerWatch:
     def __call__(self, event: WorkerEvent) -> None:
         """Take an event."""
         self._write(msgspec.structs.replace(event, trace=self._trace))
-        self._workers.setdefault(event.worker, WorkerNow(event.worker)).add(event)
+        self._count(event)
         self._tell(event)
         before, self.note = self.note, self._summary()
         if self.note != before:
@@ -98,11 +102,20 @@ class WorkerWatch:
                 self._told_waiting = now
                 self._warn(event.text)
 
+    def _count(self, event: WorkerEvent) -> None:
+        worker = self._workers.get(event.worker)
+        if worker is None:
+            worker = self._workers[event.worker] = WorkerNow(event.worker)
+        else:
+            self._states[worker.state] -= 1
+        worker.add(event)
+        self._states[worker.state] += 1
+        self._elsewhere |= bool(worker.node) or worker.state == "waiting"
+
     def _summary(self) -> str:
-        known = self._workers.values()
-        if not any(worker.node or worker.state == "waiting" for worker in known):
+        if not self._elsewhere:
             return ""
-        states = Counter(worker.state for worker in known)
+        states = self._states
         alive = states["playing"] + states["idle"]
         parts = [f"{alive} worker{'s' * (alive != 1)}"]
         parts += [f"{states[state]} {name}" for state, name in _SAID if states[state]]

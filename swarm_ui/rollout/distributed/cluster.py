@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from swarm_ui.errors import ConfigError, MissingExtra, brief
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.rollout.distributed.ray_errors import reason
 
 CONNECT = 10.0
 """Seconds in which the head of a cluster has to answer."""
@@ -80,12 +81,28 @@ def _quiet() -> Iterator[None]:
         worker._worker_logs_enabled = True  # type: ignore[attr-defined, unused-ignore]
 
 
-def imported() -> Any:
+def imported(needed_for: str = "a cluster") -> Any:
     """The module ``ray``. Raises ``MissingExtra`` if it is not installed."""
     try:
         import ray
     except ImportError as error:
-        raise MissingExtra("ray", "a cluster", "ray") from error
+        raise MissingExtra("ray", needed_for, error.name or "ray") from error
+    return ray
+
+
+def connected(needed_for: str) -> Any:
+    """The module ``ray``, connected to a cluster.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        ConfigError: this process is not connected to a cluster.
+    """
+    ray = imported(needed_for)
+    if not ray.is_initialized():
+        raise ConfigError(
+            f"{needed_for} needs a Ray cluster, and this process is connected to none. "
+            "Use it inside: with ray_cluster(): (swarm_ui.rollout.distributed), or after ray.init()"
+        )
     return ray
 
 
@@ -108,7 +125,7 @@ def _start(ray: Any, cpus: int | None, gpus: int | None, resources: dict[str, fl
         )
     except Exception as error:  # Ray raises plain ones when its processes start too slowly
         ray.shutdown()
-        raise ConfigError(f"no Ray cluster could be started here: {_line(error)}") from error
+        raise ConfigError(f"no Ray cluster could be started here: {reason(error)}") from error
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -126,10 +143,10 @@ def _connect(ray: Any, address: str) -> None:
         if "ersion mismatch" in text:
             raise ConfigError(
                 f"the Ray cluster at {address} has other versions than this process "
-                f"({_line(error)}); use the same Ray and Python on all machines"
+                f"({reason(error)}); use the same Ray and Python on all machines"
             ) from error
         raise ConfigError(
-            f"no Ray cluster that can be used at {address}: {_line(error)}. Expected HOST:PORT of "
+            f"no Ray cluster that can be used at {address}: {reason(error)}. Expected HOST:PORT of "
             "a running head, as 'ray start --head' prints it"
         ) from error
 
@@ -145,11 +162,6 @@ def _expect_listening(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"no Ray cluster answers at {address}: {_line(error)}; expected HOST:PORT of a running "
-            "head, as 'ray start --head' prints it"
+            f"no Ray cluster answers at {address}: {reason(error)}; expected HOST:PORT of a "
+            "running head, as 'ray start --head' prints it"
         ) from error
-
-
-def _line(error: BaseException) -> str:
-    """The text of an error of Ray in one line."""
-    return brief(Exception(" ".join(str(error).split())))

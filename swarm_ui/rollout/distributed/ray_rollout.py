@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, brief
-from swarm_ui.rollout.distributed.cluster import imported, node_resources
+from swarm_ui.rollout.distributed.cluster import connected, imported, node_resources
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
 from swarm_ui.rollout.distributed.remote_worker import (
     GivenUp,
@@ -105,8 +105,7 @@ class RayRollout:
         ):  # fmt: skip
             if number is not None and number < 1:
                 raise ConfigError(f"RayRollout: '{name}' must be at least 1, got {number}")
-        if not imported().is_initialized():
-            raise ConfigError("RayRollout needs a cluster: use it inside 'with ray_cluster():'")
+        connected("RayRollout")
         self._setup = Setup(
             make_environment=make_environment,
             concurrency=concurrency_per_worker,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import platform
-import re
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, EnvironmentFault, brief
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout.distributed.cluster import imported, node_resources
 from swarm_ui.rollout.distributed.job_queue import NumberedJob
+from swarm_ui.rollout.distributed.ray_errors import reason
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.distributed.worker import Hello, Played, expect_closed, remote_class
@@ -30,8 +30,6 @@ CLOSING = 15.0
 """Seconds that a worker has to close its environments before it is killed."""
 CONTROL_CALLS = 8
 """Calls that a worker accepts beside episodes."""
-_RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
-"""The line of a traceback that names the exception."""
 _EPISODES = msgspec.json.Decoder(Episode)
 
 
@@ -250,7 +248,7 @@ class RemoteWorker:
         except errors.RayTaskError as error:
             raise ConfigError(
                 f"a worker on {self._hello.node or 'a node'} could not read or send data; is "
-                f"the same code installed there? {_reason(error)}"
+                f"the same code installed there? {reason(error)}"
             ) from error
         except (
             errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError,
@@ -259,12 +257,12 @@ class RemoteWorker:
             if starting and getattr(error, "actor_init_failed", False):
                 raise ConfigError(
                     f"a worker could not be made; is swarm-ui {__version__} installed on every "
-                    f"node? {_reason(error)}"
+                    f"node? {reason(error)}"
                 ) from error
-            self._lose(called, _reason(error), starting)
-            raise Lost(_reason(error)) from error
+            self._lose(called, reason(error), starting)
+            raise Lost(reason(error)) from error
         except errors.RayError as error:
-            raise EnvironmentFault(f"the Ray cluster failed: {_reason(error)}") from error
+            raise EnvironmentFault(f"the Ray cluster failed: {reason(error)}") from error
 
     def _lose(self, actor: Any, reason: str, starting: bool) -> None:
         """The worker is gone: several calls may notice it, the first counts."""
@@ -312,15 +310,3 @@ class RemoteWorker:
                 queued=queued,
             )
         )
-
-
-def _reason(error: BaseException) -> str:
-    """Why Ray says that a worker died or a call failed, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if _RAISED.match(line)]
-    if raised:  # a traceback: its last error
-        return brief(Exception(raised[-1]))
-    skipped = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
-    told = [line for line in lines if not line.startswith(skipped)]
-    text = " ".join(told).removeprefix("The actor died unexpectedly before finishing this task. ")
-    return brief(Exception(text.partition(" Some common causes")[0]), most=250)

@@ -266,7 +266,9 @@ def test_a_full_disk_is_one_line_and_keeps_the_old_folder(
 @pytest.mark.parametrize("tied", [True, False])
 async def test_a_merged_model_answers_as_the_adapter_does(tmp_path: Path, tied: bool) -> None:
     model = CausalModel.named(str(save_llama(tmp_path / "base", tied=tied)))
-    model.add_adapter("one", rank=2, alpha=8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # of the weights that an adapter begins with
+        model.add_adapter("one", rank=2, alpha=8)
     disturb(model, "one", 3, 0.2)
     save_merged(model, "one", tmp_path / "merged")
 
@@ -278,7 +280,7 @@ async def test_a_merged_model_answers_as_the_adapter_does(tmp_path: Path, tied: 
     (alone,) = await merged.generate([Request(chat=chat, max_tokens=12)])
     assert alone.text == adapted.text
     assert alone.logprob == pytest.approx(adapted.logprob, abs=1e-3)
-    assert alone.logprob != pytest.approx(plain.logprob, abs=1e-1)
+    assert alone.sampled != plain.sampled
     assert merged.base_fingerprint() != model.base_fingerprint()
     assert "lora" not in (tmp_path / "merged" / "config.json").read_text().lower()
 
