@@ -145,6 +145,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow  # three starts of the demo
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     small = ["--quick", "--iterations", 3, "--episodes", 8, "--episodes-test", 4]
