@@ -13,7 +13,7 @@ _TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-_WORDS = "Goal: App: Done: nothing Screen: button item field Reply: click status Right? yes no"
+_WORDS = "Goal: App: Done: nothing button item field click status Is this reply right? yes no"
 
 
 def write_tiny_model(folder: Path) -> Path:

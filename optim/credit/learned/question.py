@@ -10,7 +10,7 @@ from swarm_ui.prompts import PromptFormat
 
 OPTIONS = ("yes", "no")
 """The answers. The probability of the first one among them is the score."""
-_SYSTEM = "Is the reply right?"
+_ASKED = "Is this reply right?"
 
 
 def question(
@@ -18,16 +18,18 @@ def question(
 ) -> tuple[ChatMessage, ...]:
     """The chat of a critic about one proposal.
 
-    It contains goal, history and screen as agents see them, then the action. The sender and its
-    reason are left out. So the wording of a reply cannot influence its score, and the questions
-    about all proposals on a screen have a common prefix.
+    It is the chat of an agent on that screen, with the action as its reply, and one more turn that
+    asks whether the reply is right. An adapter of an agent, which predicts such replies, is
+    therefore a good start for the training of a critic.
+
+    The sender and its reason are left out. So the wording of a reply cannot influence its score,
+    and the questions about all proposals on a screen have a common prefix.
 
     Args:
         observation: the screen.
         action: the proposal, in the screen's own indices.
         form: how screen and action are written.
     """
-    context = form.chat(Decision(observation=observation))[-1].content
+    chat = form.chat(Decision(observation=observation))
     reply = form.write(with_label(action, observation), observation)
-    user = f"{context}\nReply: {reply}\nRight?"
-    return (ChatMessage("system", _SYSTEM), ChatMessage("user", user))
+    return (*chat, ChatMessage("assistant", reply), ChatMessage("user", _ASKED))

@@ -11,7 +11,7 @@ from graph_fakes import SCREEN, in_virtual_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import ButtonWorld
-from test_replay import Telling, after, team
+from replay_fakes import Telling, after, team
 
 from swarm_ui import (
     Action,

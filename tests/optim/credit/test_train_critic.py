@@ -25,7 +25,7 @@ from swarm_ui.optim.credit.learned.train_critic import (
 )
 
 CONFIG = CriticConfig(
-    learning_rate=1e-2, epochs=10.0, tokens_per_batch=800, warmup=3, rank=8, most=4
+    learning_rate=5e-3, epochs=20.0, tokens_per_batch=800, warmup=3, rank=8, most=4
 )
 
 
