@@ -26,6 +26,7 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Dropped, Request, leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
+from swarm_ui.nodes.models.transformers.adapters.equal_weights import EqualWeights
 from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
@@ -98,6 +99,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
         """
         self._prefixes = PrefixStore(prefix_bytes)
+        self._equal = EqualWeights()
         self._weights_seen = -1
         super().__init__(network, targets)
         self.name = name
@@ -199,10 +201,11 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _generate(self, jobs: Sequence[_Job[P]]) -> list[Completion]:
         begun = time.perf_counter()
         rows = [self._row(job.request, job.prompt) for job in jobs]
-        self._forget_prefixes_of_other_weights()
+        self._notice_changed_weights()
+        asked = self._one_of_equal([job.version for job in jobs])
         done: dict[int, Completion] = {}
-        for chunk in self._chunks([len(row.prompt) for row in rows], [j.version for j in jobs]):
-            versions = [jobs[i].version for i in chunk]
+        for chunk in self._chunks([len(row.prompt) for row in rows], asked):
+            versions = [asked[i] for i in chunk]
             sharing = Sharing(self._prefixes, versions) if self._prefixes.max_bytes else None
             with self._routing(versions) as routing:
                 new = generate(
@@ -217,16 +220,35 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         counters.seconds += time.perf_counter() - begun
         return [done[i] for i in range(len(jobs))]
 
-    def _forget_prefixes_of_other_weights(self) -> None:
-        """Clear the prefix store after any in-place change of weights, also of the base model."""
-        if self._prefixes.max_bytes:
-            seen = sum(weight._version for weight in self.network.parameters())
-            if seen != self._weights_seen:
-                self._prefixes.clear()
-            self._weights_seen = seen
+    def _notice_changed_weights(self) -> None:
+        """Forget what was computed with other weights, after any change in place, also of the base
+        model."""
+        if self._same_in_any_batch and not self._prefixes.max_bytes:
+            return
+        seen = sum(weight._version for weight in self.network.parameters())
+        if seen != self._weights_seen:
+            self._prefixes.clear()
+            self._equal.forget()
+        self._weights_seen = seen
+
+    def _one_of_equal(self, versions: Sequence[str | None]) -> list[str | None]:
+        """For each version, one of those given whose weights are equal: the agents of a new team
+        have copies of one adapter, and then read their common prompts once.
+
+        Where a reply must not depend on the batch, every version stays itself.
+        """
+        if self._same_in_any_batch:
+            return list(versions)
+        given = sorted({version for version in versions if version is not None})
+        numbers = self._equal.numbered(given, self._in_memory())
+        first: dict[int, str] = {}
+        for version in given:
+            first.setdefault(numbers[version], version)
+        return [None if version is None else first[numbers[version]] for version in versions]
 
     def _register(self, name: str, number: int) -> str:
         self._prefixes.clear()  # saved adapters are loaded with the versions they had
+        self._equal.forget()
         return super()._register(name, number)
 
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:

@@ -17,7 +17,7 @@ from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import write_atomic
 
 CARD = "critic.json"
-CARD_VERSION = 1
+CARD_VERSION = 2
 
 
 class CriticCard(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,6 +121,43 @@ def test_equal_requests_read_one_prompt(monkeypatch: pytest.MonkeyPatch) -> None
     assert len({c.text for c in four}) > 1
 
 
+def copies(prefix_bytes: int = 2**28) -> CausalModel:
+    """A team's model: four agents with copies of one adapter."""
+    words = tokenizer()
+    made = CausalModel(
+        network("llama", len(words)), words, prefix_bytes=prefix_bytes, prompt_format="compact"
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        made.add_adapter("agent_0", rank=4, alpha=16)
+    disturb(made, "agent_0", 0, 0.2)
+    for k in range(1, 4):
+        made.add_adapter(f"agent_{k}", rank=4, alpha=16, copy_from="agent_0")
+    return made
+
+
+def test_copies_of_an_adapter_read_one_prompt_until_they_are_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, shared = copies(prefix_bytes=0), copies()
+    watched = Watched(shared, monkeypatch)
+    question = Request(decision=Decision(observation=screen()), temperature=1.0, max_tokens=40)
+    prompt = answers(shared, [question])[0].usage.prompt_tokens
+    asked = [msgspec.structs.replace(question, seed=k, adapter=f"agent_{k}") for k in range(4)]
+    for trained, most in ((None, 1), ("agent_2", 2), ("agent_0", 3)):
+        for each in (whole, shared) if trained else ():
+            disturb(each, trained, 5, 0.2)
+        watched.tokens = 0
+        replies = answers(shared, asked)
+        same(answers(whole, asked), replies)
+        assert [reply.adapter for reply in replies] == [
+            shared.lease(f"agent_{k}") for k in range(4)
+        ]
+        written = 4 * max(reply.usage.completion_tokens for reply in replies)
+        assert watched.tokens <= most * prompt + written
+        assert watched.tokens > (most - 1) * prompt
+
+
 @pytest.mark.slow
 def test_other_weights_share_nothing() -> None:
     """Adapters, their versions, and a base model that was changed in place."""

@@ -461,8 +461,7 @@ class LoraNetwork:
 
     @contextmanager
     def _routing(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
-        current = {self._versions.current(name): w for name, w in self._weights.items()}
-        weights: dict[str, AdapterWeights] = {**current, **self._copies}
+        weights = self._in_memory()
         training = self.network.training
         if training:
             self.network.train(False)
@@ -473,3 +472,8 @@ class LoraNetwork:
         finally:
             if training:
                 self.network.train(True)
+
+    def _in_memory(self) -> dict[str, AdapterWeights]:
+        """The weights of every version that can answer requests."""
+        current = {self._versions.current(name): w for name, w in self._weights.items()}
+        return {**current, **self._copies}

@@ -50,11 +50,17 @@ def copied(weights: AdapterWeights) -> AdapterWeights:
 
 
 def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
-    """Whether two adapters have equal weights in the same layers."""
-    return all(
-        torch.equal(weights.down, other[key].down) and torch.equal(weights.up, other[key].up)
+    """Whether two adapters add the same to the same layers."""
+    return one.keys() == other.keys() and all(
+        weights.scale == other[key].scale
+        and _same(weights.down, other[key].down)
+        and _same(weights.up, other[key].up)
         for key, weights in one.items()
     )
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(one, other)
 
 
 class LoraRouting:

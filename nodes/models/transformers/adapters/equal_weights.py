@@ -1,0 +1,45 @@
+"""Which versions of adapters have equal weights, as the copies that a team begins with have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights, equal
+
+
+class EqualWeights:
+    """Numbers of versions. Versions with equal weights have the same number.
+
+    A number is never used again for other weights.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._new = count()
+
+    def forget(self) -> None:
+        """Compare all versions again, because weights have changed in place."""
+        self._numbers.clear()
+
+    def numbered(
+        self, versions: Iterable[str], weights: Mapping[str, AdapterWeights]
+    ) -> dict[str, int]:
+        """The number of each version.
+
+        Args:
+            versions: to be numbered; each is in ``weights``.
+            weights: of all versions in memory. A version is compared with others once.
+        """
+        self._numbers = {v: number for v, number in self._numbers.items() if v in weights}
+        for version in versions:
+            if version not in self._numbers:
+                self._numbers[version] = self._number(weights[version], weights)
+        return self._numbers
+
+    def _number(self, new: AdapterWeights, weights: Mapping[str, AdapterWeights]) -> int:
+        one_of_each = {number: version for version, number in self._numbers.items()}
+        for number, version in one_of_each.items():
+            if equal(new, weights[version]):
+                return number
+        return next(self._new)
