@@ -188,7 +188,7 @@ def test_a_folder_that_is_no_critic_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not the card of a critic"):
         read_card(tmp_path)
     (tmp_path / CARD).write_text('{"critic_version": 9}')
-    with pytest.raises(ConfigError, match="has version 9, this library reads 1"):
+    with pytest.raises(ConfigError, match="has version 9, this library reads 2"):
         read_card(tmp_path)
     (tmp_path / CARD).write_text('{"prompt_format": "verse"}')
     with pytest.raises(ConfigError, match="no prompt format 'verse'"):
