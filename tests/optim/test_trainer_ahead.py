@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,22 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyAgent, TinyModel, click, decided, graded
 from learning_run import CONFIG, sample_jobs
+from local_models import disturb
 from sent_rollouts import SentRollouts, figures
+from tiny_llama import save_llama
 
+from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Request
+from swarm_ui.nodes import CausalModel
 from swarm_ui.optim import trainer as trainer_module
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
+from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
+from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
 from swarm_ui.optim.metrics import IterationMetrics, scalars
 from swarm_ui.optim.preferences.advantages import scored_replies
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
@@ -66,6 +74,7 @@ def train(
     config: TeamConfig = SHORT,
     resume: bool = False,
     callbacks: Callbacks | None = None,
+    critic: CreditAssigner | None = None,
 ) -> TeamResult:
     agent = PublishedAgent(model)
     team = CollabGraph.collaborative(
@@ -74,7 +83,7 @@ def train(
     played = RolloutActors(SentRollouts(ButtonWorld), agent) if sent else ButtonWorld
     learning = TeamTrainer(
         model, team, played, sample_jobs, config=config, folder=folder, callbacks=callbacks,
-        critic=ScriptedCritic(ButtonWorld, flips=0.03), adversary=ScriptedAdversary(),
+        critic=critic or ScriptedCritic(ButtonWorld, flips=0.03), adversary=ScriptedAdversary(),
     )  # fmt: skip
     return asyncio.run(learning.run(resume=resume))
 
@@ -107,6 +116,31 @@ def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     train(there, tmp_path / "there", config=config, sent=True)
     assert lines(tmp_path / "here") == lines(tmp_path / "there")
     assert [line["staleness"] for line in lines(tmp_path / "there")] == [0, staleness, staleness]
+    assert sum(lines(tmp_path / "here")[0]["pairs"].values())
+    assert_equal(here, there)
+
+
+def made_critic(base: Path, folder: Path) -> CreditAssigner:
+    return learned_critic(CausalModel.from_pretrained(base), folder)
+
+
+def test_a_learned_critic_is_made_where_the_episodes_are_played(tmp_path: Path) -> None:
+    base, folder = save_llama(tmp_path / "base"), tmp_path / "critic"
+    model = CausalModel.from_pretrained(base)
+    model.add_adapter("critic", rank=2)
+    disturb(model, "critic", seed=4, size=2.0)
+    save_critic(model, "critic", CriticCard(), folder)
+    # One episode at a time: scores depend on their batch in the last digits.
+    config = replace(SHORT, iterations=2, episodes=4, concurrency=1)
+    here, there = TinyModel(), TinyModel()
+    own = made_critic(base, folder)
+    train(here, tmp_path / "here", config=config, critic=own)
+    make = partial(made_critic, base, folder)
+    with pytest.raises(ConfigError, match="PerWorker"):
+        train(TinyModel(), None, config=config, critic=own, sent=True)
+    elsewhere = PerProcessCritic(make, own.name)
+    train(there, tmp_path / "there", config=config, critic=elsewhere, sent=True)
+    assert lines(tmp_path / "here") == lines(tmp_path / "there")
     assert sum(lines(tmp_path / "here")[0]["pairs"].values())
     assert_equal(here, there)
 
