@@ -15,13 +15,11 @@ from typing import Any
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
-from local_models import disturb
 from local_ray import local_ray
+from random_critic import save_random_critic
 from sent_rollouts import figures
 
 from benchmarks.studies.critic.tiny_model import write_tiny_model
-from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
 from swarm_ui.rollout.distributed import RayCluster
 from swarm_ui.trace.jsonl import read_jsonl
 
@@ -71,10 +69,7 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
 
 
 def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # noqa: F811
-    model = CausalModel.from_pretrained(write_tiny_model(shell.folder / "tiny"))
-    model.add_adapter("critic", rank=2)
-    disturb(model, "critic", seed=4, size=2.0)
-    save_critic(model, "critic", CriticCard(), shell.folder / "judge")
+    save_random_critic(write_tiny_model(shell.folder / "tiny"), shell.folder / "judge")
     # One episode at a time: scores depend on their batch in the last digits.
     line = (
         f"{_SMALL} --iterations 2 --model tiny --set model.prompt_format=compact "
@@ -85,13 +80,11 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
         assert done.code == 0, done.err
     here, there = left(shell.folder / "here"), left(shell.folder / "there")
     assert here == there and len(here[1]) == 2
-    sources = {
-        step.credit_source
-        for path in (shell.folder / "there/traces").glob("*.jsonl")
-        for episode in read_jsonl(path)
-        for step in episode.steps
-    }
-    assert sources == {"learned critic (judge, tiny)"}
+    traces = (shell.folder / "there/traces").glob("*.jsonl")
+    steps = [step for path in traces for episode in read_jsonl(path) for step in episode.steps]
+    assert {step.credit_source for step in steps} == {"learned critic (judge, tiny)"}
+    scores = {score for step in steps for row in step.credit or () for score in row}
+    assert len(scores) > 2
 
 
 def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(

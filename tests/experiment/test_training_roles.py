@@ -13,6 +13,7 @@ import pytest
 from graph_fakes import SCREEN, HashModel
 from local_models import asking, disturb, requests
 from msgspec.structs import replace
+from random_critic import save_random_critic
 from tiny_llama import save_llama
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
@@ -23,7 +24,6 @@ from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, PublishedModel
 from swarm_ui.nodes.models import published_model
-from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
 from swarm_ui.rollout import PerProcess, per_process
 from swarm_ui.trace.records import Trace
 
@@ -55,18 +55,9 @@ async def decision() -> Trace:
     return await CollabGraph.collaborative(model=HashModel()).run(SCREEN, run_id="r")
 
 
-def critic_folder(folder: Path, base: Path) -> Path:
-    """An adapter of random weights, with the card of a critic."""
-    model = CausalModel.from_pretrained(base)
-    model.add_adapter("critic", rank=2)
-    disturb(model, "critic", seed=1, size=1.0)
-    save_critic(model, "critic", CriticCard(), folder)
-    return folder
-
-
 async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> None:
     base = save_llama(tmp_path / "base")
-    folder = critic_folder(tmp_path / "critics", base)
+    folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
         model=ModelSection(name=str(base)),
         critic=CriticSection(kind="learned", model=str(folder), judge="scripted"),
@@ -79,7 +70,7 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
 
 
 async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> None:
-    folder = critic_folder(tmp_path / "critics", save_llama(tmp_path / "base"))
+    folder = save_random_critic(save_llama(tmp_path / "base"), tmp_path / "critics")
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     write_metadata(folder, AdapterMetadata(base_model=f"{tmp_path.name}.evil:make"))
     config = Config(critic=CriticSection(kind="learned", model=str(folder)))
@@ -105,7 +96,7 @@ async def test_the_outcome_needs_no_role(tmp_path: Path) -> None:
 
 async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_path: Path) -> None:
     base = save_llama(tmp_path / "base")
-    folder = critic_folder(tmp_path / "critics", base)
+    folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
         model=ModelSection(name=str(base)),
         critic=CriticSection(kind="learned", model=str(folder)),
@@ -137,7 +128,7 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
 
 async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) -> None:
     base = save_llama(tmp_path / "base")
-    folder = critic_folder(tmp_path / "critics", base)
+    folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
         model=ModelSection(name=str(base)), critic=CriticSection(kind="learned", model=str(folder))
     )
@@ -162,7 +153,7 @@ async def test_a_critic_on_another_model_is_made_once_in_a_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = save_llama(tmp_path / "base")
-    folder = critic_folder(tmp_path / "critics", base)
+    folder = save_random_critic(base, tmp_path / "critics")
     write_metadata(folder, AdapterMetadata(base_model="smollm2"))
     monkeypatch.setattr(
         "swarm_ui.experiment.training.roles.load_in_process", partial(_by_name, base)

@@ -17,7 +17,7 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyAgent, TinyModel, click, decided, graded
 from learning_run import CONFIG, sample_jobs
-from local_models import disturb
+from random_critic import save_random_critic
 from sent_rollouts import SentRollouts, figures
 from tiny_llama import save_llama
 
@@ -32,7 +32,6 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
 from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
-from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
 from swarm_ui.optim.metrics import IterationMetrics, scalars
 from swarm_ui.optim.preferences.advantages import scored_replies
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
@@ -125,11 +124,8 @@ def made_critic(base: Path, folder: Path) -> CreditAssigner:
 
 
 def test_a_learned_critic_is_made_where_the_episodes_are_played(tmp_path: Path) -> None:
-    base, folder = save_llama(tmp_path / "base"), tmp_path / "critic"
-    model = CausalModel.from_pretrained(base)
-    model.add_adapter("critic", rank=2)
-    disturb(model, "critic", seed=4, size=2.0)
-    save_critic(model, "critic", CriticCard(), folder)
+    base = save_llama(tmp_path / "base")
+    folder = save_random_critic(base, tmp_path / "critic")
     # One episode at a time: scores depend on their batch in the last digits.
     config = replace(SHORT, iterations=2, episodes=4, concurrency=1)
     here, there = TinyModel(), TinyModel()
