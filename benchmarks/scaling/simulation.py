@@ -34,7 +34,9 @@ class Costs:
     """Of the driver's interpreter, for an episode that is written: it is encoded in a thread, and
     the loop cannot run meanwhile."""
     commit: float
-    """Until a group of episodes is safely on disk, besides ``write``; only the thread waits."""
+    """Of the disk, for a group of episodes of any size; only the thread waits."""
+    flush: float = 0.0
+    """Of the disk, for each episode of a group, in addition."""
     ray: float
     """CPU of Ray's own processes for an episode."""
     episode: float
@@ -76,7 +78,8 @@ class Outcome:
     efficiency: float
     """``rate`` over that of workers that never wait for anything but the model's latency."""
     busy: Mapping[str, float]
-    """Share of the time in which each shared part was busy."""
+    """Share of the time in which each shared part was busy. Of the trace writer, the share of the
+    most that it can write: with few episodes it is busy with small groups."""
 
     @property
     def bottleneck(self) -> str:
@@ -91,7 +94,7 @@ def ideal_rate(setup: Setup, costs: Costs) -> float:
 
 def capacity(setup: Setup, costs: Costs) -> dict[str, float]:
     """The most episodes per second that each shared part can serve."""
-    group = costs.commit + setup.together * costs.write
+    group = costs.commit + setup.together * (costs.write + costs.flush)
     parts = {
         "driver's loop": 1 / (costs.receive + costs.write),
         "trace writer": setup.together / group if group else float("inf"),
@@ -137,11 +140,7 @@ class _Part:
             yield turn
             began = self._env.now
             yield from work
-            self.count(self._env.now - began)
-
-    def count(self, seconds: float) -> None:
-        """Count time in which one place was busy."""
-        self._busy += seconds
+            self._busy += self._env.now - began
 
     def share(self, until: float) -> float:
         return self._busy / (until * self._room) if until else 0.0
@@ -155,7 +154,7 @@ class _Run:
     def __init__(self, simpy: Any, setup: Setup, costs: Costs) -> None:
         self._setup, self._costs = setup, costs
         self._env = env = simpy.Environment()
-        self._loop, self._disk = _Part(simpy, env, 1), _Part(simpy, env, 1)
+        self._loop = _Part(simpy, env, 1)
         shared = _Part(simpy, env, setup.cores) if setup.cores else None
         self._cores = shared
         self._ray = shared or _Part(simpy, env, 1)
@@ -178,13 +177,14 @@ class _Run:
         counted = int((len(ends) - 1) * WINDOW[1]) - int((len(ends) - 1) * WINDOW[0])
         rate = counted / (last - first) if last > first else float("inf")
         ideal = self._setup.workers * ideal_rate(self._setup, self._costs)
-        parts = {"driver's loop": self._loop, "trace writer": self._disk}
+        parts = {"driver's loop": self._loop}
         parts |= {"Ray's processes": self._ray} if self._cores is None else {"cores": self._cores}
         if self._server is not None:
             parts["model server"] = self._server
         if self._limiter is not None:
             parts["limiter"] = self._limiter
         busy = {name: part.share(ends[-1]) for name, part in parts.items()}
+        busy["trace writer"] = rate / capacity(self._setup, self._costs)["trace writer"]
         return Outcome(rate=rate, efficiency=rate / ideal, busy=busy)
 
     def _worker(self, worker: int) -> Process:
@@ -232,5 +232,4 @@ class _Run:
     def _group(self, batch: int) -> Process:
         for _ in range(batch):  # the interpreter changes between the threads all the time
             yield from self._driver_works(self._costs.write)
-        yield self._env.timeout(self._costs.commit)
-        self._disk.count(batch * self._costs.write + self._costs.commit)
+        yield self._env.timeout(self._costs.commit + batch * self._costs.flush)

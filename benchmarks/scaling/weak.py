@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.scaling.cluster import PLACE, nodes
 from benchmarks.scaling.latencies import Latencies
@@ -213,31 +213,41 @@ async def _costs(count: int, calls: int, folder: Path) -> tuple[Costs, dict[str,
         short = await _play(rollouts, jobs, 0.001, 1, folder)
     decision = (whole.cpu["workers"] - short.cpu["workers"]) / count / (long - 1)
     episode = short.cpu["workers"] / count - decision
-    seconds = {size: _seconds_of_write(whole.episodes, size, folder) for size in TOGETHER}
-    least, most = min(TOGETHER), max(TOGETHER)
-    write = max(0.0, (seconds[most] - seconds[least]) / (most - least))
+    writes = {size: _group_write(whole.episodes, size, folder) for size in TOGETHER}
+    one, many = writes[1], writes[UNWRITTEN]
+    write = many.cpu / UNWRITTEN
     threads = whole.cpu["driver"] - whole.cpu["loop"] - count * write
     costs = Costs(
         receive=whole.cpu["loop"] / count,
         write=write,
-        commit=max(0.0, seconds[least] - least * write),
+        commit=one.disk,
+        flush=max(0.0, (many.disk - one.disk) / (UNWRITTEN - 1)),
         ray=(whole.cpu.get("ray", 0.0) + max(0.0, threads)) / count,
         episode=max(0.0, episode),
         decision=max(0.0, decision),
         limiter=await _limiter(calls),
     )
-    return costs, {str(size): size / took for size, took in seconds.items()}
+    return costs, {str(size): size / (told.cpu + told.disk) for size, told in writes.items()}
 
 
-def _seconds_of_write(episodes: Sequence[Episode], size: int, folder: Path) -> float:
-    """Seconds until a group of ``size`` episodes is safely on disk, as the evaluator writes it."""
+class GroupWrite(NamedTuple):
+    """The cost of one write of a group, in seconds."""
+
+    cpu: float
+    disk: float
+    """What it takes longer than its CPU time, until it is safely on disk."""
+
+
+def _group_write(episodes: Sequence[Episode], size: int, folder: Path) -> GroupWrite:
+    """The median cost of a write of ``size`` episodes, as the evaluator makes it."""
     group = list(islice(cycle(episodes), size))
-    path, samples = folder / "writes.jsonl", []
+    path, cpu, disk = folder / "writes.jsonl", [], []
     for _ in range(WRITES):
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         append_jsonl(path, group)
-        samples.append(time.perf_counter() - began)
-    return median(samples)
+        cpu.append(time.thread_time() - worked)
+        disk.append(time.perf_counter() - began - cpu[-1])
+    return GroupWrite(median(cpu), median(disk))
 
 
 async def _limiter(calls: int) -> float:

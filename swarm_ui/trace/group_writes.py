@@ -72,8 +72,10 @@ async def write_in_groups(
         reader.result()
     finally:
         reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
-        await disk.finish(waiting)
+        try:
+            await asyncio.gather(reader, return_exceptions=True)
+        finally:
+            await disk.finish(waiting)
 
 
 class _Disk:
