@@ -20,7 +20,7 @@ from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, CriticSection, ModelSection
-from swarm_ui.experiment.training.roles import critic_findings, open_critics
+from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, PublishedModel
 from swarm_ui.nodes.models import published_model
@@ -117,7 +117,7 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     make = PerProcess(partial(loaded, base))
     published = PublishedModel(learner, make)
     published.publish()
-    async with open_critics(config, published, make) as roles:
+    async with open_critics(config, published, WorkerBase(published.name, make)) as roles:
         assert roles.critic is not None and roles.critic.name == name
         for _ in range(2):  # every iteration sends both anew
             agents, critic = sent((published, roles.critic))
@@ -133,7 +133,7 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
         model=ModelSection(name=str(base)), critic=CriticSection(kind="learned", model=str(folder))
     )
     make = PerProcess(partial(loaded, base))
-    async with open_critics(config, CausalModel.named(str(base)), make) as roles:
+    async with open_critics(config, object(), WorkerBase("base", make)) as roles:
         critic: CreditAssigner = sent(roles.critic)
         kept = folder.rename(tmp_path / "elsewhere")
         with pytest.raises(
@@ -145,7 +145,7 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
         assert await critic.assign(await decision(), None)  # a failure is not kept
         shutil.rmtree(folder)
     with pytest.raises(ConfigError, match="no critic in"):
-        async with open_critics(config, CausalModel.named(str(base)), make):
+        async with open_critics(config, object(), WorkerBase("base", make)):
             pass
 
 
@@ -159,7 +159,9 @@ async def test_a_critic_on_another_model_is_made_once_in_a_worker(
         "swarm_ui.experiment.training.roles.load_in_process", partial(_by_name, base)
     )
     config = Config(critic=CriticSection(kind="learned", model=str(folder)))
-    async with open_critics(config, object(), PerProcess(partial(loaded, base))) as roles:
+    async with open_critics(
+        config, object(), WorkerBase("base", PerProcess(partial(loaded, base)))
+    ) as roles:
         assert roles.critic is not None and roles.critic.name.endswith("(critics, smollm2)")
         tables = [await sent(roles.critic).assign(await decision(), None) for _ in range(2)]
     assert tables[0] == tables[1] and len(LOADED) == 1

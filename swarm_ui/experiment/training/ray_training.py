@@ -17,6 +17,7 @@ from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.training.actors import open_actor
+from swarm_ui.experiment.training.roles import WorkerBase
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.rollout.per_process import PerProcess
 from swarm_ui.rollout.pool import MakeEnvironment
@@ -33,8 +34,8 @@ class TrainingPlace(NamedTuple):
     """The model of the agents."""
     judging: Any
     """The model of a critic that asks the agents' own."""
-    in_workers: PerProcess[Any] | None = None
-    """Makes the base model in each worker; ``None``: this process plays."""
+    in_workers: WorkerBase | None = None
+    """``None``: this process plays."""
 
 
 def ray_training_findings(config: Config) -> Iterator[Finding]:
@@ -84,6 +85,7 @@ async def open_training_place(
         model = PublishedModel(learner, make, folder)
         try:
             async with rollouts(config.environment, environment) as playing:
-                yield TrainingPlace(RolloutActors(playing, model), model, model, make)
+                in_workers = WorkerBase(learner.name, make)
+                yield TrainingPlace(RolloutActors(playing, model), model, model, in_workers)
         finally:
             await model.close()

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import CreditAssigner
@@ -21,6 +21,14 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.rollout.per_process import PerProcess
+
+
+class WorkerBase(NamedTuple):
+    """The base model of the agents in workers that play."""
+
+    name: str
+    make: PerProcess[Any]
+    """Makes it in a worker, once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +100,15 @@ def _talks(section: ModelSection) -> bool:
 
 @asynccontextmanager
 async def open_critics(
-    config: Config, model: Any, in_workers: PerProcess[Any] | None = None
+    config: Config, model: Any, in_workers: WorkerBase | None = None
 ) -> AsyncIterator[TrainingRoles]:
     """The critic, the judge and the adversary of a training run, with the models that they ask.
 
     Args:
         config: the settings, which were checked with :func:`critic_findings`.
         model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
-        in_workers: makes the base model of the agents in each worker that plays, where a learned
-            critic is then made too; ``None``: this process plays.
+        in_workers: of the agents; a learned critic is then made in each worker too. ``None``: this
+            process plays.
 
     Raises:
         ConfigError: a model or the folder of a critic cannot be loaded.
@@ -122,7 +130,7 @@ async def open_critics(
             elif kind == "llm":
                 made[kind] = _llm_critic(other)
             elif in_workers is not None:
-                made[kind] = _critic_in_workers(config, model, in_workers)
+                made[kind] = _critic_in_workers(config, in_workers)
             else:
                 base = _critic_base(config, Path(section.model))
                 asked = await opened.enter_async_context(open_model(base))
@@ -178,7 +186,7 @@ def _learned_critic(model: Any, folder: Path, **options: str) -> CreditAssigner:
     return learned_critic(model, folder, **options)
 
 
-def _critic_in_workers(config: Config, model: Any, agents_base: PerProcess[Any]) -> CreditAssigner:
+def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigner:
     """The learned critic of the configuration, made by each worker.
 
     Where it was trained on the agents' base model, a worker holds that model once.
@@ -193,11 +201,11 @@ def _critic_in_workers(config: Config, model: Any, agents_base: PerProcess[Any])
     local = kind_of(agents) == "local"
     base = PerProcess(partial(load_in_process, section))
     if local and not (agents.quantize or agents.vision):  # else its weights are others
-        base = agents_base
+        base = agents_base.make
     adapter = ADAPTER
     while adapter in learned_adapters(config):
         adapter += "_"
-    name = critic_name(folder, model.name if local else section.name)
+    name = critic_name(folder, agents_base.name if local else section.name)
     return PerProcessCritic(partial(_made_in_worker, base, folder, adapter), name)
 
 
