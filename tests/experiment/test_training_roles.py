@@ -111,6 +111,8 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     async with open_critics(config, learner) as roles:
         assert roles.critic is not None
         expected, name = await roles.critic.assign(trace, None), roles.critic.name
+        with pytest.raises(ConfigError, match="its weights are not sent"):
+            sent(roles.critic)
     assert any(0 < value < 1 for row in expected.values for value in row if value is not None)
     replies = [reply.text for reply in await learner.generate(asked)]
 

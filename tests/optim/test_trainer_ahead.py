@@ -6,9 +6,9 @@ import asyncio
 import copy
 import json
 import random
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,17 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyAgent, TinyModel, click, decided, graded
 from learning_run import CONFIG, sample_jobs
-from random_critic import save_random_critic
 from sent_rollouts import SentRollouts, figures
-from tiny_llama import save_llama
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Request
-from swarm_ui.nodes import CausalModel
 from swarm_ui.optim import trainer as trainer_module
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
+from swarm_ui.optim.credit.assigners.learned_critic import LearnedCritic
 from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
 from swarm_ui.optim.metrics import IterationMetrics, scalars
 from swarm_ui.optim.preferences.advantages import scored_replies
@@ -119,26 +116,41 @@ def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     assert_equal(here, there)
 
 
-def made_critic(base: Path, folder: Path) -> CreditAssigner:
-    return learned_critic(CausalModel.from_pretrained(base), folder)
+class Opinionated:
+    """A choosing model whose opinion of a reply depends on the question alone."""
+
+    name = "opinionated"
+
+    async def probabilities(
+        self, requests: Sequence[Request], options: Sequence[str]
+    ) -> list[tuple[float, ...]]:
+        asked = [repr([turn.content for turn in request.chat or ()]) for request in requests]
+        yes = [zlib.crc32(text.encode()) % 101 / 100 for text in asked]
+        return [(value, 1 - value) for value in yes]
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        raise AssertionError("a critic writes nothing")
+
+    async def close(self) -> None: ...
 
 
-def test_a_learned_critic_is_made_where_the_episodes_are_played(tmp_path: Path) -> None:
-    base = save_llama(tmp_path / "base")
-    folder = save_random_critic(base, tmp_path / "critic")
-    # One episode at a time: scores depend on their batch in the last digits.
-    config = replace(SHORT, iterations=2, episodes=4, concurrency=1)
-    here, there = TinyModel(), TinyModel()
-    own = made_critic(base, folder)
-    train(here, tmp_path / "here", config=config, critic=own)
-    make = partial(made_critic, base, folder)
-    with pytest.raises(ConfigError, match="PerWorker"):
-        train(TinyModel(), None, config=config, critic=own, sent=True)
-    elsewhere = PerProcessCritic(make, own.name)
-    train(there, tmp_path / "there", config=config, critic=elsewhere, sent=True)
+MADE: list[LearnedCritic] = []
+
+
+def made_critic() -> LearnedCritic:
+    MADE.append(LearnedCritic(Opinionated()))
+    return MADE[-1]
+
+
+def test_a_learned_critic_that_is_made_where_the_episodes_are_played(tmp_path: Path) -> None:
+    here, there, own = TinyModel(), TinyModel(), made_critic()
+    train(here, tmp_path / "here", critic=own)
+    MADE.clear()
+    train(there, tmp_path / "there", critic=PerProcessCritic(made_critic, own.name), sent=True)
     assert lines(tmp_path / "here") == lines(tmp_path / "there")
     assert sum(lines(tmp_path / "here")[0]["pairs"].values())
     assert_equal(here, there)
+    assert len(MADE) == 1 and MADE[0].calls == own.calls
 
 
 def test_every_pair_and_the_metrics_tell_the_staleness(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,4 @@
-"""A learned critic of random weights. Its scores mean nothing, differ between replies, and are the
-same in every run."""
+"""A learned critic of random weights: its scores mean nothing, and are the same in every run."""
 
 from __future__ import annotations
 
