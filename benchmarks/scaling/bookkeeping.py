@@ -19,8 +19,7 @@ from benchmarks.scaling.usage import cpu_by_process, cpu_since, peak_memory
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import LocalRollout, Rollouts
 from swarm_ui.rollout.distributed import RayRollout, ray_cluster
-from swarm_ui.trace.jsonl import append_jsonl
-from swarm_ui.trace.records import Episode
+from swarm_ui.trace.group_writes import write_in_groups
 
 IN_FLIGHT = 64
 PROCESSES = 2
@@ -49,7 +48,7 @@ def _separately(system: str, count: int) -> dict[str, float]:
 
 
 def one(system: str, count: int) -> dict[str, float]:
-    """Play ``count`` episodes of one decision, and write them in groups.
+    """Play ``count`` episodes of one decision, and write them as the evaluator does.
 
     ``peak_mb`` is that of this process, which holds the queue and the results.
     """
@@ -74,14 +73,10 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
         for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
             before, began = cpu_by_process(), time.perf_counter()
             numbers: set[int] = set()
-            batch: list[Episode] = []
-            async with aclosing(rollouts.stream(acting, jobs, max_steps=1)) as episodes:
-                async for number, episode in episodes:
-                    numbers.add(number)
-                    batch.append(episode)
-                    if len(batch) == IN_FLIGHT:  # the wait for the disk is measured elsewhere
-                        append_jsonl(path, batch)
-                        batch.clear()
+            stream = rollouts.stream(acting, jobs, max_steps=1)
+            async with aclosing(write_in_groups(path, stream)) as groups:
+                async for group in groups:
+                    numbers.update(number for number, _ in group)
         seconds = time.perf_counter() - began
         cpu = cpu_since(before).total()
     if len(numbers) != count:

@@ -33,6 +33,8 @@ def tables(data: dict[str, Any]) -> Iterator[Rows]:
         yield _measured(data)
         yield _simulated(data)
         yield _limits(data)
+    if "written_per_s" in data:
+        yield _writing(data["written_per_s"])
 
 
 def show(data: dict[str, Any], console: Console) -> None:
@@ -142,3 +144,8 @@ def _limits(data: dict[str, Any]) -> Rows:
     ]
     columns = ("always busy from … workers; *efficiency*", "200 ms a decision", "as recorded")
     return Rows("What limits the number of workers, and what lifts it", columns, cells)
+
+
+def _writing(rates: dict[str, float]) -> Rows:
+    cells = [[size, f"{rate:,.0f}"] for size, rate in rates.items()]
+    return Rows("Writing traces", ("episodes finished at once", "episodes/s on disk"), cells)

@@ -2,10 +2,11 @@
 
 A driver hands a job to each free worker. The worker plays it: for each decision it computes, asks
 the limiter where its lease is used up, and waits for the model server. The driver then receives the
-episode, after which the worker continues, and writes it to disk; both occupy its event loop, so the
-episodes of all workers queue there. At most as many episodes as there are workers wait to be
-written. What is not simulated: the network, which Ray's measured costs contain for one machine, and
-failures.
+episode, after which the worker continues, and a thread writes all episodes that have arrived with
+one write. Receiving and encoding occupy the driver's interpreter, so the episodes of all workers
+queue there; the wait for the disk occupies only the thread. At most as many episodes as there are
+workers wait beside those that are being written. What is not simulated: the network, which Ray's
+measured costs contain for one machine, and failures.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.scaling.latencies import Latencies
+from swarm_ui.trace.group_writes import UNWRITTEN
 
 Process = Generator[Any, Any, None]
 
@@ -29,7 +31,12 @@ class Costs:
     receive: float
     """Of the driver's loop, to hand out a job and to receive its episode."""
     write: float
-    """Of the driver's loop, to write an episode, until it is safely on disk."""
+    """Of the driver's interpreter, for an episode that is written: it is encoded in a thread, and
+    the loop cannot run meanwhile."""
+    commit: float
+    """Of the disk, for a group of episodes of any size; only the thread waits."""
+    flush: float = 0.0
+    """Of the disk, for each episode of a group, in addition."""
     ray: float
     """CPU of Ray's own processes for an episode."""
     episode: float
@@ -55,7 +62,7 @@ class Setup:
     """Requests that the model server answers at the same time; 0: any number."""
     lease: int = 0
     """Decisions that a worker may make for one request to the limiter; 0: no limiter."""
-    together: int = 1
+    together: int = UNWRITTEN
     """The most episodes that are written at once, if so many have arrived."""
     cores: int = 0
     """Cores that all processes share, as on one machine; 0: the driver and Ray's processes beside
@@ -71,7 +78,8 @@ class Outcome:
     efficiency: float
     """``rate`` over that of workers that never wait for anything but the model's latency."""
     busy: Mapping[str, float]
-    """Share of the time in which each shared part was busy."""
+    """Share of the time in which each shared part was busy. Of the trace writer, the share of the
+    most that it can write: with few episodes it is busy with small groups."""
 
     @property
     def bottleneck(self) -> str:
@@ -86,14 +94,18 @@ def ideal_rate(setup: Setup, costs: Costs) -> float:
 
 def capacity(setup: Setup, costs: Costs) -> dict[str, float]:
     """The most episodes per second that each shared part can serve."""
-    parts = {"driver's loop": 1 / (costs.receive + costs.write / setup.together)}
+    group = costs.commit + setup.together * (costs.write + costs.flush)
+    parts = {
+        "driver's loop": 1 / (costs.receive + costs.write),
+        "trace writer": setup.together / group if group else float("inf"),
+    }
     parts["Ray's processes"] = 1 / costs.ray if costs.ray else float("inf")
     if setup.slots:
         parts["model server"] = setup.slots / (setup.decisions * setup.latencies.mean)
     if setup.lease:
         parts["limiter"] = setup.lease / (setup.decisions * costs.limiter)
     if setup.cores:
-        work = costs.receive + costs.ray + costs.episode
+        work = costs.receive + costs.write + costs.ray + costs.episode
         parts["cores"] = setup.cores / (work + setup.decisions * costs.decision)
     return parts
 
@@ -165,14 +177,14 @@ class _Run:
         counted = int((len(ends) - 1) * WINDOW[1]) - int((len(ends) - 1) * WINDOW[0])
         rate = counted / (last - first) if last > first else float("inf")
         ideal = self._setup.workers * ideal_rate(self._setup, self._costs)
-        parts = {"driver's loop": self._loop, "Ray's processes": self._ray}
-        if self._cores is not None:
-            parts = {"driver's loop": self._loop, "cores": self._cores}
+        parts = {"driver's loop": self._loop}
+        parts |= {"Ray's processes": self._ray} if self._cores is None else {"cores": self._cores}
         if self._server is not None:
             parts["model server"] = self._server
         if self._limiter is not None:
             parts["limiter"] = self._limiter
         busy = {name: part.share(ends[-1]) for name, part in parts.items()}
+        busy["trace writer"] = rate / capacity(self._setup, self._costs)["trace writer"]
         return Outcome(rate=rate, efficiency=rate / ideal, busy=busy)
 
     def _worker(self, worker: int) -> Process:
@@ -196,14 +208,17 @@ class _Run:
             yield from self._received()
 
     def _received(self) -> Process:
-        """Receiving takes the driver's loop and a core; then the episode waits to be written."""
-        part = self._cores
-        work = _pause(self._env, self._costs.receive)
-        yield from self._loop.hold(work if part is None else part.hold(work))
+        """Receiving takes the driver's interpreter and a core; then the episode waits for the
+        writer."""
+        yield from self._driver_works(self._costs.receive)
         yield self._unwritten.put(None)
 
+    def _driver_works(self, seconds: float) -> Process:
+        part, work = self._cores, _pause(self._env, seconds)
+        yield from self._loop.hold(work if part is None else part.hold(work))
+
     def _writer(self) -> Process:
-        """Writing takes the driver's loop and waits for the disk."""
+        """Writes all episodes that have arrived, one group after the other."""
         setup = self._setup
         while len(self._ended) < setup.workers * setup.episodes:
             yield self._unwritten.get()
@@ -211,5 +226,10 @@ class _Run:
             while batch < setup.together and self._unwritten.items:
                 yield self._unwritten.get()
                 batch += 1
-            yield from self._loop.use(self._costs.write)
+            yield from self._group(batch)
             self._ended += [self._env.now] * batch
+
+    def _group(self, batch: int) -> Process:
+        for _ in range(batch):  # the interpreter changes between the threads all the time
+            yield from self._driver_works(self._costs.write)
+        yield self._env.timeout(self._costs.commit + batch * self._costs.flush)

@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.scaling.cluster import PLACE, nodes
 from benchmarks.scaling.latencies import Latencies
@@ -19,7 +20,6 @@ from benchmarks.scaling.play import DECISIONS, all_started, policy, work
 from benchmarks.scaling.simulation import (
     WINDOW,
     Costs,
-    Outcome,
     Setup,
     binds_at,
     ideal_rate,
@@ -30,7 +30,9 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import Job
 from swarm_ui.rollout.distributed import RayRollout
 from swarm_ui.rollout.policy import Policy
+from swarm_ui.trace.group_writes import UNWRITTEN, write_in_groups
 from swarm_ui.trace.jsonl import append_jsonl
+from swarm_ui.trace.records import Episode
 
 MEAN = 0.2
 """Seconds to which the mean of the recorded latencies is scaled."""
@@ -42,6 +44,10 @@ SLOTS = 256
 LEASE = 32
 """Calls for which a worker asks the limiter once: the largest stock of permits, where only a budget
 limits calls (``swarm_ui.nodes.models.remote.limiter``). With a limited rate it asks for each."""
+TOGETHER = (1, 8, UNWRITTEN)
+"""Episodes that are finished at once, in the measurement of writing."""
+WRITES = 15
+"""Groups that are written in it, of each size."""
 PROCESSES = 2
 """Of the measurement of costs; each has ``SLOTS_PER_PROCESS`` concurrent episodes."""
 SLOTS_PER_PROCESS = 4
@@ -65,15 +71,14 @@ QUICK_GROUPS = (Group(2, 4),)
 
 @dataclass(slots=True)
 class Played:
-    """The measurements of a stream whose episodes were written as they arrived."""
+    """The measurements of a stream whose episodes were written as the evaluator writes them."""
 
     arrived: list[float]
     """Seconds since the start, for each episode, when it was on disk."""
     cpu: dict[str, float]
     """CPU seconds by kind of process; ``loop``: of the thread of the driver's event loop."""
-    write_s: float
-    """Wall time of writing."""
-    write_cpu: float
+    episodes: list[Episode]
+    """The first ``UNWRITTEN`` ones."""
 
     @property
     def rate(self) -> float:
@@ -94,7 +99,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[str, Any]:
-    costs = await _costs(120 if quick else 480, 256 if quick else 4096, folder)
+    costs, writing = await _costs(120 if quick else 480, 256 if quick else 4096, folder)
     runs = []
     cores = len(os.sched_getaffinity(0))
     for group in groups:
@@ -124,11 +129,11 @@ async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[s
                 "efficiency": played.rate / (group.workers * ideal_rate(setup, costs)),
                 "simulated_episodes_per_s": told.rate,
                 "error": told.rate / played.rate - 1,
-                "bottleneck": _bottleneck(told, costs),
+                "bottleneck": told.bottleneck,
                 "busy": told.busy,
             }
         )
-    return _figures(costs, runs)
+    return _figures(costs, runs) | {"written_per_s": writing}
 
 
 def _figures(costs: Costs, runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -154,17 +159,9 @@ def _simulated(size: int, costs: Costs) -> dict[str, Any]:
     return {
         "efficiency": told.efficiency,
         "episodes_per_s": told.rate,
-        "bottleneck": _bottleneck(told, costs),
+        "bottleneck": told.bottleneck,
         "busy": told.busy,
     }
-
-
-def _bottleneck(told: Outcome, costs: Costs) -> str:
-    """The busiest part; of the driver's loop, what takes most of its time."""
-    part = told.bottleneck
-    if part != "driver's loop":
-        return part
-    return f"{part}: {'trace writer' if costs.write > costs.receive else 'receiving'}"
 
 
 def _cluster(size: int) -> Setup:
@@ -181,7 +178,8 @@ def _limits(costs: Costs) -> dict[str, dict[str, float]]:
         setup = replace(_cluster(1), latencies=latencies, slots=SLOTS)
         found[name] = binds_at(setup, costs)
         one = ideal_rate(setup, costs)
-        found[name]["trace writer alone"] = 1 / costs.write / one
+        alone = binds_at(replace(setup, together=1), costs)["trace writer"]
+        found[name]["trace writer, each episode alone"] = alone
         found[name]["limiter, asked for each call"] = 1 / (setup.decisions * costs.limiter) / one
     return found
 
@@ -191,7 +189,7 @@ def _lifted(costs: Costs) -> dict[str, float]:
     base = _cluster(SIZES[-1])
     variants = {
         "as it is": base,
-        "16 episodes written at once": replace(base, together=16),
+        "each episode written alone": replace(base, together=1),
         f"one model server of {SLOTS} requests": replace(base, slots=SLOTS),
         "limiter, asked for each call": replace(base, lease=1),
     }
@@ -201,8 +199,9 @@ def _lifted(costs: Costs) -> dict[str, float]:
     return found
 
 
-async def _costs(count: int, calls: int, folder: Path) -> Costs:
-    """The costs of each part, from CPU times of runs with long and short episodes."""
+async def _costs(count: int, calls: int, folder: Path) -> tuple[Costs, dict[str, float]]:
+    """The costs of each part, from CPU times of runs with long and short episodes; and how many
+    episodes a second are written, by the number that is finished at once."""
     long, jobs = DECISIONS["phone"], work("phone", count)
     async with RayRollout(
         PhoneEnvironment, workers=PROCESSES, concurrency_per_worker=SLOTS_PER_PROCESS,
@@ -214,15 +213,41 @@ async def _costs(count: int, calls: int, folder: Path) -> Costs:
         short = await _play(rollouts, jobs, 0.001, 1, folder)
     decision = (whole.cpu["workers"] - short.cpu["workers"]) / count / (long - 1)
     episode = short.cpu["workers"] / count - decision
-    threads = whole.cpu["driver"] - whole.cpu["loop"]
-    return Costs(
-        receive=(whole.cpu["loop"] - whole.write_cpu) / count,
-        write=whole.write_s / count,
+    writes = {size: _group_write(whole.episodes, size, folder) for size in TOGETHER}
+    one, many = writes[1], writes[UNWRITTEN]
+    write = many.cpu / UNWRITTEN
+    threads = whole.cpu["driver"] - whole.cpu["loop"] - count * write
+    costs = Costs(
+        receive=whole.cpu["loop"] / count,
+        write=write,
+        commit=one.disk,
+        flush=max(0.0, (many.disk - one.disk) / (UNWRITTEN - 1)),
         ray=(whole.cpu.get("ray", 0.0) + max(0.0, threads)) / count,
         episode=max(0.0, episode),
         decision=max(0.0, decision),
         limiter=await _limiter(calls),
     )
+    return costs, {str(size): size / (told.cpu + told.disk) for size, told in writes.items()}
+
+
+class GroupWrite(NamedTuple):
+    """The cost of one write of a group, in seconds."""
+
+    cpu: float
+    disk: float
+    """What it takes longer than its CPU time, until it is safely on disk."""
+
+
+def _group_write(episodes: Sequence[Episode], size: int, folder: Path) -> GroupWrite:
+    """The median cost of a write of ``size`` episodes, as the evaluator makes it."""
+    group = list(islice(cycle(episodes), size))
+    path, cpu, disk = folder / "writes.jsonl", [], []
+    for _ in range(WRITES):
+        began, worked = time.perf_counter(), time.thread_time()
+        append_jsonl(path, group)
+        cpu.append(time.thread_time() - worked)
+        disk.append(time.perf_counter() - began - cpu[-1])
+    return GroupWrite(median(cpu), median(disk))
 
 
 async def _limiter(calls: int) -> float:
@@ -249,21 +274,21 @@ async def _play(
 ) -> Played:
     latencies = Latencies.recorded(mean) if mean >= 0.01 else Latencies.constant(mean)
     acting: Policy = policy("phone", latencies)
-    arrived, write_s, write_cpu = [], 0.0, 0.0
+    arrived: list[float] = []
+    first: list[Episode] = []
     path = folder / "traces.jsonl"
     path.unlink(missing_ok=True)
     before, thread, began = cpu_by_process(), time.thread_time(), time.perf_counter()
-    async with aclosing(rollouts.stream(acting, jobs, max_steps=decisions)) as episodes:
-        async for _, episode in episodes:
-            if episode.fault is not None:
-                raise RuntimeError(f"an episode failed: {episode.fault}")
-            clock, cpu = time.perf_counter(), time.thread_time()
-            append_jsonl(path, [episode])
-            write_s += time.perf_counter() - clock
-            write_cpu += time.thread_time() - cpu
-            arrived.append(time.perf_counter() - began)
+    stream = rollouts.stream(acting, jobs, max_steps=decisions)
+    async with aclosing(write_in_groups(path, stream)) as groups:
+        async for group in groups:
+            for _, episode in group:
+                if episode.fault is not None:
+                    raise RuntimeError(f"an episode failed: {episode.fault}")
+            arrived += [time.perf_counter() - began] * len(group)
+            first += [episode for _, episode in group[: UNWRITTEN - len(first)]]
     loop = time.thread_time() - thread
     spent = dict(cpu_since(before))
     if len(arrived) != len(jobs):
         raise RuntimeError(f"{len(arrived)} of {len(jobs)} episodes arrived")
-    return Played(arrived, spent | {"loop": loop}, write_s, write_cpu)
+    return Played(arrived, spent | {"loop": loop}, first)

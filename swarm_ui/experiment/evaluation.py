@@ -26,7 +26,8 @@ from swarm_ui.rollout.rollouts import PerWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.failed_episodes import failure_class
-from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, repair_jsonl, write_jsonl
+from swarm_ui.trace.group_writes import write_in_groups
+from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
@@ -87,6 +88,9 @@ class Evaluator:
     ) -> None:
         """Play the remaining episodes of a trial; each is saved by this process when it ends.
 
+        An episode counts in the progress when it is safely on disk. Episodes that finish while the
+        disk is busy are written together (:mod:`swarm_ui.trace.group_writes`).
+
         Args:
             trial: episodes of an earlier attempt are kept, except those with a fault.
             policy: plays the trial's arm.
@@ -133,10 +137,9 @@ class Evaluator:
 
             if self._watch is not None:
                 self._watch.shown(trial.file, show)
-            async with aclosing(stream) as episodes:
-                async for _, episode in episodes:
-                    append_jsonl(path, [episode])
-                    found[episode.success] += 1
+            async with aclosing(write_in_groups(path, stream)) as groups:
+                async for group in groups:
+                    found.update(episode.success for _, episode in group)
                     show()
             if self._watch is not None:  # the bar is gone when workers are closed
                 self._watch.shown("")

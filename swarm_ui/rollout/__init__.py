@@ -12,6 +12,7 @@ from swarm_ui.rollout.episodes import (
     rollout_stream,
 )
 from swarm_ui.rollout.intervention import Intervene, Intervention, KeepsNotes
+from swarm_ui.rollout.per_process import PerProcess
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.rollout.rollouts import PerWorker, Rollouts, play_jobs
 
@@ -22,6 +23,7 @@ __all__ = [
     "KeepsNotes",
     "LocalRollout",
     "MakeEnvironment",
+    "PerProcess",
     "PerWorker",
     "Rollouts",
     "play_jobs",

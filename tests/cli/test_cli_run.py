@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -42,6 +43,34 @@ def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:  # noqa: F811
     assert len(episodes) == 6 and {e.task for e in episodes} == {"light", "glow"}
     assert "3 of 6 episodes solved" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
     assert done.out.count("\n") == 1
+
+
+def test_a_full_disk_is_one_line_and_the_rest_is_played_later(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write, room = os.write, 3
+
+    def writing(descriptor: int, data: bytes) -> int:
+        nonlocal room
+        if bytes(data[:11]) == b'{"version":':
+            room -= bytes(data).count(b"\n")
+            if room < 0:
+                write(descriptor, data[:50])
+                raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", writing)
+        line = f"run {LAMP} -n 12 --model script:right.txt -j 1 --out r"
+        done = shell(f"{line} --set run.report=false --quiet")
+    assert done.code == 2
+    assert "cannot write 'r/traces/episodes.jsonl': No space left on device" in done.err
+    assert "Traceback" not in done.err
+    assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) <= 3
+    done = shell("run --resume r --trust --json")
+    assert done.code == 0 and done.json["plans"][0]["solved"] == 12
+    assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) == 12
 
 
 def test_fail_under_decides(shell: Shell) -> None:  # noqa: F811

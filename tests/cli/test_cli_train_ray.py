@@ -16,9 +16,12 @@ import pytest
 from cli_world import Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
 from local_ray import local_ray
+from random_critic import save_random_critic
 from sent_rollouts import figures
 
+from benchmarks.studies.critic.tiny_model import write_tiny_model
 from swarm_ui.rollout.distributed import RayCluster
+from swarm_ui.trace.jsonl import read_jsonl
 
 pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +66,25 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     lines, _ = left(shell.folder / "ahead")
     assert [line["staleness"] for line in lines if line["kind"] == "iteration"] == [0, 1]
     assert not (shell.folder / "ahead" / "published").exists()
+
+
+def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # noqa: F811
+    save_random_critic(write_tiny_model(shell.folder / "tiny"), shell.folder / "judge")
+    # One episode at a time: scores depend on their batch in the last digits.
+    line = (
+        f"{_SMALL} --iterations 2 --model tiny --set model.prompt_format=compact "
+        "--critic learned --critic-model judge --set train.concurrency=1"
+    )
+    for folder, options in (("here", ""), ("there", "--on ray --workers 2 --set ray.episodes=1")):
+        done = shell(f"{line} {options} --out {folder} --json")
+        assert done.code == 0, done.err
+    here, there = left(shell.folder / "here"), left(shell.folder / "there")
+    assert here == there and len(here[1]) == 2
+    traces = (shell.folder / "there/traces").glob("*.jsonl")
+    steps = [step for path in traces for episode in read_jsonl(path) for step in episode.steps]
+    assert {step.credit_source for step in steps} == {"learned critic (judge, tiny)"}
+    scores = {score for step in steps for row in step.credit or () for score in row}
+    assert len(scores) > 2
 
 
 def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(

@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from graph_fakes import SCREEN, HashModel
+from local_models import asking, disturb, requests
+from msgspec.structs import replace
+from random_critic import save_random_critic
 from tiny_llama import save_llama
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
+from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, CriticSection, ModelSection
-from swarm_ui.experiment.training.roles import critic_findings, open_critics
-from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
+from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes import CausalModel, PublishedModel
+from swarm_ui.nodes.models import published_model
+from swarm_ui.rollout import PerProcess, per_process
+from swarm_ui.trace.records import Trace
 
 pytest.importorskip("torch")
 
 
-def critic_folder(folder: Path, base: Path) -> Path:
-    """An adapter that changes nothing, with the card of a critic."""
-    model = CausalModel.from_pretrained(base)
-    model.add_adapter("critic", rank=2)
-    save_critic(model, "critic", CriticCard(), folder)
-    return folder
+LOADED: list[CausalModel] = []
+"""The models that were made by :func:`loaded`."""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """No model of a test stays in this process."""
+    yield
+    for kept in (LOADED, per_process._MADE, published_model._FOLLOWERS):
+        kept.clear()  # type: ignore[attr-defined]
+
+
+def loaded(folder: Path) -> CausalModel:
+    LOADED.append(CausalModel.from_pretrained(folder))
+    return LOADED[-1]
+
+
+def sent(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+async def decision() -> Trace:
+    return await CollabGraph.collaborative(model=HashModel()).run(SCREEN, run_id="r")
 
 
 async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> None:
     base = save_llama(tmp_path / "base")
-    folder = critic_folder(tmp_path / "critics", base)
+    folder = save_random_critic(base, tmp_path / "critics")
     config = Config(
         model=ModelSection(name=str(base)),
         critic=CriticSection(kind="learned", model=str(folder), judge="scripted"),
@@ -40,7 +70,7 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
 
 
 async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> None:
-    folder = critic_folder(tmp_path / "critics", save_llama(tmp_path / "base"))
+    folder = save_random_critic(save_llama(tmp_path / "base"), tmp_path / "critics")
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     write_metadata(folder, AdapterMetadata(base_model=f"{tmp_path.name}.evil:make"))
     config = Config(critic=CriticSection(kind="learned", model=str(folder)))
@@ -62,3 +92,83 @@ async def test_the_outcome_needs_no_role(tmp_path: Path) -> None:
     config = Config(critic=CriticSection(kind="outcome", adversary="none"))
     async with open_critics(config, object()) as roles:
         assert (roles.critic, roles.judge, roles.adversary) == (None, None, None)
+
+
+async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_path: Path) -> None:
+    base = save_llama(tmp_path / "base")
+    folder = save_random_critic(base, tmp_path / "critics")
+    config = Config(
+        model=ModelSection(name=str(base)),
+        critic=CriticSection(kind="learned", model=str(folder)),
+        train={"adapters": {"critic": ["agent_0"], "other": ["agent_1"]}},
+    )
+    learner = CausalModel.named(str(base))
+    for seed, name in enumerate(("critic", "other")):  # an agents' adapter of the critic's name
+        learner.add_adapter(name, rank=2)
+        disturb(learner, name, seed=seed)
+    trace, questions = await decision(), asking("critic@1", requests(2))
+    asked = [replace(question, max_tokens=6) for question in questions]
+    async with open_critics(config, learner) as roles:
+        assert roles.critic is not None
+        expected, name = await roles.critic.assign(trace, None), roles.critic.name
+        with pytest.raises(ConfigError, match="its weights are not sent"):
+            sent(roles.critic)
+    assert any(0 < value < 1 for row in expected.values for value in row if value is not None)
+    replies = [reply.text for reply in await learner.generate(asked)]
+
+    make = PerProcess(partial(loaded, base))
+    published = PublishedModel(learner, make)
+    published.publish()
+    async with open_critics(config, published, WorkerBase(published.name, make)) as roles:
+        assert roles.critic is not None and roles.critic.name == name
+        for _ in range(2):  # every iteration sends both anew
+            agents, critic = sent((published, roles.critic))
+            assert await critic.assign(trace, None) == expected
+            assert [reply.text for reply in await agents.generate(asked)] == replies
+    assert len(LOADED) == 1 and set(LOADED[0].adapters) == {"critic", "critic_"}
+
+
+async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) -> None:
+    base = save_llama(tmp_path / "base")
+    folder = save_random_critic(base, tmp_path / "critics")
+    config = Config(
+        model=ModelSection(name=str(base)), critic=CriticSection(kind="learned", model=str(folder))
+    )
+    make = PerProcess(partial(loaded, base))
+    async with open_critics(config, object(), WorkerBase("base", make)) as roles:
+        critic: CreditAssigner = sent(roles.critic)
+        kept = folder.rename(tmp_path / "elsewhere")
+        with pytest.raises(
+            ConfigError, match=r"worker on .* cannot load .*critics'.*under"
+        ) as told:
+            await critic.assign(await decision(), None)
+        assert "\n" not in str(told.value)
+        kept.rename(folder)
+        assert await critic.assign(await decision(), None)  # a failure is not kept
+        shutil.rmtree(folder)
+    with pytest.raises(ConfigError, match="no critic in"):
+        async with open_critics(config, object(), WorkerBase("base", make)):
+            pass
+
+
+async def test_a_critic_on_another_model_is_made_once_in_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = save_llama(tmp_path / "base")
+    folder = save_random_critic(base, tmp_path / "critics")
+    write_metadata(folder, AdapterMetadata(base_model="smollm2"))
+    monkeypatch.setattr(
+        "swarm_ui.experiment.training.roles.load_in_process", partial(_by_name, base)
+    )
+    config = Config(critic=CriticSection(kind="learned", model=str(folder)))
+    async with open_critics(
+        config, object(), WorkerBase("base", PerProcess(partial(loaded, base)))
+    ) as roles:
+        assert roles.critic is not None and roles.critic.name.endswith("(critics, smollm2)")
+        tables = [await sent(roles.critic).assign(await decision(), None) for _ in range(2)]
+    assert tables[0] == tables[1] and len(LOADED) == 1
+
+
+def _by_name(folder: Path, section: ModelSection) -> CausalModel:
+    assert section.name == "smollm2"
+    return loaded(folder)

@@ -114,6 +114,9 @@ def learned_critic(model: object, folder: Path, *, adapter: str = ADAPTER) -> Le
         folder: the adapter with its ``critic.json``.
         adapter: the name of the adapter in the model.
 
+    The critic belongs to this process. Where workers play the episodes, each makes its own:
+    :class:`~swarm_ui.optim.credit.assigners.per_process_critic.PerProcessCritic`.
+
     Raises:
         ConfigError: there is no critic in the folder, it does not fit the model, or the model
             cannot weigh replies.
@@ -125,6 +128,10 @@ def learned_critic(model: object, folder: Path, *, adapter: str = ADAPTER) -> Le
             f"(CausalModel), got {type(model).__name__}"
         )
     model.load_adapter(folder, adapter)
-    return LearnedCritic(
-        model, adapter=adapter, card=card, name=f"learned critic ({folder.name}, {model.name})"
-    )
+    return LearnedCritic(model, adapter=adapter, card=card, name=critic_name(folder, model.name))
+
+
+def critic_name(folder: Path, model: str) -> str:
+    """The name of the critic in a folder. ``model``: the name of the model that it is loaded
+    into."""
+    return f"learned critic ({folder.name}, {model})"

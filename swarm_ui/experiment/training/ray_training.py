@@ -17,7 +17,9 @@ from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.training.actors import open_actor
+from swarm_ui.experiment.training.roles import WorkerBase
 from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.rollout.per_process import PerProcess
 from swarm_ui.rollout.pool import MakeEnvironment
 
 _PUBLISHED = "published"
@@ -32,6 +34,8 @@ class TrainingPlace(NamedTuple):
     """The model of the agents."""
     judging: Any
     """The model of a critic that asks the agents' own."""
+    in_workers: WorkerBase | None = None
+    """``None``: this process plays."""
 
 
 def ray_training_findings(config: Config) -> Iterator[Finding]:
@@ -44,9 +48,6 @@ def ray_training_findings(config: Config) -> Iterator[Finding]:
     if config.ray.model_actors:
         yield ("ray", "model_actors"), ("in training each worker holds the model and its adapters; "
                                         "leave it out")  # fmt: skip
-    if "learned" in (config.critic.kind, config.critic.judge):
-        yield ("critic", "kind"), ("a learned critic is a model of this process and cannot be sent "
-                                   "to workers; expected scripted, llm or outcome")  # fmt: skip
 
 
 @asynccontextmanager
@@ -79,11 +80,12 @@ async def open_training_place(
         from swarm_ui.nodes.models.published_model import PublishedModel
 
         # The adapters to start from are published by the learner like all later versions.
-        make = partial(load_in_process, replace(config.model, adapters=""))
+        make = PerProcess(partial(load_in_process, replace(config.model, adapters="")))
         folder = run.resolve() / _PUBLISHED if config.ray.shared_folder else None
         model = PublishedModel(learner, make, folder)
         try:
             async with rollouts(config.environment, environment) as playing:
-                yield TrainingPlace(RolloutActors(playing, model), model, model)
+                in_workers = WorkerBase(learner.name, make)
+                yield TrainingPlace(RolloutActors(playing, model), model, model, in_workers)
         finally:
             await model.close()

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSection
 from swarm_ui.experiment.environments import spec_of
-from swarm_ui.experiment.models import kind_of, open_model
+from swarm_ui.experiment.models import kind_of, learned_adapters, load_in_process, open_model
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.rollout.per_process import PerProcess
+
+
+class WorkerBase(NamedTuple):
+    """The base model of the agents in workers that play."""
+
+    name: str
+    make: PerProcess[Any]
+    """Makes it in a worker, once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +99,16 @@ def _talks(section: ModelSection) -> bool:
 
 
 @asynccontextmanager
-async def open_critics(config: Config, model: Any) -> AsyncIterator[TrainingRoles]:
+async def open_critics(
+    config: Config, model: Any, in_workers: WorkerBase | None = None
+) -> AsyncIterator[TrainingRoles]:
     """The critic, the judge and the adversary of a training run, with the models that they ask.
 
     Args:
         config: the settings, which were checked with :func:`critic_findings`.
         model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
+        in_workers: of the agents; a learned critic is then made in each worker too. ``None``: this
+            process plays.
 
     Raises:
         ConfigError: a model or the folder of a critic cannot be loaded.
@@ -114,6 +129,8 @@ async def open_critics(config: Config, model: Any) -> AsyncIterator[TrainingRole
                 made[kind] = make(config.environment.seed) if make else None
             elif kind == "llm":
                 made[kind] = _llm_critic(other)
+            elif in_workers is not None:
+                made[kind] = _critic_in_workers(config, in_workers)
             else:
                 base = _critic_base(config, Path(section.model))
                 asked = await opened.enter_async_context(open_model(base))
@@ -163,9 +180,48 @@ def _llm_critic(model: Any) -> CreditAssigner:
     return LLMCritic(model)
 
 
-def _learned_critic(model: Any, folder: Path) -> CreditAssigner:
-    try:
+def _learned_critic(model: Any, folder: Path, **options: str) -> CreditAssigner:
+    with _needs_train():
         from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
+    return learned_critic(model, folder, **options)
+
+
+def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigner:
+    """The learned critic of the configuration, made by each worker.
+
+    Where it was trained on the agents' base model, a worker holds that model once.
+    """
+    with _needs_train():
+        from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER, critic_name
+        from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
+        from swarm_ui.optim.credit.learned.critic_files import read_card
+    folder, agents = Path(config.critic.model).absolute(), config.model
+    read_card(folder)  # a wrong folder is told before workers start
+    section = _critic_base(config, folder)
+    local = kind_of(agents) == "local"
+    base = PerProcess(partial(load_in_process, section))
+    if local and not (agents.quantize or agents.vision):  # else its weights are others
+        base = agents_base.make
+    adapter = ADAPTER
+    while adapter in learned_adapters(config):
+        adapter += "_"
+    name = critic_name(folder, agents_base.name if local else section.name)
+    return PerProcessCritic(partial(_made_in_worker, base, folder, adapter), name)
+
+
+def _made_in_worker(base: PerProcess[Any], folder: Path, adapter: str) -> CreditAssigner:
+    try:
+        return _learned_critic(base(), folder, adapter=adapter)
+    except (OSError, ConfigError) as error:
+        raise ConfigError(
+            f"a worker on {platform.node()} cannot load the learned critic '{folder}': {error}. To "
+            "do: every machine needs the critic and its base model under the path of the command"
+        ) from error
+
+
+@contextmanager
+def _needs_train() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise MissingExtra("train", "a learned critic", error.name or "torch") from error
-    return learned_critic(model, folder)

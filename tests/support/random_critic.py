@@ -1,0 +1,22 @@
+"""A learned critic of random weights: its scores mean nothing, and are the same in every run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from local_models import disturb
+
+from swarm_ui.nodes import CausalModel
+from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
+
+
+def save_random_critic(base: Path, folder: Path, *, seed: int = 8) -> Path:
+    """A critic for the model in ``base``, as a training writes it; returns the folder."""
+    model = CausalModel.from_pretrained(base)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model.add_adapter("critic", rank=2)
+    disturb(model, "critic", seed=seed, size=2.0)
+    save_critic(model, "critic", CriticCard(), folder)
+    return folder

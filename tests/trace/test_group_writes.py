@@ -1,0 +1,299 @@
+"""Episodes that are appended in groups: order, what is on disk when, full disks, interruptions."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import tempfile
+import threading
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui.errors import BudgetExceeded, ConfigError, TraceError
+from swarm_ui.trace.group_writes import Numbered, write_in_groups
+from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, repair_jsonl
+from swarm_ui.trace.records import Episode
+
+Stream = AsyncGenerator[Numbered, None]
+
+
+def episode(seed: int) -> Episode:
+    return Episode(environment="e", task="tâche" * (seed % 7), seed=seed, success=seed % 2 == 0)
+
+
+EPISODES = [episode(seed) for seed in range(12)]
+
+
+async def played(pauses: Sequence[int]) -> Stream:
+    """Episodes, each after so many turns of the event loop."""
+    for number, pause in enumerate(pauses):
+        for _ in range(pause):
+            await asyncio.sleep(0)
+        yield number, EPISODES[number]
+
+
+async def written(path: Path, stream: Stream, most: int = 64) -> list[list[int]]:
+    """The numbers in each group; when it is reported, it must be on disk."""
+    groups: list[list[int]] = []
+    async with aclosing(write_in_groups(path, stream, most=most)) as found:
+        async for group in found:
+            groups.append([number for number, _ in group])
+            done = [number for part in groups for number in part]
+            assert [e.seed for e in iter_jsonl(path)][: len(done)] == done
+    return groups
+
+
+class Gate:
+    """``os.fsync`` that waits until the gate is open."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._open, self.reached, fsync = threading.Event(), threading.Event(), os.fsync
+        self.calls = 0
+
+        def waiting(descriptor: int) -> None:
+            self.calls += 1
+            self.reached.set()
+            assert self._open.wait(30)
+            fsync(descriptor)
+
+        patch.setattr(os, "fsync", waiting)
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def busy(self) -> None:
+        """Wait until the disk is busy, and whatever can happen meanwhile has happened."""
+        while not self.reached.is_set():
+            await asyncio.sleep(0.001)
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+@contextmanager
+def full_after(count: int, *, stuck: bool) -> Iterator[None]:
+    """The disk takes so many bytes. ``stuck``: nor can a part of a line be removed from it."""
+    write, left = os.write, count
+
+    def writing(descriptor: int, data: Any) -> int:
+        nonlocal left
+        if bytes(data[:11]) != b'{"version":' and left > 0:
+            return write(descriptor, data)
+        taken = write(descriptor, data[: min(left, 97)]) if left else 0
+        left -= taken
+        if not taken:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return taken
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", writing)
+        if stuck:
+            patch.setattr(os, "ftruncate", failing)
+        yield
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """``os.fsync`` does nothing: a property of the bytes does not depend on it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+def failing(*_: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 4), max_size=len(EPISODES)), st.integers(1, 5))
+def test_groups_leave_what_single_writes_leave(pauses: list[int], most: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, no_waiting():
+        one, grouped = Path(folder) / "one.jsonl", Path(folder) / "grouped.jsonl"
+        for path in (one, grouped):
+            append_jsonl(path, [episode(99)])  # of an earlier attempt
+        for each in EPISODES[: len(pauses)]:
+            append_jsonl(one, [each])
+        earlier = grouped.read_bytes()
+
+        async def main() -> list[list[int]]:
+            groups = []
+            async with aclosing(write_in_groups(grouped, played(pauses), most=most)) as found:
+                async for group in found:
+                    groups.append([number for number, _ in group])
+                    count = sum(map(len, groups))
+                    assert grouped.read_bytes()[len(earlier) :].count(b"\n") >= count
+            return groups
+
+        groups = asyncio.run(main())
+        assert all(1 <= len(group) <= most for group in groups)
+        assert [number for group in groups for number in group] == [*range(len(pauses))]
+        assert grouped.read_bytes() == one.read_bytes()
+
+
+def test_what_finishes_while_the_disk_is_busy_is_one_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, path = Gate(monkeypatch), tmp_path / "e.jsonl"
+
+    async def main() -> list[list[int]]:
+        work = asyncio.create_task(written(path, played([0, 5, 0, 0, 0, 0, 0, 0])))
+        await gate.busy()  # the event loop goes on
+        gate.open()
+        return await work
+
+    assert asyncio.run(main()) == [[0], [1, 2, 3, 4, 5, 6, 7]]
+    assert gate.calls == 2
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_slow_disk_holds_up_the_stream_at_a_bounded_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    gate, taken = Gate(monkeypatch), 0
+
+    async def endless() -> Stream:
+        nonlocal taken
+        while taken < 12:
+            taken += 1
+            yield taken - 1, episode(taken - 1)
+
+    async def main() -> list[list[int]]:
+        work = asyncio.create_task(written(tmp_path / "e.jsonl", endless(), most))
+        await gate.busy()
+        assert taken == most
+        gate.open()
+        return await work
+
+    groups = asyncio.run(main())
+    assert max(map(len, groups)) <= most and sum(map(len, groups)) == 12
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=8),
+    st.integers(1, 4),
+    st.integers(0, 900),
+    st.booleans(),
+)
+def test_a_disk_that_is_full_after_any_byte_leaves_whole_records(
+    pauses: list[int], most: int, room: int, stuck: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "e.jsonl"
+        counted: list[int] = []
+
+        async def main() -> None:
+            async with aclosing(write_in_groups(path, played(pauses), most=most)) as groups:
+                async for group in groups:
+                    counted.extend(number for number, _ in group)
+
+        with no_waiting(), full_after(room, stuck=stuck):
+            try:
+                asyncio.run(main())
+                assert len(counted) == len(pauses)
+            except ConfigError as error:
+                assert str(error).startswith(f"cannot write '{path}': No space left on device")
+        cut = repair_jsonl(path)
+        assert stuck or cut == 0
+        left = list(iter_jsonl(path))
+        assert left == EPISODES[: len(left)] and counted == [*range(len(counted))]
+        assert len(left) == len(counted) or (stuck and len(left) > len(counted))
+
+
+def test_an_interruption_while_the_disk_is_busy_keeps_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, path, closed = Gate(monkeypatch), tmp_path / "e.jsonl", []
+
+    async def stream() -> Stream:
+        try:
+            for number in range(3):
+                yield number, EPISODES[number]
+            await asyncio.Event().wait()
+        finally:
+            closed.append(True)
+
+    async def main() -> None:
+        work = asyncio.create_task(written(path, stream()))
+        await gate.busy()
+        work.cancel()
+        await asyncio.sleep(0)
+        gate.open()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(main())
+    assert list(iter_jsonl(path)) == EPISODES[:3] and closed
+
+
+def test_a_full_disk_is_told_also_when_the_run_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_jsonl(tmp_path / "e.jsonl", [])
+
+    def full(*_: object) -> None:
+        gate.reached.set()
+        assert gate._open.wait(30)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def main() -> None:
+        stream = played([0, 0])
+        work = asyncio.create_task(written(tmp_path / "e.jsonl", stream))
+        await gate.busy()
+        work.cancel()
+        await asyncio.sleep(0)
+        gate.open()
+        await work
+
+    with monkeypatch.context() as patch:
+        gate = Gate(patch)
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(ConfigError, match=r"No space left on device.*make room"):
+            asyncio.run(main())
+    assert list(iter_jsonl(tmp_path / "e.jsonl")) == []
+
+
+def test_a_caller_who_stops_leaves_nothing_unwritten(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+
+    async def main() -> None:
+        async with aclosing(write_in_groups(path, played([0, 0, 0]))) as groups:
+            async for _ in groups:
+                break
+
+    asyncio.run(main())
+    left = list(iter_jsonl(path))
+    assert left and left == EPISODES[: len(left)]
+
+
+@pytest.mark.parametrize(
+    "error", [BudgetExceeded("spent"), ConfigError("wrong"), asyncio.CancelledError()]
+)
+def test_what_the_stream_raises_comes_after_its_episodes(
+    tmp_path: Path, error: BaseException
+) -> None:
+    path = tmp_path / "e.jsonl"
+
+    async def stream() -> Stream:
+        for number in range(3):
+            yield number, EPISODES[number]
+        raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(written(path, stream()))
+    assert list(iter_jsonl(path)) == EPISODES[:3]
+
+
+def test_a_record_that_is_no_json_ends_the_stream(tmp_path: Path) -> None:
+    async def stream() -> Stream:
+        yield 0, Episode(environment="e", task="t", seed=0, seconds=float("inf"))
+        await asyncio.Event().wait()
+
+    with pytest.raises(TraceError, match="episode 1 cannot be written"):
+        asyncio.run(written(tmp_path / "e.jsonl", stream()))
