@@ -15,6 +15,7 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld
 from learning_run import CONFIG, sample_jobs
+from sent_rollouts import SentRollouts
 from tiny_causal import causal
 from vllm_stand_in import StandIn
 
@@ -24,6 +25,7 @@ from swarm_ui.optim import retry
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.trace.records import Episode
@@ -58,18 +60,22 @@ class Server(StandIn):
         return f"click it [{words % 4}]"
 
 
-async def trained(server: Server, folder: Path) -> tuple[list[torch.Tensor], list[Episode]]:
-    """The weights, and all episodes."""
+async def trained(
+    server: Server, folder: Path, *, sent: bool = False, staleness: int = 0
+) -> tuple[list[torch.Tensor], list[Episode]]:
+    """The weights, and all episodes; ``sent``: played by copies, as in other processes."""
     learner, episodes = causal("llama", "compact"), list[Episode]()
     engine = OpenAIModel(
         "base", f"{server.address}/v1", retry=RetryPolicy(retries=1, backoff=0.01, timeout=20.0)
     )
-    model = ActorModel(engine, learner, folder / "served")
+    model = ActorModel(engine, learner, folder / "served", kept=1 + staleness)
     team = CollabGraph.collaborative(
         len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperatures=1.0
     )
+    places = RolloutActors(SentRollouts(ButtonWorld), model) if sent else ButtonWorld
+    config = replace(SMALL, staleness=staleness, iterations=3 if staleness else 2)
     trainer = TeamTrainer(
-        learner, team, ButtonWorld, sample_jobs, config=SMALL, critic=ScriptedCritic(ButtonWorld),
+        learner, team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
         adversary=ScriptedAdversary(), folder=folder,
         callbacks=Callbacks(
             on_episodes=lambda _, found: episodes.extend(found), on_warning=lambda _: None
@@ -102,6 +108,43 @@ async def test_each_iteration_acts_with_what_the_one_before_it_learned(tmp_path:
         assert all(version.startswith(f"{name}@") for version in old | new)
     asked = {name.replace("@", "-v") for e in episodes for v in spoken(e).values() for name in v}
     assert asked == set(server.asked)
+
+
+async def test_workers_ask_for_what_this_process_loads_once(tmp_path: Path) -> None:
+    with Server() as server:
+        here, episodes = await trained(server, tmp_path / "here")
+    with Server() as server:
+        there, again = await trained(server, tmp_path / "there", sent=True)
+        assert server.adapters == {}
+        assert sorted(server.loads) == sorted(set(server.asked))
+        assert len(server.loads) == 2 * len(NAMES)
+    assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+    assert [e.success for e in again] == [e.success for e in episodes]
+    assert [spoken(e) for e in again] == [spoken(e) for e in episodes]
+    assert not list((tmp_path / "there/served").iterdir())
+
+
+async def test_one_update_ahead_the_versions_before_stay(tmp_path: Path) -> None:
+    with Server() as server:
+        here, episodes = await trained(server, tmp_path / "here", staleness=1)
+    with Server() as server:
+        there, again = await trained(server, tmp_path / "there", sent=True, staleness=1)
+        assert sorted(server.loads) == sorted(set(server.asked))
+    assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+    assert [spoken(e) for e in again] == [spoken(e) for e in episodes]
+
+
+@pytest.mark.slow
+async def test_a_server_that_dies_while_workers_ask_gets_its_versions_again(tmp_path: Path) -> None:
+    with Server() as server:
+        whole, episodes = await trained(server, tmp_path / "whole", sent=True)
+        calls = len(server.asked)
+    with Server(dies_at=calls * 3 // 4) as server:
+        kept, again = await asyncio.wait_for(trained(server, tmp_path / "killed", sent=True), 120.0)
+        assert server.deaths == 1 and server.adapters == {}
+    assert all(e.fault is None for e in again)
+    assert [e.success for e in again] == [e.success for e in episodes]
+    assert all(torch.equal(a, b) for a, b in zip(whole, kept, strict=True))
 
 
 @pytest.mark.slow

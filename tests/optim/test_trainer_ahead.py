@@ -52,6 +52,8 @@ class PublishedAgent(TinyAgent):
         self.published |= dict.fromkeys(current.values(), weights)
         return current
 
+    async def prepare(self) -> None: ...
+
     def _answer(self, request: Request) -> Completion:
         name, _, number = (request.adapter or "").partition("@")
         model = self.published[f"{name}@{number}"] if number else self.model

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from msgspec.structs import replace
 
 from swarm_ui.experiment.config import Config, Finding
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.live.worker_watch import WorkerWatch
-from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
+from swarm_ui.experiment.training.acting_models import acting_findings, open_acting_model
 from swarm_ui.experiment.training.actors import open_actor
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.rollout.pool import MakeEnvironment
-
-_PUBLISHED = "published"
-"""The folder in a run that workers read new adapters from."""
 
 
 class TrainingPlace(NamedTuple):
@@ -38,12 +32,7 @@ def ray_training_findings(config: Config) -> Iterator[Finding]:
     """Settings that training with workers of a cluster cannot use."""
     if not on_ray(config):
         return
-    if config.model.actor:
-        yield ("model", "actor"), ("the workers of a cluster act with the learner's adapters; "
-                                   "leave --actor out, or --on")  # fmt: skip
-    if config.ray.model_actors:
-        yield ("ray", "model_actors"), ("in training each worker holds the model and its adapters; "
-                                        "leave it out")  # fmt: skip
+    yield from acting_findings(config)
     if "learned" in (config.critic.kind, config.critic.judge):
         yield ("critic", "kind"), ("a learned critic is a model of this process and cannot be sent "
                                    "to workers; expected scripted, llm or outcome")  # fmt: skip
@@ -67,7 +56,8 @@ async def open_training_place(
         warn: called with one line when workers wait for resources or are lost.
 
     Raises:
-        ConfigError: there is no such cluster, or the server of ``[model] actor`` is another one.
+        ConfigError: there is no such cluster, it has no room, or the server of ``[model] actor``
+            is another one.
         ModelUnavailable: that server does not answer.
     """
     if not on_ray(config):
@@ -76,14 +66,8 @@ async def open_training_place(
         return
     with WorkerWatch(run, warn) as watch, opened_workers(config, watch) as rollouts:
         watch.shown("train")
-        from swarm_ui.nodes.models.published_model import PublishedModel
-
-        # The adapters to start from are published by the learner like all later versions.
-        make = partial(load_in_process, replace(config.model, adapters=""))
-        folder = run.resolve() / _PUBLISHED if config.ray.shared_folder else None
-        model = PublishedModel(learner, make, folder)
-        try:
-            async with rollouts(config.environment, environment) as playing:
-                yield TrainingPlace(RolloutActors(playing, model), model, model)
-        finally:
-            await model.close()
+        async with (
+            open_acting_model(config, learner, run) as model,
+            rollouts(config.environment, environment) as playing,
+        ):
+            yield TrainingPlace(RolloutActors(playing, model), model, model)
