@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cli_world import Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from sent_rollouts import figures
+from vllm_stand_in import StandIn
 
 from swarm_ui.rollout.distributed import RayCluster
 
@@ -63,6 +65,45 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     lines, _ = left(shell.folder / "ahead")
     assert [line["staleness"] for line in lines if line["kind"] == "iteration"] == [0, 1]
     assert not (shell.folder / "ahead" / "published").exists()
+
+
+def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:  # noqa: F811
+    for folder, options in (("here", ""), ("there", "--on ray --workers 2 --model-actors 1")):
+        done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
+        assert done.code == 0, done.err
+    assert left(shell.folder / "here") == left(shell.folder / "there")
+    assert not (shell.folder / "there/published").exists()
+
+
+def _click(body: Mapping[str, Any]) -> str:
+    """A click that depends on the question alone."""
+    number = zlib.crc32(json.dumps(body["messages"]).encode()) % 3
+    return json.dumps({"action_type": "click", "index": number})
+
+
+def test_a_server_acts_for_the_workers(
+    shell: Shell,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    from tiny_causal import reads_alike, saved
+
+    learner = saved(tmp_path_factory.mktemp("model"))
+    with StandIn("served", tokens=reads_alike(learner), reply=_click) as server:
+        line = (
+            f"{_SMALL} --actor {server.address}/v1 --learner {learner} --iterations 2 "
+            "--set train.update.batch_size=2 --set model.max_calls=500"
+        )
+        for folder, options in (("here", ""), ("there", "--on ray --workers 2")):
+            server.loads.clear()
+            done = shell(f"{line} {options} --out {folder} --json")
+            assert done.code == 0, done.err
+            assert server.adapters == {} and len(server.loads) == len(set(server.loads)) > 2
+        assert "served" not in server.asked
+        line = f"{line} --iterations 1 --critic llm --set critic.adversary=none"
+        done = shell(f"{line} --on ray --workers 2 --out critic --json")  # asks the base model
+        assert done.code == 0 and "served" in server.asked, done.err
+    (here, weights), (there, others) = left(shell.folder / "here"), left(shell.folder / "there")
+    assert weights == others and here == there
 
 
 def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
