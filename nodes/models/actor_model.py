@@ -74,7 +74,7 @@ class ActorModel:
         self._kept: deque[frozenset[str]] = deque(maxlen=kept)
         """The versions of the last calls of :meth:`publish`."""
         self._sent: SentActorModel | None = None
-        self._key = uuid4().hex
+        self._key, self._base = uuid4().hex, ""
         self._changing = LoopLocks()
         self._asking, self._since = 0, 0.0
 
@@ -194,8 +194,8 @@ class ActorModel:
     def _save(self, version: str) -> Path:
         """The folder of a version, which is written if it is new."""
         if version not in self._saved:
-            base = self.learner.base_fingerprint()
-            found = write_version(self.learner, version, self._folder, base=base)
+            self._base = self._base or self.learner.base_fingerprint()
+            found = write_version(self.learner, version, self._folder, base=self._base)
             self._saved[version] = Path(found.folder)
         return self._saved[version]
 

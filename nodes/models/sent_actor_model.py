@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Request, leased_versions
 from swarm_ui.nodes.models.chat_engine import ask_engine
 from swarm_ui.nodes.models.openai.model import OpenAIModel
@@ -69,6 +70,9 @@ class SentActorModel:
 
     def lease(self, adapter: str) -> str:
         """The published version of a name. Raises ``ModelError`` if there is none."""
+        if adapter not in self._current and adapter not in self._current.values():
+            known = ", ".join(self._current.values()) or "none"
+            raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")
         return self._leases.lease(adapter)
 
     def release(self, version: str) -> None:

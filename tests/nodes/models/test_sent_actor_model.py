@@ -59,7 +59,9 @@ async def test_a_copy_asks_as_the_learner_would(learner: CausalModel, tmp_path: 
         assert there == here and [r.adapter for r in there] == [*versions.values(), None]
         chat = Request(chat=(ChatMessage("user", "yes or no?"),))  # as a critic asks
         assert await copy.generate([chat]) == await model.generate([chat])
-        with pytest.raises(ModelError, match="agent_9"):
+        with pytest.raises(
+            ModelError, match="no adapter 'agent_9' is published; there are: agent_0@1, a"
+        ):
             await copy.generate([ask("agent_9")])
         assert sorted(server.loads) == ["agent_0-v1", "agent_1-v1"]
         again = pickle.loads(cloudpickle.dumps(copy))  # a worker may send it on
