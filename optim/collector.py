@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from swarm_ui.credit import CreditAssigner
+from swarm_ui.errors import Failure, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim.config import GUIDE, TeamConfig
@@ -32,6 +33,9 @@ from swarm_ui.trace.records import EdgeName, Episode
 
 SampleJobs = Callable[[int, int, random.Random], Sequence[Job]]
 """``(iteration, count, rng) -> jobs``: the training episodes of an iteration."""
+
+
+_NAME = "training team"
 
 
 class PlannedRollout(NamedTuple):
@@ -206,6 +210,11 @@ class Collector:
             play_some = partial(rollout_many, places, concurrency=self._config.concurrency)
 
         async def play(some: Sequence[Job]) -> list[Episode]:
+            if isinstance(places, RolloutActors):
+                try:
+                    await places.publisher.prepare()
+                except ModelUnavailable as error:
+                    return [_unplayed(job, error) for job in some]
             return await play_some(
                 planned.policy,
                 some,
@@ -250,10 +259,15 @@ class Collector:
         return [r._replace(episodes=list(islice(rest, len(r.episodes)))) for r in rollouts]
 
 
+def _unplayed(job: Job, error: ModelUnavailable) -> Episode:
+    """The episode of a job that cannot begin, because no model can be asked."""
+    return Episode(environment="", task=job[0], seed=job[1], policy=_NAME, fault=Failure.of(error))
+
+
 def _policy(team: CollabGraph, sample: EdgeSample | None) -> GraphPolicy:
     if sample is None:
-        return GraphPolicy(team, name="training team")
-    return GraphPolicy(_Drawn(team.with_edges(sample.edges), sample.log_prob), name="training team")
+        return GraphPolicy(team, name=_NAME)
+    return GraphPolicy(_Drawn(team.with_edges(sample.edges), sample.log_prob), name=_NAME)
 
 
 @dataclass(frozen=True, slots=True)

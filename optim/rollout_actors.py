@@ -21,6 +21,16 @@ class Publisher(Protocol):
         """
         ...
 
+    async def prepare(self) -> None:
+        """Bring what was published to where it is asked, such as a server that loads it.
+
+        It is called before episodes are played, and again before some of them are repeated.
+
+        Raises:
+            ModelUnavailable: it cannot be brought there now; the episodes are repeated later.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RolloutActors:

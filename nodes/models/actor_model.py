@@ -9,61 +9,39 @@
 The learner knows which version of an adapter is current and which ones are leased. A version is
 saved and loaded into the engine at the first request to it, and unloaded when it is not current and
 not leased. So no call is needed after a training step.
+
+Where other processes play (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`), they ask the
+server themselves, for the versions that this process published (:meth:`ActorModel.publish`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any
+from uuid import uuid4
 
-import msgspec
-
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
-from swarm_ui.nodes.models.openai.served_adapters import served_name
-from swarm_ui.nodes.models.reply_patterns import reply_pattern
+from swarm_ui.nodes.models.chat_engine import Engine, ask_engine
+from swarm_ui.nodes.models.loop_locks import LoopLocks
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.nodes.models.openai.served_adapters import adapter_version, served_name
+from swarm_ui.nodes.models.published_version import write_version
+from swarm_ui.nodes.models.sent_actor_model import SentActorModel
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
 from swarm_ui.nodes.models.transformers.in_process_model import Counters
 from swarm_ui.nodes.models.unsent import not_sent
-from swarm_ui.prompts import format_named
-
-_WEIGHTS = "adapter_model.safetensors"
-
-
-class Engine(Protocol):
-    """Answers chats with versions of adapters that are loaded while it runs."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
-
-    async def load_version(self, version: str, folder: Path) -> None:
-        """Load a version, such as ``"agent_2@7"``, from a folder in peft's format."""
-        ...
-
-    async def unload_version(self, version: str) -> None:
-        """Remove a version; no error if it is not there."""
-        ...
-
-    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
-        """The tokens of a chat as the engine reads them."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 class ActorModel:
     """The adapters of a learner, with replies from an engine. It is a
-    :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`.
+    :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
+    :class:`~swarm_ui.optim.rollout_actors.Publisher`; what workers get of it has no ``score``.
 
     The learner makes the prompts, so it trains on exactly the prompts that the engine got. Traces
     name versions as the learner does (``agent_2@7``); a server calls this version ``agent_2-v7``.
@@ -76,6 +54,7 @@ class ActorModel:
             folder of its own for each training run.
         constrained: whether replies to decisions are restricted to the actions that are possible on
             the screen; ``None``: those in the compact format are.
+        kept: the versions of this many calls of :meth:`publish` stay in the engine.
     """
 
     def __init__(
@@ -85,19 +64,27 @@ class ActorModel:
         folder: Path,
         *,
         constrained: bool | None = None,
+        kept: int = 2,
     ) -> None:
         self._engine, self.learner, self._folder = engine, learner, folder
         self._constrained = constrained
         self.counters = Counters()
+        self._saved: dict[str, Path] = {}
         self._loaded: dict[str, Path] = {}
-        self._changing: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._kept: deque[frozenset[str]] = deque(maxlen=kept)
+        """The versions of the last calls of :meth:`publish`."""
+        self._sent: SentActorModel | None = None
+        self._key, self._base = uuid4().hex, ""
+        self._changing = LoopLocks()
         self._asking, self._since = 0, 0.0
 
     def __repr__(self) -> str:
         return f"ActorModel({self._engine!r}, trained in this process)"
 
-    def __reduce__(self) -> NoReturn:
-        raise not_sent(f"the learner of '{self.name}'")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._sent is None:
+            raise not_sent(f"the learner of '{self.name}'")
+        return self._sent.__reduce__()
 
     @property
     def name(self) -> str:
@@ -139,28 +126,9 @@ class ActorModel:
         with leased_versions(self, requests) as versions, self._timed():
             prompts = [self.learner.prompt(request) for request in requests]
             await self._load({version for version in versions if version is not None})
-            asked = [
-                msgspec.structs.replace(
-                    r,
-                    decision=None,
-                    chat=prompt.turns,
-                    adapter=version,
-                    pattern=self._pattern(prompt) or r.pattern,
-                )
-                for r, prompt, version in zip(requests, prompts, versions, strict=True)
-            ]
-            replies = await self._engine.generate(asked)
-        done = [
-            msgspec.structs.replace(
-                reply,
-                prompt=prompt.text,
-                adapter=version,
-                model=self.name,
-                prompt_format="json" if prompt.decision is None else prompt.prompt_format,
-                dropped=None if prompt.decision is None else prompt.decision.dropped,
+            done = await ask_engine(
+                self._engine, requests, prompts, versions, constrained=self._constrained
             )
-            for reply, prompt, version in zip(replies, prompts, versions, strict=True)
-        ]
         counters = self.counters
         counters.calls += len(done)
         counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
@@ -183,23 +151,18 @@ class ActorModel:
 
     async def close(self) -> None:
         """Unload all versions from the engine if it answers, and close the engine."""
+        self._kept.clear()
         try:
-            async with self._lock():
+            async with self._changing.current():
                 for version in self.loaded:
                     await self._unload(version)
         except ModelUnavailable:
             self._loaded.clear()  # it is gone, and its adapters with it
         finally:
+            for folder in self._saved.values():
+                shutil.rmtree(folder, ignore_errors=True)
+            self._saved.clear()
             await self._engine.close()
-
-    def _pattern(self, prompt: ChatPrompt) -> str | None:
-        """The replies that are possible on the screen; ``None``: replies are not restricted."""
-        bound = self._constrained
-        if bound is None:
-            bound = prompt.prompt_format == "compact"
-        if prompt.decision is None or not bound:
-            return None
-        return reply_pattern(format_named(prompt.prompt_format).replies(prompt.decision))
 
     # -- versions in the engine ---------------------------------------------------------------
 
@@ -207,46 +170,81 @@ class ActorModel:
         """Load the given versions that are missing, and unload those that are no longer needed."""
         if versions <= self._loaded.keys() and not self._outdated():
             return
-        async with self._lock():
+        async with self._changing.current():
             for version in sorted(versions - self._loaded.keys()):
-                folder = self._saved(version)
+                folder = self._save(version)
                 await self._engine.load_version(version, folder)
                 self._loaded[version] = folder
             for version in self._outdated():
                 await self._unload(version)
 
     def _outdated(self) -> list[str]:
-        return [version for version in self._loaded if not self.learner.has_version(version)]
+        published = set().union(*self._kept)
+        return [
+            version
+            for version in self._loaded
+            if version not in published and not self.learner.has_version(version)
+        ]
 
     async def _unload(self, version: str) -> None:
         await self._engine.unload_version(version)
+        self._saved.pop(version, None)
         shutil.rmtree(self._loaded.pop(version), ignore_errors=True)
 
-    def _saved(self, version: str) -> Path:
-        """The folder of a version, written atomically. Its name contains a hash of the weights."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=self._folder))
-        try:
-            part.chmod(0o755)  # the server may be another user
-            self.learner.save_version(version, part)
-            digest = hashlib.sha256((part / _WEIGHTS).read_bytes()).hexdigest()[:8]
-            folder = self._folder.resolve() / f"{served_name(version)}-{digest}"
-            if not folder.exists():
-                part.rename(folder)
-            return folder
-        except OSError as error:
-            raise ModelError(
-                f"cannot save {version} in '{self._folder}' for '{self.name}': {error}"
-            ) from error
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+    def _save(self, version: str) -> Path:
+        """The folder of a version, which is written if it is new."""
+        if version not in self._saved:
+            self._base = self._base or self.learner.base_fingerprint()
+            found = write_version(self.learner, version, self._folder, base=self._base)
+            self._saved[version] = Path(found.folder)
+        return self._saved[version]
 
-    def _lock(self) -> asyncio.Lock:
-        """The lock of this event loop."""
-        loop = asyncio.get_running_loop()
-        for other in [each for each in self._changing if each.is_closed()]:
-            del self._changing[other]
-        return self._changing.setdefault(loop, asyncio.Lock())
+    # -- other processes ----------------------------------------------------------------------
+
+    def publish(self) -> Mapping[str, str]:
+        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. The versions of the last ``kept``
+        calls stay in the engine.
+
+        Raises:
+            ConfigError: the engine cannot be asked from other processes, or a version cannot be
+                written.
+        """
+        engine = self._engine
+        if not isinstance(engine, OpenAIModel):
+            raise ConfigError(
+                f"'{self.name}' is not a server, and other processes cannot ask it; expected an "
+                f"OpenAIModel as the engine, got {type(engine).__name__}"
+            )
+        current: dict[str, str] = {}
+        for name in self.learner.adapters:
+            current[name] = self.learner.lease(name)
+            try:
+                self._save(current[name])
+            finally:
+                self.learner.release(current[name])
+        self._kept.append(frozenset(current.values()))
+        prompts = self.learner.prompt_reader(sorted(current.values()))
+        self._sent = SentActorModel(self._key, engine, prompts, current, self._constrained)
+        return current
+
+    async def prepare(self) -> None:
+        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Load what is published and missing
+        on the server, as after a restart of it, and unload what is not needed, also if a process
+        of this run that was killed left it."""
+        assert isinstance(self._engine, OpenAIModel)
+        async with self._changing.current():
+            served = {model.name: model.root for model in await self._engine.served()}
+            published = sorted(set().union(*self._kept))
+            for version in published:
+                if version not in self._loaded or served_name(version) not in served:
+                    await self._engine.load_version(version, self._saved[version])
+                    self._loaded[version] = self._saved[version]
+            for version in self._outdated():
+                await self._unload(version)
+            for name, root in served.items():
+                left = root is not None and Path(root).parent == self._folder.resolve()
+                if left and adapter_version(name) not in published:
+                    await self._engine.unload_version(adapter_version(name))
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

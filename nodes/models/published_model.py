@@ -1,48 +1,52 @@
-"""A model whose adapters a learner publishes by versioned name, for actors in other processes.
+"""A model whose adapters a learner publishes by versioned name, for other processes.
 
     learner = LocalModel.load()                                   # trains
     model = PublishedModel(learner, LocalModel.load, folder=run / "published")
     team = CollabGraph.collaborative(agents=4, rounds=2, model=model, adapters=names)
 
 Here the learner answers. Where the team is sent, the model is made once for each process, and a
-version is loaded at the first request to it. The weights are read from the folder, which all
-processes must see, or travel with the team if there is no folder.
+version is loaded at the first request to it. In place of the function that makes the model, a model
+that actors hold (``hold_model``) can be given: they load the versions, and all processes ask them.
+The weights are read from the folder, which all processes must see, or are sent if there is none.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol, Self, runtime_checkable
 from uuid import uuid4
 
 from msgspec.structs import replace
 
-from swarm_ui.adapter_metadata import write_metadata
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Request, leased_versions
-from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.published_adapters import PublishedAdapters
+from swarm_ui.nodes.models.published_version import PublishedVersion, write_version
 from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
 
-_WEIGHTS = "adapter_model.safetensors"
 
+@runtime_checkable
+class HeldElsewhere(Protocol):
+    """A model that other processes hold; :class:`~swarm_ui.nodes.models.remote.RayModel`."""
 
-class _Published(NamedTuple):
-    """The weights of one version."""
+    def with_versions(
+        self,
+        adapter_names: Mapping[str, str],
+        published: Mapping[str, PublishedVersion] | None = None,
+    ) -> Self:
+        """The same model, asked for these versions of the adapters."""
+        ...
 
-    digest: str
-    """The beginning of the SHA-256 of the weights."""
-    folder: str
-    """Where they are; empty: in ``files``."""
-    files: Mapping[str, bytes]
+    async def send_versions(self) -> None:
+        """Tell the processes that hold the model where the versions are."""
+        ...
 
 
 class PublishedModel:
-    """The adapters of a learner, also in processes that this object is sent to. It is a
+    """The adapters of a learner, also where this object is sent to. It is a
     :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
     :class:`~swarm_ui.optim.rollout_actors.Publisher`.
 
@@ -50,79 +54,76 @@ class PublishedModel:
 
     Args:
         learner: holds and trains the adapters.
-        make: makes a model with the same base weights in another process, without adapters. It is
-            sent there.
+        elsewhere: makes a model with the same base weights in another process, without adapters; it
+            is sent there. Or a model that actors hold, with the same base weights.
         folder: where versions are saved. It needs a folder of its own for each training run, which
-            all processes see under the same path. ``None``: the weights are sent with the model,
-            through Ray's object store.
+            all processes see under the same path. ``None``: the weights are sent, through Ray's
+            object store.
     """
 
     def __init__(
-        self, learner: InProcessModel[Any], make: Callable[[], Any], folder: Path | None = None
+        self,
+        learner: InProcessModel[Any],
+        elsewhere: Callable[[], Any] | HeldElsewhere,
+        folder: Path | None = None,
     ) -> None:
-        self.learner: InProcessModel[Any] | None = learner
+        self.learner = learner
         self.name = learner.name
-        self._make, self._folder = make, folder
+        self._elsewhere, self._folder = elsewhere, folder
         self._key = uuid4().hex
         self._base = learner.base_fingerprint()
         self._current: dict[str, str] = {}
         """The published version of each adapter."""
-        self._versions: dict[str, _Published] = {}
+        self._versions: dict[str, PublishedVersion] = {}
+        self._held: HeldElsewhere | None = None
+        """The held model, asked for the published versions."""
+        self._told = False
+        """Whether the actors that hold it know these versions."""
 
     def __repr__(self) -> str:
         where = "sent with it" if self._folder is None else f"in '{self._folder}'"
         return f"PublishedModel('{self.name}', weights {where})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "learner": None}
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._elsewhere, HeldElsewhere):
+            return _as_sent, (self._held or self._elsewhere,)
+        sent = self._key, self.name, self._elsewhere, dict(self._current), dict(self._versions)
+        return PublishedCopy, sent
 
     @property
     def adapters(self) -> tuple[str, ...]:
         """The names of the adapters."""
-        return tuple(self._current) if self.learner is None else self.learner.adapters
+        return self.learner.adapters
 
     @property
     def counters(self) -> Counters:
-        """Counts of the model in this process."""
-        counters: Counters = self._model().counters
-        return counters
+        """Counts of the learner."""
+        return self.learner.counters
 
     # -- answers ------------------------------------------------------------------------------
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`."""
         with self._at_versions(requests) as exact:
-            done: list[Completion] = await self._model().generate(exact)
-        return done
+            return await self.learner.generate(exact)
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
         with self._at_versions(requests) as exact:
-            scores: list[float] = await self._model().score(exact, replies)
-        return scores
+            return await self.learner.score(exact, replies)
 
     def lease(self, adapter: str) -> str:
-        """See :class:`swarm_ui.model.VersionedModel`. Where the learner is not, a plain name means
-        the version that was published last when this object was sent."""
-        if self.learner is not None:
-            return self.learner.lease(adapter)
-        version = self._current.get(adapter, adapter)
-        _follower(self).hold(version, self._versions)
-        leased: str = self._model().lease(version)
-        return leased
+        """See :class:`swarm_ui.model.VersionedModel`."""
+        return self.learner.lease(adapter)
 
     def release(self, version: str) -> None:
         """See :class:`swarm_ui.model.VersionedModel`."""
-        self._model().release(version)
+        self.learner.release(version)
 
     async def close(self) -> None:
-        """Remove the published weights, if this is the process of the learner."""
-        if self.learner is not None and self._folder is not None:
+        """Remove the published weights. A model that actors hold is not closed."""
+        if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _model(self) -> Any:
-        """The model that answers in this process."""
-        return _follower(self).model if self.learner is None else self.learner
 
     @contextmanager
     def _at_versions(self, requests: Sequence[Request]) -> Iterator[list[Request]]:
@@ -136,17 +137,15 @@ class PublishedModel:
         """See :class:`swarm_ui.optim.rollout_actors.Publisher`.
 
         Raises:
-            ConfigError: this is a copy in another process, or a version cannot be written.
+            ConfigError: a version cannot be written.
         """
         learner = self.learner
-        if learner is None:
-            raise ConfigError(f"'{self.name}': only the process of the learner can publish")
         before, self._current = self._current, {}
-        published: dict[str, _Published] = {}
+        published: dict[str, PublishedVersion] = {}
         for name in learner.adapters:
             version = learner.lease(name)
             try:
-                published[version] = self._stored(learner, name, version)
+                published[version] = write_version(learner, version, self._folder, base=self._base)
             finally:
                 learner.release(version)
             self._current[name] = version
@@ -156,82 +155,95 @@ class PublishedModel:
             if old.folder and old.folder not in folders:
                 shutil.rmtree(old.folder, ignore_errors=True)
         self._versions = kept
+        if isinstance(self._elsewhere, HeldElsewhere):
+            self._held, self._told = self._elsewhere.with_versions(self._current, kept), False
         return dict(self._current)
 
-    def _stored(self, learner: InProcessModel[Any], name: str, version: str) -> _Published:
-        """Save a version: in the folder, or as bytes."""
-        root = self._folder
-        try:
-            if root is not None:
-                root.mkdir(parents=True, exist_ok=True)
-            part = Path(tempfile.mkdtemp(prefix=".part-", dir=root))
-            try:
-                part.chmod(0o755)  # a worker may be another user
-                learner.save_version(version, part)
-                write_metadata(part, learner.metadata(name).saved_with(self.name, self._base))
-                digest = hashlib.sha256((part / _WEIGHTS).read_bytes()).hexdigest()[:16]
-                if root is None:
-                    files = {path.name: path.read_bytes() for path in part.iterdir()}
-                    return _Published(digest, "", files)
-                folder = root.resolve() / f"{served_name(version)}-{digest}"
-                if not folder.exists():
-                    part.rename(folder)
-                return _Published(digest, str(folder), {})
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
-        except OSError as error:
-            where = "a temporary folder" if root is None else f"'{root}'"
-            raise ConfigError(
-                f"cannot publish {version} of '{self.name}' in {where}: {error}. To do: make room, "
-                "or choose a folder that this process can write"
-            ) from error
+    async def prepare(self) -> None:
+        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Actors that hold the model are told
+        where the versions are."""
+        if self._held is not None and not self._told:
+            await self._held.send_versions()
+            self._told = True
 
 
-class _Follower:
-    """A model in another process than the learner, and the versions that it holds."""
+def _as_sent(model: HeldElsewhere) -> HeldElsewhere:
+    """A published model in another process is the model that actors hold."""
+    return model
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self._held: dict[str, str] = {}
-        """Digests of the current versions of the model."""
 
-    def hold(self, version: str, published: Mapping[str, _Published]) -> None:
-        """Load a version, if the model does not hold it.
+class PublishedCopy:
+    """What a :class:`PublishedModel` is in another process: the base model of the process, which
+    loads the published versions. A plain name means the version that was published last when it was
+    sent.
+    """
 
-        Raises:
-            ModelError: it was not published, or cannot be read.
+    def __init__(
+        self,
+        key: str,
+        name: str,
+        make: Callable[[], Any],
+        current: Mapping[str, str],
+        versions: Mapping[str, PublishedVersion],
+    ) -> None:
         """
-        if self.model.has_version(version) and version not in published:
-            return
-        found = published.get(version)
-        if found is None:
-            known = ", ".join(published) or "none"
+        Args:
+            key: of the published model; its base model is made once in a process.
+            name: of the model.
+            make: makes the base model.
+            current: the version of each adapter.
+            versions: where they are.
+        """
+        self.name = name
+        self._key, self._make = key, make
+        self._current, self._versions = current, versions
+
+    def __repr__(self) -> str:
+        return f"PublishedCopy('{self.name}')"
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`."""
+        async with self._available(requests) as asked:
+            done: list[Completion] = await self._adapters().model.generate(asked)
+        return done
+
+    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
+        """See :class:`swarm_ui.model.ScoringModel`."""
+        async with self._available(requests) as asked:
+            scores: list[float] = await self._adapters().model.score(asked, replies)
+        return scores
+
+    def lease(self, adapter: str) -> str:
+        """See :class:`swarm_ui.model.VersionedModel`."""
+        version = self._current.get(adapter, adapter)
+        adapters = self._adapters()
+        if version not in self._versions and version not in adapters.loaded:
+            known = ", ".join(self._versions) or "none"
             raise ModelError(f"no adapter '{version}' is published; there are: {known}")
-        if self.model.has_version(version) and self._held.get(version) == found.digest:
-            return
-        try:
-            if found.folder:
-                self.model.load_version(version, Path(found.folder))
-            else:
-                with tempfile.TemporaryDirectory() as folder:
-                    for name, data in found.files.items():
-                        (Path(folder) / name).write_bytes(data)
-                    self.model.load_version(version, Path(folder))
-        except (OSError, ConfigError) as error:
-            raise ModelError(
-                f"cannot load the published {version} of '{self.model.name}' in this process: "
-                f"{error}. To do: publish in a folder that all machines see under the same path, "
-                "or without a folder"
-            ) from error
-        self._held[version] = found.digest
+        adapters.lease(version)
+        return version
+
+    def release(self, version: str) -> None:
+        """See :class:`swarm_ui.model.VersionedModel`."""
+        self._adapters().release(version)
+
+    @asynccontextmanager
+    async def _available(self, requests: Sequence[Request]) -> AsyncIterator[list[Request]]:
+        """The requests, each for an exact version that is in memory inside the block."""
+        with leased_versions(self, requests) as versions:
+            adapters = self._adapters()
+            adapters.receive(self._versions)
+            exact = [replace(r, adapter=v) for r, v in zip(requests, versions, strict=True)]
+            async with adapters.available(exact) as asked:
+                yield asked
+
+    def _adapters(self) -> PublishedAdapters:
+        """The base model of this process, with its adapters."""
+        if self._key not in _COPIES:
+            _COPIES[self._key] = PublishedAdapters(self._make(), kept=1)
+        return _COPIES[self._key]
 
 
-_FOLLOWERS: dict[str, _Follower] = {}
+_COPIES: dict[str, PublishedAdapters] = {}
 """By the key of a published model. A team is sent anew in every iteration, and its base model must
 not be loaded anew each time, so it belongs to the process."""
-
-
-def _follower(model: PublishedModel) -> _Follower:
-    if model._key not in _FOLLOWERS:
-        _FOLLOWERS[model._key] = _Follower(model._make())
-    return _FOLLOWERS[model._key]

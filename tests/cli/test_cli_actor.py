@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 from vllm_stand_in import StandIn
 
-from swarm_ui.model import ChatMessage, Request
 from swarm_ui.trace.jsonl import read_jsonl
 
 pytest.importorskip("peft")
@@ -24,28 +22,16 @@ _SMALL = (
 
 @pytest.fixture(scope="module")
 def learner(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny language model with room for the prompts of the phone."""
-    from tiny_causal import network, tokenizer
+    from tiny_causal import saved
 
-    folder, words = tmp_path_factory.mktemp("model"), tokenizer()
-    model = network("llama", len(words))
-    model.config.max_position_embeddings = 16_384
-    model.save_pretrained(folder)
-    words.save_pretrained(folder)
-    return folder
+    return saved(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.slow
 def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) -> None:  # noqa: F811
-    from swarm_ui.nodes import CausalModel
+    from tiny_causal import reads_alike
 
-    reader = CausalModel.from_pretrained(learner)
-
-    def tokens(turns: Sequence[Mapping[str, str]]) -> list[int]:
-        chat = tuple(ChatMessage(role="user", content=turn["content"]) for turn in turns)
-        return reader.prompt(Request(chat=chat)).ids
-
-    with StandIn("served", tokens=tokens) as server:
+    with StandIn("served", tokens=reads_alike(learner)) as server:
         line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
         done = shell(f"{line} --out t --json")
         assert done.code == 0, done.err

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from random_critic import save_random_critic
 from sent_rollouts import figures
+from vllm_stand_in import StandIn
 
 from benchmarks.studies.critic.tiny_model import write_tiny_model
 from swarm_ui.rollout.distributed import RayCluster
@@ -85,6 +87,45 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
     assert {step.credit_source for step in steps} == {"learned critic (judge, tiny)"}
     scores = {score for step in steps for row in step.credit or () for score in row}
     assert len(scores) > 2
+
+
+def test_one_process_holds_the_model_for_all_workers(shell: Shell) -> None:  # noqa: F811
+    for folder, options in (("here", ""), ("there", "--on ray --workers 2 --model-actors 1")):
+        done = shell(f"{_SMALL} --iterations 2 {options} --out {folder} --json")
+        assert done.code == 0, done.err
+    assert left(shell.folder / "here") == left(shell.folder / "there")
+    assert not (shell.folder / "there/published").exists()
+
+
+def _click(body: Mapping[str, Any]) -> str:
+    """A click that depends on the question alone."""
+    number = zlib.crc32(json.dumps(body["messages"]).encode()) % 3
+    return json.dumps({"action_type": "click", "index": number})
+
+
+def test_a_server_acts_for_the_workers(
+    shell: Shell,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    from tiny_causal import reads_alike, saved
+
+    learner = saved(tmp_path_factory.mktemp("model"))
+    with StandIn("served", tokens=reads_alike(learner), reply=_click) as server:
+        line = (
+            f"{_SMALL} --actor {server.address}/v1 --learner {learner} --iterations 2 "
+            "--set train.update.batch_size=2 --set model.max_calls=500"
+        )
+        for folder, options in (("here", ""), ("there", "--on ray --workers 2")):
+            server.loads.clear()
+            done = shell(f"{line} {options} --out {folder} --json")
+            assert done.code == 0, done.err
+            assert server.adapters == {} and len(server.loads) == len(set(server.loads)) > 2
+        assert "served" not in server.asked
+        line = f"{line} --iterations 1 --critic llm --set critic.adversary=none"
+        done = shell(f"{line} --on ray --workers 2 --out critic --json")  # asks the base model
+        assert done.code == 0 and "served" in server.asked, done.err
+    (here, weights), (there, others) = left(shell.folder / "here"), left(shell.folder / "there")
+    assert weights == others and here == there
 
 
 def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(

@@ -20,9 +20,10 @@ from learning_run import CONFIG, sample_jobs
 from sent_rollouts import SentRollouts, figures
 
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Request
+from swarm_ui.optim import retry
 from swarm_ui.optim import trainer as trainer_module
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
@@ -55,6 +56,8 @@ class PublishedAgent(TinyAgent):
         weights = copy.deepcopy(self.model)
         self.published |= dict.fromkeys(current.values(), weights)
         return current
+
+    async def prepare(self) -> None: ...
 
     def _answer(self, request: Request) -> Completion:
         name, _, number = (request.adapter or "").partition("@")
@@ -249,3 +252,25 @@ def test_the_ratio_of_a_stale_reply_is_that_to_the_version_that_said_it() -> Non
 def test_a_stale_reply_needs_a_recorded_probability() -> None:
     with pytest.raises(ConfigError, match=r"has no recorded log-probability.*staleness=0"):
         encode_replies(TinyModel(["agent_0", "agent_1"]), stale_replies(None))
+
+
+def test_versions_that_cannot_be_brought_to_the_actors_cost_no_episode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    refused = iter([True, False, True, True])
+    said: list[str] = []
+
+    async def prepare(agent: PublishedAgent) -> None:
+        if next(refused, False):
+            raise ModelUnavailable("the server is being restarted")
+
+    one, other = TinyModel(), TinyModel()
+    here = train(one, None)
+    monkeypatch.setattr(PublishedAgent, "prepare", prepare)
+    callbacks = Callbacks(on_warning=said.append)
+    there = train(other, None, sent=True, callbacks=callbacks)
+    assert [m.success for m in there.history] == [m.success for m in here.history]
+    assert [m.pairs for m in there.history] == [m.pairs for m in here.history]
+    assert [m.replayed for m in there.history] == [SHORT.episodes // SHORT.graphs, 0, 0]
+    assert len(said) == 1 and "the server is being restarted" in said[0]

@@ -8,17 +8,23 @@ import os
 import random
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
+from learning_fakes import ButtonWorld
 from local_ray import local_ray
 from sent_rollouts import figures
+from served_training import Server, spoken, trained
 
+from swarm_ui.budget import Budget
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.splits import draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes import LocalModel, PublishedModel
+from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel
+from swarm_ui.nodes.models.remote import hold_model, share_limits
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -31,6 +37,7 @@ from swarm_ui.rollout.pool import Job
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
+SECRET = "sk-0123456789abcdef"
 AGENTS = ("agent_0", "agent_1")
 
 
@@ -56,8 +63,17 @@ class Trained(NamedTuple):
     """Versions of the first agent's adapter that played, in the order of the iterations."""
 
 
-def train(folder: Path, staleness: int, *, workers: int = 0, on_event: Any = None) -> Trained:
-    """Train in this process, or with ``workers``."""
+def train(
+    folder: Path,
+    staleness: int,
+    *,
+    workers: int = 0,
+    on_event: Any = None,
+    held: bool = False,
+    shared: bool = True,
+) -> Trained:
+    """Train in this process, or with ``workers``, which have models of their own, or ask one that
+    is ``held``. ``shared``: versions are published in a folder."""
     learner = LocalModel.load()
     versions: list[str | None] = []
 
@@ -68,12 +84,21 @@ def train(folder: Path, staleness: int, *, workers: int = 0, on_event: Any = Non
     async def run() -> Any:
         if not workers:
             return await trainer(learner, PhoneEnvironment).run()
-        published = PublishedModel(learner, LocalModel.load, folder / "published")
+        elsewhere: Any = await hold_model(LocalModel.load, cpus=0.1) if held else LocalModel.load
+        model = PublishedModel(learner, elsewhere, folder / "published" if shared else None)
+        told = on_event or (lambda _: None)
+        if held:
+            pid = await elsewhere._actors[0].ready.remote()
+            told = partial(told, pid) if on_event else told
         async with RayRollout(
-            PhoneEnvironment, workers=workers, concurrency_per_worker=2,
-            on_event=on_event or (lambda _: None),
-        ) as rollouts:  # fmt: skip
-            return await trainer(published, RolloutActors(rollouts, published)).run()
+            PhoneEnvironment, workers=workers, concurrency_per_worker=2, on_event=told
+        ) as rollouts:
+            result = await trainer(model, RolloutActors(rollouts, model)).run()
+        if held:
+            (loaded,) = await elsewhere.versions()
+            assert len(loaded) <= 2 * len(AGENTS)
+            await elsewhere.close()
+        return result
 
     def trainer(model: Any, places: Any) -> TeamTrainer:
         team = CollabGraph.collaborative(
@@ -99,16 +124,71 @@ def train(folder: Path, staleness: int, *, workers: int = 0, on_event: Any = Non
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    with local_ray(cpus=4):
-        yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACTOR_KEY", SECRET)  # of this process, and of the workers
+        with local_ray(cpus=4):
+            yield
 
 
-def test_training_on_workers_is_equal_bit_by_bit(tmp_path: Path) -> None:
-    here = train(tmp_path / "here", 0)
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return train(tmp_path_factory.mktemp("here"), 0)
+
+
+def test_training_on_workers_is_equal_bit_by_bit(here: Trained, tmp_path: Path) -> None:
     there = train(tmp_path / "there", 0, workers=2)
     assert here.versions == ["agent_0@0", "agent_0@1"]
     assert there == here
     assert sum(there.metrics[0]["pairs"].values())
+
+
+def test_a_held_model_is_equal_bit_by_bit(here: Trained, tmp_path: Path) -> None:
+    assert train(tmp_path, 0, workers=2, held=True) == here
+    assert not any((tmp_path / "published").glob(".part-*"))
+
+
+def test_a_held_model_that_is_lost_reads_its_versions_again(here: Trained, tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill(pid: int, event: WorkerEvent) -> None:
+        """Kill the model while the workers play, and it has versions."""
+        if event.kind == "finished" and not killed:
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    there = train(tmp_path, 0, workers=2, held=True, shared=False, on_event=kill)
+    assert killed and there == here
+
+
+async def test_workers_ask_a_server_and_a_killed_one_changes_nothing(tmp_path: Path) -> None:
+    with Server() as server:
+        whole, episodes = await trained(server, tmp_path / "here")
+    killed: list[int] = []
+
+    def kill(event: WorkerEvent) -> None:
+        if event.kind == "assigned" and len(server.asked) > 4 and not killed:
+            killed.append(event.pid)
+            os.kill(event.pid, signal.SIGKILL)
+
+    with Server() as server:
+        engine = OpenAIModel(
+            "base", f"{server.address}/v1", api_key_env="ACTOR_KEY", budget=Budget(max_calls=1000)
+        )
+        limits = share_limits(engine)
+        async with RayRollout(ButtonWorld, workers=2, on_event=kill) as rollouts:
+            there, again = await trained(server, tmp_path / "there", rollouts, engine=engine)
+        (totals,) = await limits.totals()
+        limits.close()
+        assert server.adapters == {}, "what was loaded is unloaded in the end"
+        assert sorted(server.loads) == sorted(set(server.asked))
+        assert len(server.asked) <= totals.calls <= 1000
+        assert server.keys == {f"Bearer {SECRET}"}
+    assert killed and [spoken(e) for e in again] == [spoken(e) for e in episodes]
+    assert [(e.task, e.seed, e.success) for e in again] == [
+        (e.task, e.seed, e.success) for e in episodes
+    ]
+    assert all(e.fault is None for e in again) and SECRET not in repr(again)
+    assert all(torch.equal(a, b) for a, b in zip(whole, there, strict=True))
 
 
 def test_a_killed_worker_changes_nothing_also_one_update_ahead(tmp_path: Path) -> None:

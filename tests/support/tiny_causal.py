@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from swarm_ui.model import Decision
+from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat
@@ -84,3 +86,24 @@ def causal(kind: str = "llama", prompt_format: str = "json") -> CausalModel:
     """A model that was never saved."""
     words = tokenizer()
     return CausalModel(network(kind, len(words)), words, name=kind, prompt_format=prompt_format)
+
+
+def saved(folder: Path) -> Path:
+    """A model with room for the prompts of the phone, as transformers saves it."""
+    words = tokenizer()
+    model = network("llama", len(words))
+    model.config.max_position_embeddings = 16_384
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def reads_alike(folder: Path) -> Callable[[Sequence[Mapping[str, str]]], list[int]]:
+    """The tokens of the turns of a chat, as the saved model reads them."""
+    reader = CausalModel.from_pretrained(folder)
+
+    def tokens(turns: Sequence[Mapping[str, str]]) -> list[int]:
+        chat = tuple(ChatMessage(role="user", content=turn["content"]) for turn in turns)
+        return reader.prompt(Request(chat=chat)).ids
+
+    return tokens

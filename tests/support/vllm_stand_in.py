@@ -42,6 +42,10 @@ class StandIn:
         self.base, self._tokens, self._can_load, self._reply = base, tokens, can_load, reply
         self.adapters = dict(adapters)
         """Path by served name."""
+        self.loads: list[str] = []
+        """The adapters that were loaded, in order; each time counts."""
+        self.keys: set[str | None] = set()
+        """The keys that requests had."""
         self.asked: list[str] = []
         """The model that each chat named."""
         self.salts: list[str | None] = []
@@ -86,6 +90,7 @@ class StandIn:
             if name in self.adapters and not body.get("load_inplace"):
                 return 400, _error(f"The lora adapter '{name}' has already been loaded.", 400)
             self.adapters[name] = body["lora_path"]
+            self.loads.append(name)
             return 200, f"Success: LoRA adapter '{name}' added successfully."
         if path == "/v1/unload_lora_adapter":
             name = body["lora_name"]
@@ -127,6 +132,7 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            stand_in.keys.add(self.headers["Authorization"])
             if stand_in.dead:
                 return self._break()
             self._send(*stand_in.answer(self.path, body))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.errors import ModelError
+from swarm_ui.errors import ModelError, ModelUnavailable
+from swarm_ui.nodes.models.loop_locks import LoopLocks
 from swarm_ui.nodes.models.openai.endpoint import Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import RequestRejected
 from swarm_ui.nodes.models.openai.served_adapters import served_name
@@ -21,7 +21,8 @@ _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lo
 
 
 class HotAdapters:
-    """Versions of adapters that this client loaded on a server.
+    """Versions of adapters that this client loaded on a server, one change at a time, so that the
+    server's list is true.
 
     The name of a version on the server is that of :func:`served_name`, and its folder is new for
     each version: prefix caches of servers are keyed by the name, newer ones also by the folder.
@@ -31,7 +32,9 @@ class HotAdapters:
         self._endpoint = endpoint
         self._folders: dict[str, Path] = {}
         self._salts: dict[str, str] = {}
-        self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._changing = LoopLocks()
+        self.elsewhere = False
+        """Whether only another process loads versions on the server."""
 
     def __contains__(self, name: object) -> bool:
         """Whether a served name was loaded by this client."""
@@ -43,9 +46,9 @@ class HotAdapters:
         return {name: (folder, self._salts[name]) for name, folder in self._folders.items()}
 
     def know(self, loaded: Mapping[str, tuple[Path, str]]) -> None:
-        """Take over versions that another process loaded on the server."""
-        for name, (folder, salt) in loaded.items():
-            self._folders[name], self._salts[name] = folder, salt
+        """Take over the versions that another process loaded on the server, in place of others."""
+        self._folders = {name: folder for name, (folder, _) in loaded.items()}
+        self._salts = {name: salt for name, (_, salt) in loaded.items()}
 
     def extra_fields(self, name: str) -> Mapping[str, object]:
         """Fields of the body of a request to a served name.
@@ -65,7 +68,7 @@ class HotAdapters:
                 other weights under this name.
         """
         name = served_name(version)
-        async with self._lock():
+        async with self._changing.current():
             await self._load(name, folder.resolve())
             self._folders[name] = folder.resolve()
             self._salts[name] = _digest(folder)
@@ -74,7 +77,7 @@ class HotAdapters:
         """Remove a version from the server; no error if the server does not have it. Raises
         ``ModelUnavailable`` if the server does not answer."""
         name = served_name(version)
-        async with self._lock():
+        async with self._changing.current():
             self._folders.pop(name, None)
             self._salts.pop(name, None)
             try:
@@ -87,8 +90,17 @@ class HotAdapters:
         """Load a version again if the server does not have it any more, as after a restart.
 
         Many requests may notice a restart at the same time; the first one loads the adapter.
+
+        Raises:
+            ModelUnavailable: only another process loads versions; it does so before the episode is
+                repeated. Or the server does not answer.
         """
-        async with self._lock():
+        if self.elsewhere:
+            raise ModelUnavailable(
+                f"{self._endpoint.where}: expected the adapter '{name}', which the process that "
+                "trains it has loaded there; the server does not have it (any more)"
+            )
+        async with self._changing.current():
             folder = self._folders.get(name)
             if folder is not None and name not in {model.name for model in await self._listed()}:
                 await self._load(name, folder)
@@ -126,13 +138,6 @@ class HotAdapters:
 
     async def _post(self, route: str, body: Mapping[str, object], what: str) -> None:
         await self._endpoint.post(route, body, what)
-
-    def _lock(self) -> asyncio.Lock:
-        """The lock of this event loop. One change at a time, so that the server's list is true."""
-        loop = asyncio.get_running_loop()
-        for other in [each for each in self._locks if each.is_closed()]:
-            del self._locks[other]
-        return self._locks.setdefault(loop, asyncio.Lock())
 
 
 def _digest(folder: Path) -> str:

@@ -291,6 +291,13 @@ class OpenAIModel:
         ``ModelUnavailable`` if the server does not answer."""
         await self._hot.unload(version)
 
+    def know_loaded(self, other: OpenAIModel) -> None:
+        """Ask for the versions that ``other`` knows, a copy of the client that loads them, and load
+        none here, not even again. A version that the server has lost raises ``ModelUnavailable``.
+        """
+        self._hot.know(other._hot.loaded)
+        self._hot.elsewhere = True
+
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
         if the server does not answer, or does not tell."""

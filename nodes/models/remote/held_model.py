@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,8 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, close_model
-from swarm_ui.nodes.models.remote.published_adapters import PublishedAdapters
+from swarm_ui.nodes.models.published_adapters import PublishedAdapters
+from swarm_ui.nodes.models.published_version import PublishedVersion
 
 T = TypeVar("T")
 
@@ -44,7 +45,8 @@ class HeldModel:
         """
         Args:
             factory: makes the model, in the thread that uses it.
-            adapters: folder with one sub-folder for each published version of an adapter.
+            adapters: folder with one sub-folder for each published version of an adapter, besides
+                those that :meth:`receive` gets.
             kept: published versions of each adapter that stay in memory.
             linger: seconds to wait for more requests before a forward, if the model batches.
         """
@@ -73,6 +75,12 @@ class HeldModel:
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
         return await self._in_thread(self._score(requests, replies))
+
+    async def receive(self, published: Mapping[str, PublishedVersion]) -> None:
+        """Learn where versions are, in place of what was known before. After a restart, nothing is
+        known, and requests raise :class:`~swarm_ui.nodes.models.published_adapters.VersionMissing`.
+        """
+        await self._in_thread(self._receive(published))
 
     async def versions(self) -> tuple[str, ...]:
         """The published versions that are in memory."""
@@ -104,7 +112,7 @@ class HeldModel:
         linger = getattr(model, "set_linger", None)
         if linger is not None and self._linger > 0:
             linger(self._linger)
-        return model, PublishedAdapters(model, self._folder, self._kept)
+        return model, PublishedAdapters(model, self._kept, self._folder)
 
     async def _about(self) -> About:
         model, published = await self._model()
@@ -115,13 +123,16 @@ class HeldModel:
     async def _generate(self, requests: Sequence[Request]) -> list[Completion]:
         model, published = await self._model()
         async with published.available(requests) as asked:
-            return [published.named(each) for each in await model.generate(asked)]
+            return await model.generate(asked)
 
     async def _score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         model, published = await self._model()
         assert isinstance(model, ScoringModel)
         async with published.available(requests) as asked:
             return await model.score(asked, replies)
+
+    async def _receive(self, published: Mapping[str, PublishedVersion]) -> None:
+        (await self._model())[1].receive(published)
 
     async def _versions(self) -> tuple[str, ...]:
         return (await self._model())[1].loaded

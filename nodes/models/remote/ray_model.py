@@ -19,10 +19,13 @@ import msgspec
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import Completion, Request, leased_versions
 from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
+from swarm_ui.nodes.models.published_adapters import VersionMissing
+from swarm_ui.nodes.models.published_version import PublishedVersion
 from swarm_ui.nodes.models.remote.calls import ActorLost, answered
 from swarm_ui.nodes.models.remote.held_model import About, Factory, HeldModel
 from swarm_ui.rollout.distributed.cluster import connected
 
+_Sent = tuple[tuple[Any, ...], About, dict[str, str] | None, Any]
 _NEEDED_FOR = "a model held by an actor"
 _CALLS = 10_000
 """Calls that an actor takes at the same time. They wait in the queue of the model."""
@@ -37,14 +40,18 @@ class RayModel:
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
     can be sent to other processes. It has no weights. A request names an adapter, or a version of
-    one that was published (:mod:`swarm_ui.nodes.models.remote.published_adapters`).
+    one that was published (:mod:`swarm_ui.nodes.models.published_version`).
 
     An actor that is lost is restarted by Ray, and its calls are repeated. If it was lost too often,
     the other replicas are asked; without any, calls raise ``ModelUnavailable``.
     """
 
     def __init__(
-        self, actors: Sequence[Any], about: About, adapter_names: Mapping[str, str] | None = None
+        self,
+        actors: Sequence[Any],
+        about: About,
+        adapter_names: Mapping[str, str] | None = None,
+        published: Any = None,
     ) -> None:
         """
         Args:
@@ -52,11 +59,15 @@ class RayModel:
             about: the model.
             adapter_names: version of each adapter, read at every lease. Other processes have it as
                 it was when the model was sent. ``None``: those that the model was loaded with.
+            published: Ray's reference to the published versions, by name, which a replica is told
+                if it does not know a version; ``None``: there are none, or they are in the folder
+                of ``hold_model``.
         """
         names = about.adapters if adapter_names is None else adapter_names
         self._actors, self._about = tuple(actors), about
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
         self._leases = ServedAdapters(about.name, names, self._where)
+        self._published = published
         self._open = [0] * len(self._actors)
         """Calls under way, of this process, by replica."""
         self._lost: set[int] = set()
@@ -65,11 +76,11 @@ class RayModel:
     def __repr__(self) -> str:
         return f"RayModel({self._where})"
 
-    def __getstate__(self) -> tuple[tuple[Any, ...], About, dict[str, str] | None]:
+    def __getstate__(self) -> _Sent:
         names = self.adapter_names
-        return self._actors, self._about, None if names is None else dict(names)
+        return self._actors, self._about, None if names is None else dict(names), self._published
 
-    def __setstate__(self, sent: tuple[tuple[Any, ...], About, dict[str, str] | None]) -> None:
+    def __setstate__(self, sent: _Sent) -> None:
         RayModel.__init__(self, *sent)
         self._own = False
 
@@ -87,12 +98,30 @@ class RayModel:
         """Versions that runs of this process are using."""
         return self._leases.leased
 
-    def with_versions(self, adapter_names: Mapping[str, str]) -> Self:
+    def with_versions(
+        self,
+        adapter_names: Mapping[str, str],
+        published: Mapping[str, PublishedVersion] | None = None,
+    ) -> Self:
         """The same actors, asked for these versions of the adapters, such as
-        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them."""
-        other = type(self)(self._actors, self._about, adapter_names)
+        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them.
+
+        ``published``: where versions are; they are sent through Ray's object store. ``None``: they
+        are in the folder of ``hold_model``.
+        """
+        sent = None if published is None else connected(_NEEDED_FOR).put(dict(published))
+        other = type(self)(self._actors, self._about, adapter_names, sent)
         other._own = False
         return other
+
+    async def send_versions(self) -> None:
+        """Tell all replicas where the published versions are. One that is lost is told when it is
+        asked again."""
+        if self._published is not None:
+            told = [self._tell(actor) for actor in self._actors]
+            for error in await asyncio.gather(*told, return_exceptions=True):
+                if isinstance(error, BaseException) and not isinstance(error, ActorLost):
+                    raise error
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`.
@@ -133,13 +162,19 @@ class RayModel:
 
     async def _ask(self, method: str, run: str, *arguments: object) -> Any:
         """Ask the replica with the fewest calls of this process, and another one if it is lost."""
-        failed = 0
+        failed, untold = 0, False
         while True:
             place = self._replica(run)
             self._open[place] += 1
             try:
+                if untold:
+                    await self._tell(self._actors[place])
                 ref = getattr(self._actors[place], method).remote(*arguments)
                 return await answered(ref, self._where)
+            except VersionMissing:  # the replica was restarted
+                failed, untold = failed + 1, True
+                if self._published is None or failed > _ATTEMPTS:
+                    raise
             except ActorLost as error:
                 failed += 1
                 if await self._is_lost(place):
@@ -153,6 +188,9 @@ class RayModel:
                     ) from error
             finally:
                 self._open[place] -= 1
+
+    async def _tell(self, actor: Any) -> None:
+        await answered(actor.receive.remote(self._published), self._where)
 
     async def _is_lost(self, place: int) -> bool:
         try:

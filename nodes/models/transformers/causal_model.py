@@ -6,9 +6,7 @@ Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from transformers import (
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.adapter_metadata import read_metadata
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage, Decision, Dropped, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
@@ -38,7 +36,14 @@ from swarm_ui.nodes.models.transformers.decoding.reply_grammar import (
     token_texts,
 )
 from swarm_ui.nodes.models.transformers.placement import placement
-from swarm_ui.prompts import as_chat, format_named, shortened
+from swarm_ui.nodes.models.transformers.prompt_reader import (
+    PromptLimits,
+    PromptReader,
+    read_request,
+    text_prompt,
+    write_decision,
+)
+from swarm_ui.prompts import format_named
 
 PREFIX_BYTES = 512 * 2**20
 """About 20,000 tokens of a model of 135 M parameters."""
@@ -187,6 +192,12 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         cannot answer it."""
         return self._read(request)
 
+    def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
+        """Makes the prompts of requests for these adapter versions, and for the base model, in
+        other processes. Raises ``ConfigError`` if there is no such version."""
+        formats = {version: self.format_of(version) for version in (None, *versions)}
+        return PromptReader(self._chats, self._limits, formats)
+
     @classmethod
     def named(
         cls,
@@ -245,40 +256,17 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     def _read(self, request: Request) -> ChatPrompt:
         form = self.format_of(request.adapter)
         chat = partial(self._chat, form)
-        decision = request.decision
-        if decision is None or request.chat is not None:
-            prompt = self._prompt(as_chat(request, chat))
-            if self._context is not None and len(prompt.ids) >= self._context:
-                raise ModelError(
-                    f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
-                    f"{self._context}, its reply included"
-                )
-        else:
-            limit = self._prompt_limit(request)
-            decision, prompt = shortened(decision, limit, chat, self._prompt, _length)
-        return replace(prompt, prompt_format=form, decision=decision)
+        return read_request(request, form, self._limits, chat=chat, prompt=self._prompt)
+
+    @property
+    def _limits(self) -> PromptLimits:
+        return PromptLimits(self.name, self._context, self.prompt_tokens)
 
     def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
-        return format_named(prompt_format).chat(decision)
-
-    def _prompt_limit(self, request: Request) -> int:
-        """The most tokens of the prompt of a decision."""
-        limits = [sys.maxsize]
-        if self._context is not None:
-            again = request.decision is not None and request.decision.dropped is not None
-            room = max(self._context - request.max_tokens, self._context // 2)
-            limits.append(self._context - 1 if again or self.prompt_tokens is not None else room)
-        if self.prompt_tokens is not None:
-            limits.append(self.prompt_tokens)
-        return min(limits)
+        return write_decision(prompt_format, decision)
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        if any(turn.images for turn in chat):
-            raise ModelError(
-                f"'{self.name}' reads text only, and the chat has images; "
-                "use a model that can see: VisionModel, or an OpenAI-compatible one"
-            )
-        return self._chats.prompt(chat)
+        return text_prompt(self._chats, self.name, chat)
 
     def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text; if ``literal``, none of them is a special one."""
@@ -383,10 +371,6 @@ def _words(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
             "the two do not belong together"
         )
     return rows
-
-
-def _length(prompt: ChatPrompt) -> int:
-    return len(prompt.ids)
 
 
 def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from swarm_ui.nodes.models.transformers.adapters.peft_files import PlainAdapter
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.picture_tokens import PictureTokens
+from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
 from swarm_ui.prompts import picture_name, with_picture
 
 KINDS = ("idefics3", "llava", "qwen2_vl", "smolvlm")
@@ -119,6 +120,13 @@ class VisionModel(CausalModel):
         super()._load(folder, adapter, name)
 
     # -- tokens -------------------------------------------------------------------------------
+
+    def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
+        """Raises ``ConfigError``: the prompts need the part of the model that reads pictures."""
+        raise ConfigError(
+            f"'{self.name}' is a vision-language model, whose prompts are made only in its own "
+            "process; expected a model that reads text"
+        )
 
     def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
         chat, png = super()._chat(prompt_format, decision), decision.observation.png

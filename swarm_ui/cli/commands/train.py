@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA, flags.WRAP,
     *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, flags.LOG,
-    flags.ON, flags.WORKERS,
+    flags.ON, flags.WORKERS, flags.MODEL_ACTORS,
     *flags.ENDING,
     defaults={f"team.{name}": value for name, value in runs.TRAINING_TEAM.items()},
 )  # fmt: skip

@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,6 +18,9 @@ from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import kind_of, made_model, open_model
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.openai.model import OpenAIModel
+
+if TYPE_CHECKING:
+    from swarm_ui.nodes.models.remote import RayModel
 
 OWN = ("base", "agent")
 """Kinds of models that each worker loads for itself by default: they are small and answer faster
@@ -49,19 +53,32 @@ async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
                 stack.callback(share_limits(model).close)
             yield model
         elif actors:
-            from swarm_ui.nodes.models.remote import hold_model
-
-            section, gpus = config.model, config.ray.gpus_per_model
-            if gpus and section.device == "cpu":
-                section = replace(section, device="cuda")
-            # An actor without a GPU reserves no CPU: it computes while workers wait for it.
-            held = await hold_model(
-                partial(made_in, os.getcwd(), section), replicas=actors, gpus=gpus, cpus=0.0
-            )
-            stack.push_async_callback(held.close)
-            yield held
+            yield await stack.enter_async_context(opened_in_actors(config))
         else:
             yield None
+
+
+@asynccontextmanager
+async def opened_in_actors(config: Config) -> AsyncIterator[RayModel]:
+    """The model of this process, held by :func:`model_actors` actors, which end with the block.
+
+    Raises:
+        ConfigError: the model cannot be made, or no machine has room for it.
+    """
+    from swarm_ui.nodes.models.remote import hold_model
+
+    section, gpus = config.model, config.ray.gpus_per_model
+    if gpus and section.device == "cpu":
+        section = replace(section, device="cuda")
+    # An actor without a GPU reserves no CPU: it computes while workers wait for it.
+    held = await hold_model(
+        partial(made_in, os.getcwd(), section),
+        replicas=model_actors(config), gpus=gpus, cpus=0.0,
+    )  # fmt: skip
+    try:
+        yield held
+    finally:
+        await held.close()
 
 
 def made_in(folder: str, section: ModelSection) -> ChatModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,18 @@ _SERVED = "served"
 
 
 @asynccontextmanager
-async def open_actor(section: ModelSection, learner: Any, run: Path) -> AsyncIterator[Any]:
+async def open_actor(
+    section: ModelSection, learner: Any, run: Path, *, kept: int = 2, cluster: bool = False
+) -> AsyncIterator[Any]:
     """The model of the agents in a training run: the learner, or the server of ``[model] actor``.
 
     Args:
         section: the choice.
         learner: holds and trains the adapters.
         run: the directory of the run, which the server can read.
+        kept: published versions of each adapter that the server keeps.
+        cluster: whether workers of a cluster ask the server too, within limits that hold for all
+            of them together.
 
     Raises:
         ConfigError: the server serves several models, or another one than the learner.
@@ -33,12 +38,15 @@ async def open_actor(section: ModelSection, learner: Any, run: Path) -> AsyncIte
     from swarm_ui.nodes.models.actor_model import ActorModel
 
     engine = await _engine(section)
-    model = ActorModel(engine, learner, run.resolve() / _SERVED)
-    try:
+    async with AsyncExitStack() as stack:
+        if cluster and engine.limited:
+            from swarm_ui.nodes.models.remote import share_limits
+
+            stack.callback(share_limits(engine).close)
+        model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=kept)
+        stack.push_async_callback(model.close)
         await model.check()
         yield model
-    finally:
-        await model.close()
 
 
 async def check_actor(section: ModelSection) -> None:

@@ -16,14 +16,12 @@ from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
+from swarm_ui.experiment.training.acting_models import acting_findings, open_acting_model
 from swarm_ui.experiment.training.actors import open_actor
 from swarm_ui.experiment.training.roles import WorkerBase
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.rollout.per_process import PerProcess
 from swarm_ui.rollout.pool import MakeEnvironment
-
-_PUBLISHED = "published"
-"""The folder in a run that workers read new adapters from."""
 
 
 class TrainingPlace(NamedTuple):
@@ -42,12 +40,7 @@ def ray_training_findings(config: Config) -> Iterator[Finding]:
     """Settings that training with workers of a cluster cannot use."""
     if not on_ray(config):
         return
-    if config.model.actor:
-        yield ("model", "actor"), ("the workers of a cluster act with the learner's adapters; "
-                                   "leave --actor out, or --on")  # fmt: skip
-    if config.ray.model_actors:
-        yield ("ray", "model_actors"), ("in training each worker holds the model and its adapters; "
-                                        "leave it out")  # fmt: skip
+    yield from acting_findings(config)
 
 
 @asynccontextmanager
@@ -68,7 +61,8 @@ async def open_training_place(
         warn: called with one line when workers wait for resources or are lost.
 
     Raises:
-        ConfigError: there is no such cluster, or the server of ``[model] actor`` is another one.
+        ConfigError: there is no such cluster, it has no room, or the server of ``[model] actor``
+            is another one.
         ModelUnavailable: that server does not answer.
     """
     if not on_ray(config):
@@ -77,15 +71,11 @@ async def open_training_place(
         return
     with WorkerWatch(run, warn) as watch, opened_workers(config, watch) as rollouts:
         watch.shown("train")
-        from swarm_ui.nodes.models.published_model import PublishedModel
-
-        # The adapters to start from are published by the learner like all later versions.
-        make = PerProcess(partial(load_in_process, replace(config.model, adapters="")))
-        folder = run.resolve() / _PUBLISHED if config.ray.shared_folder else None
-        model = PublishedModel(learner, make, folder)
-        try:
-            async with rollouts(config.environment, environment) as playing:
-                in_workers = WorkerBase(learner.name, make)
-                yield TrainingPlace(RolloutActors(playing, model), model, model, in_workers)
-        finally:
-            await model.close()
+        # Of the agents, and of a learned critic, in a worker that needs one of them.
+        base = PerProcess(partial(load_in_process, replace(config.model, adapters="")))
+        async with (
+            open_acting_model(config, learner, run, base) as model,
+            rollouts(config.environment, environment) as playing,
+        ):
+            in_workers = WorkerBase(learner.name, base)
+            yield TrainingPlace(RolloutActors(playing, model), model, model, in_workers)

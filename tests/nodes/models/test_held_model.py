@@ -17,6 +17,8 @@ from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion
 from swarm_ui.nodes import LocalModel, ScriptedModel
 from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.published_adapters import VersionMissing
+from swarm_ui.nodes.models.published_version import write_version
 from swarm_ui.nodes.models.remote.held_model import HeldModel
 
 
@@ -94,13 +96,31 @@ async def test_a_version_that_is_missing_masks_the_episode(tmp_path: Path) -> No
     model = held(untrained, tmp_path)
     with pytest.raises(ModelUnavailable, match=r"agent_0-v7.*a folder that all machines read"):
         await model.generate(asking("agent_0@7", requests(1)))
-    with pytest.raises(ModelError, match="Give hold_model the folder of published adapters"):
+    with pytest.raises(ModelError, match="give hold_model the folder of published adapters"):
         await held(untrained).generate(asking("agent_0@7", requests(1)))
     learner = with_adapters(1)
     publish(learner, "agent_0@0", tmp_path)
     shutil.move(tmp_path / "agent_0-v0", tmp_path / "agent_0-v7")
     (done,) = await model.generate(asking("agent_0@7", requests(1)))
     assert done.adapter == "agent_0@7"
+
+
+async def test_versions_that_were_sent_are_loaded_without_a_folder() -> None:
+    learner = with_adapters(1)
+    published = {"agent_0@0": write_version(learner, "agent_0@0", None, base="")}
+    disturb(learner, "agent_0", seed=1)
+    new = learner.bump("agent_0")
+    published[new] = write_version(learner, new, None, base="")
+    model = held(untrained, kept=1)
+    with pytest.raises(VersionMissing, match="got 'agent_0@1'"):
+        await model.generate(asking(new, requests(1)))
+    await model.receive(published)
+    both = await asyncio.gather(
+        *(model.generate(asking(v, requests(6))) for v in (new, "agent_0@0", new))
+    )
+    assert told(both[0]) == told(both[2]) == told(await learner.generate(asking(new, requests(6))))
+    assert {c.adapter for c in both[1]} == {"agent_0@0"} and told(both[1]) != told(both[0])
+    assert len(await model.versions()) == 1
 
 
 async def test_a_factory_that_fails_is_called_again() -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import torch
 from local_models import answers, disturb, requests, untrained, with_adapters
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import Completion, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import LocalModel, PublishedModel
 from swarm_ui.nodes.models import published_model
+from swarm_ui.nodes.models.published_model import PublishedCopy
 from swarm_ui.optim.rollout_actors import Publisher
 
 
@@ -22,12 +24,13 @@ from swarm_ui.optim.rollout_actors import Publisher
 def forgotten() -> Iterator[None]:
     """No model of a test stays in this process."""
     yield
-    published_model._FOLLOWERS.clear()
+    published_model._COPIES.clear()
 
 
-def sent(model: PublishedModel) -> PublishedModel:
+def sent(model: PublishedModel) -> PublishedCopy:
     copy = pickle.loads(pickle.dumps(model))
-    assert isinstance(copy, PublishedModel)
+    assert isinstance(copy, PublishedCopy)
+    assert isinstance(copy, VersionedModel) and isinstance(copy, ScoringModel)
     return copy
 
 
@@ -88,8 +91,8 @@ def test_the_version_before_stays_published_and_older_ones_do_not(tmp_path: Path
     copy = sent(model)
     with pytest.raises(ModelError, match="no adapter 'agent_0@0' is published; there are: agent_0"):
         answers(copy, asked("agent_0@0"))
-    with pytest.raises(ConfigError, match="only the process of the learner can publish"):
-        copy.publish()
+    with pytest.raises(ModelError, match="'agent_0@3' is not leased"):
+        copy.release("agent_0@3")
 
 
 def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path) -> None:
@@ -99,14 +102,12 @@ def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path)
         made.append(untrained())
         return made[-1]
 
-    published_model_here = PublishedModel(with_adapters(1), make, tmp_path)
-    published_model_here.publish()
-    state = published_model_here.__getstate__()
-    assert state["learner"] is None
+    model = PublishedModel(with_adapters(1), make, tmp_path)
+    model.publish()
+    rebuild, state = model.__reduce__()
+    assert not any(isinstance(part, LocalModel) for part in state)
     for _ in range(2):
-        copy = PublishedModel.__new__(PublishedModel)
-        copy.__dict__.update(state)
-        answers(copy, asked("agent_0@0", 1))
+        answers(rebuild(*state), asked("agent_0@0", 1))
     assert len(made) == 1
 
 
@@ -130,7 +131,20 @@ def test_weights_that_cannot_be_read_or_belong_to_another_base_are_named(tmp_pat
         answers(sent(model), asked("agent_0@0"))
     other = PublishedModel(with_adapters(1), lambda: untrained(seed=1), tmp_path / "published")
     other.publish()
-    copy = PublishedModel.__new__(PublishedModel)
-    copy.__dict__.update(other.__getstate__())
+    rebuild, state = other.__reduce__()
     with pytest.raises(ModelError, match="was trained on another base"):
-        answers(copy, asked("agent_0@0"))
+        answers(rebuild(*state), asked("agent_0@0"))
+
+
+def test_other_weights_under_a_version_replace_those_in_memory(place: Path | None) -> None:
+    """As after a run that was resumed in another way."""
+    learner = with_adapters(1)
+    model = PublishedModel(learner, untrained, place)
+    model.publish()
+    first = texts(answers(sent(model), asked("agent_0@0")))
+    with torch.no_grad():
+        for weight in learner.adapter_parameters("agent_0")[::2]:
+            weight.mul_(-1.0)
+    model.publish()
+    now = texts(answers(sent(model), asked("agent_0@0")))
+    assert now == texts(answers(learner, asked("agent_0@0"))) and now != first

@@ -1,0 +1,96 @@
+"""What is sent of an :class:`~swarm_ui.nodes.ActorModel` to the workers of a cluster.
+
+A worker makes the prompts with the learner's tokenizer and asks the server itself, with a key from
+its own environment. Only the process of the learner loads and unloads versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from swarm_ui.errors import ModelError
+from swarm_ui.model import Completion, Request, leased_versions
+from swarm_ui.nodes.models.chat_engine import ask_engine
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
+from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
+
+
+class SentActorModel:
+    """Asks a server for versions that the process of the learner published there. It is a
+    :class:`~swarm_ui.model.VersionedModel`, and can be sent on.
+
+    A plain name means the version that was published last when it was sent. A version that the
+    server has lost raises ``ModelUnavailable``: the process of the learner loads it again, and the
+    episode is repeated.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        engine: OpenAIModel,
+        prompts: PromptReader,
+        current: Mapping[str, str],
+        constrained: bool | None,
+    ) -> None:
+        """
+        Args:
+            key: of the actor model; a process has one client for it.
+            engine: the server.
+            prompts: makes the prompts of the published versions.
+            current: the version of each adapter.
+            constrained: see :class:`~swarm_ui.nodes.ActorModel`.
+        """
+        self._key, self._engine, self._prompts = key, engine, prompts
+        self._current, self._constrained = dict(current), constrained
+        self._leases = ServedAdapters(engine.name, self._current, f"{engine!r}")
+
+    def __repr__(self) -> str:
+        return f"SentActorModel({self._engine!r}, trained in another process)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sent = self._key, self._engine, self._prompts, self._current, self._constrained
+        return _received, sent
+
+    @property
+    def name(self) -> str:
+        return self._engine.name
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`."""
+        with leased_versions(self, requests) as versions:
+            exact = [replace(r, adapter=v) for r, v in zip(requests, versions, strict=True)]
+            prompts = [self._prompts.prompt(request) for request in exact]
+            return await ask_engine(
+                self._engine, exact, prompts, versions, constrained=self._constrained
+            )
+
+    def lease(self, adapter: str) -> str:
+        """The published version of a name. Raises ``ModelError`` if there is none."""
+        if adapter not in self._current and adapter not in self._current.values():
+            known = ", ".join(self._current.values()) or "none"
+            raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")
+        return self._leases.lease(adapter)
+
+    def release(self, version: str) -> None:
+        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
+        self._leases.release(version)
+
+    async def close(self) -> None:
+        """Close the connections of this process."""
+        await self._engine.close()
+
+
+_ENGINES: dict[str, OpenAIModel] = {}
+"""By the key of an actor model. A team is sent anew in every iteration; its connections, and the
+number of calls that they allow at the same time, belong to the process."""
+
+
+def _received(key: str, engine: OpenAIModel, *others: Any) -> SentActorModel:
+    """The model in a worker, which loads nothing on the server."""
+    known = _ENGINES.setdefault(key, engine)
+    known.know_loaded(engine)
+    return SentActorModel(key, known, *others)

@@ -1,0 +1,150 @@
+"""A served actor in other processes: they ask the versions that the learner's process loads."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import cloudpickle
+import pytest
+from local_models import disturb
+from tiny_causal import causal, screen
+from vllm_stand_in import StandIn
+
+from swarm_ui import CollabGraph
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.model import ChatMessage, Request, ScoringModel, VersionedModel
+from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RetryPolicy
+from swarm_ui.nodes.models.sent_actor_model import SentActorModel
+from swarm_ui.optim.rollout_actors import Publisher
+
+NAMES = ("agent_0", "agent_1")
+SECRET = "sk-0123456789abcdef"
+
+
+@pytest.fixture
+def learner() -> CausalModel:
+    model = causal("llama")
+    for k, name in enumerate(NAMES):
+        model.add_adapter(name, rank=4, alpha=8)
+        disturb(model, name, seed=k)
+    return model
+
+
+def served_by(server: StandIn, learner: CausalModel, folder: Path, *, kept: int = 1) -> ActorModel:
+    engine = OpenAIModel("base", f"{server.address}/v1", retry=RetryPolicy(retries=0))
+    return ActorModel(engine, learner, folder, kept=kept)
+
+
+def sent(model: ActorModel) -> SentActorModel:
+    copy = pickle.loads(cloudpickle.dumps(model))
+    assert isinstance(copy, SentActorModel)
+    return copy
+
+
+def ask(adapter: str | None) -> Request:
+    return Request(decision=screen(), adapter=adapter)
+
+
+async def test_a_copy_asks_as_the_learner_would(learner: CausalModel, tmp_path: Path) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        publisher: Publisher = model
+        versions = publisher.publish()
+        await publisher.prepare()
+        copy = sent(model)
+        assert isinstance(copy, VersionedModel) and not isinstance(copy, ScoringModel)
+        asked = [ask("agent_0"), ask(versions["agent_1"]), ask(None)]
+        there, here = await copy.generate(asked), await model.generate(asked)
+        assert there == here and [r.adapter for r in there] == [*versions.values(), None]
+        chat = Request(chat=(ChatMessage("user", "yes or no?"),))  # as a critic asks
+        assert await copy.generate([chat]) == await model.generate([chat])
+        with pytest.raises(
+            ModelError, match="no adapter 'agent_9' is published; there are: agent_0@1, a"
+        ):
+            await copy.generate([ask("agent_9")])
+        assert sorted(server.loads) == ["agent_0-v1", "agent_1-v1"]
+        again = pickle.loads(cloudpickle.dumps(copy))  # a worker may send it on
+        assert await again.generate(asked) == there
+        for each in (again, copy, model):
+            await each.close()
+        assert server.adapters == {} and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+async def test_versions_stay_for_the_last_calls(
+    learner: CausalModel, tmp_path: Path, kept: int
+) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path, kept=kept)
+        seen = []
+        for number in range(3):
+            model.publish()
+            await model.prepare()
+            await model.prepare()  # before each graph
+            seen.append({name for name in server.adapters if name.startswith("agent_0")})
+            disturb(learner, "agent_0", seed=9 + number)
+        names = [f"agent_0-v{k}" for k in (1, 2, 3)]
+        assert seen == [set(names[max(0, k - kept) : k]) for k in (1, 2, 3)]
+        assert server.loads == ["agent_0-v1", "agent_1-v1", "agent_0-v2", "agent_0-v3"]
+        await model.close()
+
+
+async def test_only_the_process_of_the_learner_loads_versions(
+    learner: CausalModel, tmp_path: Path
+) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        model.publish()
+        await model.prepare()
+        copy = sent(model)
+        server.restart()  # without its adapters
+        with pytest.raises(ModelUnavailable, match="does not have it"):
+            await copy.generate([ask("agent_0")])
+        assert server.adapters == {} and len(server.loads) == 2
+        await model.prepare()
+        await copy.generate([ask("agent_0")])
+        assert len(server.adapters) == 2
+        server.dead = True
+        with pytest.raises(ModelUnavailable):
+            await model.prepare()
+        server.dead = False
+        # The process was killed, and the run is continued.
+        disturb(learner, "agent_0", seed=7)
+        resumed = served_by(server, learner, tmp_path)
+        resumed.publish()
+        await resumed.prepare()
+        assert set(server.adapters) == {"agent_0-v2", "agent_1-v1"}
+        await copy.close()
+        await resumed.close()
+        assert server.adapters == {}
+
+
+async def test_the_key_is_in_no_message_and_no_trace(
+    learner: CausalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACTOR_KEY", SECRET)
+    with StandIn("base") as server:
+        engine = OpenAIModel("base", f"{server.address}/v1", api_key_env="ACTOR_KEY")
+        model = ActorModel(engine, learner, tmp_path)
+        model.publish()
+        await model.prepare()
+        team = CollabGraph.collaborative(2, 1, model=model, adapters=NAMES, edges=[])
+        message = cloudpickle.dumps(team)
+        assert SECRET.encode() not in message
+        trace = await pickle.loads(message).run(screen().observation)
+        assert {call.adapter for call in trace.calls if call.adapter} == {
+            "agent_0@1", "agent_1@1"
+        }  # fmt: skip
+        assert SECRET not in repr(trace.calls) and server.keys == {f"Bearer {SECRET}"}
+        await model.close()
+
+
+def test_an_engine_that_other_processes_cannot_ask_is_refused(
+    learner: CausalModel, tmp_path: Path
+) -> None:
+    model = ActorModel(learner, learner, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="expected an OpenAIModel as the engine, got CausalModel"):
+        model.publish()
+    with pytest.raises(ConfigError, match="not sent to other processes"):
+        pickle.dumps(model)

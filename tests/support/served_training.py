@@ -1,0 +1,93 @@
+"""Training in this process while a server acts, a stand-in for vLLM that may die."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from learning_fakes import ButtonWorld
+from learning_run import CONFIG, sample_jobs
+from tiny_causal import causal
+from vllm_stand_in import StandIn
+
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes import ActorModel, OpenAIModel, RetryPolicy
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.rollout.rollouts import Rollouts
+from swarm_ui.trace.records import Episode
+
+NAMES = ("agent_0", "agent_1")
+SMALL = replace(
+    CONFIG, iterations=2, shared_iterations=1, shared_steps=2, episodes=4, edges="fixed", graphs=1,
+    max_steps=2, patience=30.0, update=UpdateConfig(steps=2, batch_size=4, lr=1e-3),
+)  # fmt: skip
+
+
+class Server(StandIn):
+    """Decides every answer by the words of the question; at one of them it is killed, and comes
+    back without its adapters."""
+
+    def __init__(self, dies_at: int = 0) -> None:
+        super().__init__("base", reply=self._choose)
+        self.dies_at, self.deaths = dies_at, 0
+
+    def _choose(self, body: Mapping[str, Any]) -> str:
+        if len(self.asked) == self.dies_at:
+            self.deaths += 1
+            self.dead = True
+            threading.Timer(0.4, self.restart).start()
+        words = zlib.crc32(json.dumps(body["messages"]).encode())
+        return f"click it [{words % 4}]"
+
+
+async def trained(
+    server: StandIn,
+    folder: Path,
+    playing: Rollouts | None = None,
+    *,
+    staleness: int = 0,
+    engine: OpenAIModel | None = None,
+) -> tuple[list[torch.Tensor], list[Episode]]:
+    """The weights, and all episodes. ``playing``: in other processes; ``None``: in this one."""
+    learner, episodes = causal("llama", "compact"), list[Episode]()
+    engine = engine or OpenAIModel(
+        "base", f"{server.address}/v1", retry=RetryPolicy(retries=1, backoff=0.01, timeout=20.0)
+    )
+    model = ActorModel(engine, learner, folder / "served", kept=1 + staleness)
+    team = CollabGraph.collaborative(
+        len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperatures=1.0
+    )
+    places = ButtonWorld if playing is None else RolloutActors(playing, model)
+    config = replace(SMALL, staleness=staleness, iterations=3 if staleness else 2)
+    trainer = TeamTrainer(
+        learner, team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
+        adversary=ScriptedAdversary(), folder=folder,
+        callbacks=Callbacks(
+            on_episodes=lambda _, found: episodes.extend(found), on_warning=lambda _: None
+        ),
+    )  # fmt: skip
+    await trainer.run()
+    weights = [p.detach().clone() for name in NAMES for p in learner.adapter_parameters(name)]
+    await model.close()
+    return weights, episodes
+
+
+def spoken(episode: Episode) -> dict[str, set[str]]:
+    """The versions that spoke in an episode, by agent."""
+    found: dict[str, set[str]] = {}
+    for step in episode.steps:
+        for call in step.trace.calls:
+            if call.adapter is not None:
+                found.setdefault(call.node, set()).add(call.adapter)
+    return found
