@@ -96,7 +96,30 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(k % elements for k in range(first, end))
 
 
-AgentView = Literal["same", "shuffle"] | Window
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Some elements of a screen, by their indices, in this order.
+
+    It is for environments whose observation says which agent sees what.
+    """
+
+    elements: tuple[int, ...]
+
+    def order(self, elements: int) -> list[int]:
+        """The indices, out of a number of elements.
+
+        Raises:
+            ConfigError: the screen has no such element, or one is selected twice.
+        """
+        chosen = list(self.elements)
+        if len(set(chosen)) < len(chosen) or any(not 0 <= k < elements for k in chosen):
+            raise ConfigError(
+                f"selection: expected different indices below {elements}, the number of elements "
+                f"on the screen, got {chosen}"
+            )
+        return chosen
+
+
+AgentView = Literal["same", "shuffle"] | Window | Selection
 
 
 def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
@@ -111,8 +134,8 @@ def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
     return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
 
 
-def windowed(screen: Observation, window: Window) -> View:
-    """The elements of a window, in the screen's order."""
+def windowed(screen: Observation, window: Window | Selection) -> View:
+    """The elements of a window or a selection, in its order."""
     return View(screen, window.order(len(screen.elements)))
 
 
