@@ -24,18 +24,15 @@ from swarm_ui.observation import Element, Observation
 class View:
     """A permutation (or subset) of a screen's elements."""
 
-    __slots__ = ("_back", "_forth", "_numbers", "_places", "observation")
+    __slots__ = ("_back", "_forth", "_numbers", "_places", "_size", "observation")
 
     def __init__(self, screen: Observation, order: Sequence[int]) -> None:
         """``order[k]`` is the screen index of the element shown at position ``k``."""
         self._back: tuple[int, ...] = tuple(order)
-        self._places = dict(enumerate(self._back))
-        self._forth = {index: position for position, index in self._places.items()}
+        self._forth = {index: position for position, index in enumerate(self._back)}
+        self._size = len(screen.elements)
+        self._places: dict[int, int] | None = None
         self._numbers = self._forth
-        if len(self._back) < len(screen.elements):
-            hidden = [i for i in range(len(screen.elements)) if i not in self._forth]
-            self._places |= dict(enumerate(hidden, len(self._back)))
-            self._numbers = {index: number for number, index in self._places.items()}
         if self._back == tuple(range(len(screen.elements))):
             self.observation = screen
         else:
@@ -51,14 +48,16 @@ class View:
     @property
     def partial(self) -> bool:
         """Whether a part of the screen is hidden. An agent with such a view may abstain."""
-        return len(self._places) > len(self._back)
+        return self._size > len(self._back)
 
     def to_screen(self, action: Action) -> Action | None:
         """Convert a proposal to the screen's indices; ``None`` if there is no such element.
 
         Numbers after those of the shown elements refer to hidden elements, see :meth:`told`.
         """
-        return _reindexed(action, self._places)
+        if _targets_nothing(action):
+            return action
+        return _reindexed(action, self._numbered()[0])
 
     def from_screen(self, action: Action) -> Action | None:
         """Convert an action to this view's indices; ``None`` if its element is not shown."""
@@ -69,7 +68,23 @@ class View:
 
         Hidden elements are numbered after the shown ones, in screen order.
         """
-        return _reindexed(action, self._numbers)
+        if _targets_nothing(action):
+            return action
+        return _reindexed(action, self._numbered()[1])
+
+    def _numbered(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Number -> screen index, and the reverse, with the hidden elements.
+
+        They are made when they are first needed: a view of a few elements of a very long screen is
+        then cheap.
+        """
+        if self._places is None:
+            self._places = dict(enumerate(self._back))
+            if self.partial:
+                hidden = [i for i in range(self._size) if i not in self._forth]
+                self._places |= dict(enumerate(hidden, len(self._back)))
+                self._numbers = {index: number for number, index in self._places.items()}
+        return self._places, self._numbers
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +164,10 @@ def shuffled(screen: Observation, rng: random.Random) -> View:
     order = list(range(len(screen.elements)))
     rng.shuffle(order)
     return View(screen, order)
+
+
+def _targets_nothing(action: Action) -> bool:
+    return action.index is None and action.to_index is None
 
 
 def _shown(screen: Observation, index: int, position: int) -> Element:
