@@ -153,6 +153,8 @@ class Problem:
 def draw_problem(task: str, seed: int) -> Problem:
     """The task with this name and seed; equal arguments give equal problems.
 
+    All kinds with the same family, size and seed have the same network, names included.
+
     Messages are passed on ``2 * diameter + 1`` times, as often as AgentsNet does it for
     consensus, leader election and all networks of more than 16 agents.
 
@@ -163,7 +165,7 @@ def draw_problem(task: str, seed: int) -> Problem:
 
     kind, family, size = parts_of(task)
     pool = names_of(seed)
-    rng = random.Random(derive(seed, "coordination", task))
+    rng = random.Random(derive(seed, "coordination", family, size))
     graph = draw_network(family, size, rng)
     names = rng.sample(pool, size)
     neighbours = {
