@@ -25,9 +25,8 @@ import json
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -57,8 +56,7 @@ from swarm_ui.storage.durable import write_atomic
 ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """A node that says nothing."""
 
     id: str
@@ -67,8 +65,7 @@ class Constant:
         return NodeReply()
 
 
-@dataclass(frozen=True, slots=True)
-class Make:
+class Make(NamedTuple):
     """Makes the agent of each name."""
 
     model: ScriptedAgents | None
@@ -88,8 +85,7 @@ POLICIES: dict[str, tuple[ScriptedAgents | None, Delivery]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(NamedTuple):
     """One episode."""
 
     network: str
@@ -161,14 +157,44 @@ def table(rows: Sequence[dict[str, Any]]) -> Table:
         if r["size"] != last and last is not None:
             found.add_section()
         last = r["size"]
-        span = f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
         score, messages, cpu = (
             f"{100 * r['score']:.0f}",
             f"{r['messages']:.0f}",
             f"{r['cpu_s']:.3f}",
         )
-        found.add_row(str(r["size"]), r["name"], r["task"], span, score, messages, cpu)
+        found.add_row(str(r["size"]), r["name"], r["task"], _interval(r), score, messages, cpu)
     return found
+
+
+def page_tables(rows: Sequence[dict[str, Any]]) -> str:
+    """The tables of docs/coordination.md: by number of agents, and by kind at 16 and 100 agents."""
+    found = {(r["name"], r["task"], r["size"]): r for r in rows}
+    names = [name for name in POLICIES if name != "constant"]
+    head = " | ".join(names)
+    lines = [
+        f"| agents | {head} | messages | CPU-s | CPU-s, constant |",
+        "| --- |" + " --- |" * (len(names) + 3),
+    ]
+    for size in sorted({r["size"] for r in rows}):
+        cells = [_interval(found[name, ALL, size]) for name in names]
+        ours, bare = found["distributed", ALL, size], found.get(("constant", ALL, size))
+        cost = "–" if bare is None else f"{bare['cpu_s']:.3f}"
+        cells += [f"{ours['messages']:.0f}", f"{ours['cpu_s']:.3f}", cost]
+        lines.append(f"| {size} | {' | '.join(cells)} |")
+    lines += ["", f"| agents, kind | {head} |", "| --- |" + " --- |" * len(names)]
+    for size in (16, 100):
+        for kind in KINDS:
+            cells = [_both(found[name, kind, size]) for name in names]
+            lines.append(f"| {size}, {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _interval(r: dict[str, Any]) -> str:
+    return f"{100 * r['success']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
+
+
+def _both(r: dict[str, Any]) -> str:
+    return f"{100 * r['success']:.0f} / {100 * r['score']:.0f}"
 
 
 def main() -> None:
