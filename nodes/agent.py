@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from swarm_ui.action import Abstain, Action, Unparsed
-from swarm_ui.agent_view import AgentView, View, Window, identity, shuffled, windowed
+from swarm_ui.agent_view import AgentView, View, identity, shuffled, windowed
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request
 from swarm_ui.node import NodeContext, NodeReply
@@ -27,8 +27,8 @@ class AgentNode:
     """Name of its LoRA adapter; ``None``: the base model."""
     temperature: float = 0.0
     view: AgentView = "same"
-    """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A window: it
-    sees only these elements, and may abstain."""
+    """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A window or
+    a selection: it sees only these elements, and may abstain."""
     max_tokens: int = 256
     timeout: float | None = None
     """Seconds for one call; ``None``: the limit of the run."""
@@ -46,9 +46,9 @@ class AgentNode:
         """The agent's view of the screen, which is the same in every round of a decision."""
         if self.view == "same":
             return identity(context.observation)
-        if isinstance(self.view, Window):
-            return windowed(context.observation, self.view)
-        return shuffled(context.observation, context.stream("view"))
+        if self.view == "shuffle":
+            return shuffled(context.observation, context.stream("view"))
+        return windowed(context.observation, self.view)
 
     def request(self, decision: Decision, *, seed: int = 0) -> Request:
         """The request to the model in a context."""

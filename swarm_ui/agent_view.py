@@ -24,18 +24,15 @@ from swarm_ui.observation import Element, Observation
 class View:
     """A permutation (or subset) of a screen's elements."""
 
-    __slots__ = ("_back", "_forth", "_numbers", "_places", "observation")
+    __slots__ = ("_back", "_forth", "_numbers", "_places", "_size", "observation")
 
     def __init__(self, screen: Observation, order: Sequence[int]) -> None:
         """``order[k]`` is the screen index of the element shown at position ``k``."""
         self._back: tuple[int, ...] = tuple(order)
-        self._places = dict(enumerate(self._back))
-        self._forth = {index: position for position, index in self._places.items()}
+        self._forth = {index: position for position, index in enumerate(self._back)}
+        self._size = len(screen.elements)
+        self._places: dict[int, int] | None = None
         self._numbers = self._forth
-        if len(self._back) < len(screen.elements):
-            hidden = [i for i in range(len(screen.elements)) if i not in self._forth]
-            self._places |= dict(enumerate(hidden, len(self._back)))
-            self._numbers = {index: number for number, index in self._places.items()}
         if self._back == tuple(range(len(screen.elements))):
             self.observation = screen
         else:
@@ -51,14 +48,16 @@ class View:
     @property
     def partial(self) -> bool:
         """Whether a part of the screen is hidden. An agent with such a view may abstain."""
-        return len(self._places) > len(self._back)
+        return self._size > len(self._back)
 
     def to_screen(self, action: Action) -> Action | None:
         """Convert a proposal to the screen's indices; ``None`` if there is no such element.
 
         Numbers after those of the shown elements refer to hidden elements, see :meth:`told`.
         """
-        return _reindexed(action, self._places)
+        if _targets_nothing(action):
+            return action
+        return _reindexed(action, self._numbered()[0])
 
     def from_screen(self, action: Action) -> Action | None:
         """Convert an action to this view's indices; ``None`` if its element is not shown."""
@@ -69,7 +68,23 @@ class View:
 
         Hidden elements are numbered after the shown ones, in screen order.
         """
-        return _reindexed(action, self._numbers)
+        if _targets_nothing(action):
+            return action
+        return _reindexed(action, self._numbered()[1])
+
+    def _numbered(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Number -> screen index, and the reverse, with the hidden elements.
+
+        They are made when they are first needed: a view of a few elements of a very long screen is
+        then cheap.
+        """
+        if self._places is None:
+            self._places = dict(enumerate(self._back))
+            if self.partial:
+                hidden = [i for i in range(self._size) if i not in self._forth]
+                self._places |= dict(enumerate(hidden, len(self._back)))
+                self._numbers = {index: number for number, index in self._places.items()}
+        return self._places, self._numbers
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +111,30 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(k % elements for k in range(first, end))
 
 
-AgentView = Literal["same", "shuffle"] | Window
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Some elements of a screen, by their indices, in this order.
+
+    It is for environments whose observation says which agent sees what.
+    """
+
+    elements: tuple[int, ...]
+
+    def order(self, elements: int) -> list[int]:
+        """The indices, out of a number of elements.
+
+        Raises:
+            ConfigError: the screen has no such element, or one is selected twice.
+        """
+        chosen = list(self.elements)
+        if len(set(chosen)) < len(chosen) or any(not 0 <= k < elements for k in chosen):
+            raise ConfigError(
+                f"selection: expected different indices below {elements}, the number of elements "
+                f"on the screen, got {chosen}"
+            )
+        return chosen
+
+
+AgentView = Literal["same", "shuffle"] | Window | Selection
 
 
 def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
@@ -111,8 +149,8 @@ def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
     return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
 
 
-def windowed(screen: Observation, window: Window) -> View:
-    """The elements of a window, in the screen's order."""
+def windowed(screen: Observation, window: Window | Selection) -> View:
+    """The elements of a window or a selection, in its order."""
     return View(screen, window.order(len(screen.elements)))
 
 
@@ -126,6 +164,10 @@ def shuffled(screen: Observation, rng: random.Random) -> View:
     order = list(range(len(screen.elements)))
     rng.shuffle(order)
     return View(screen, order)
+
+
+def _targets_nothing(action: Action) -> bool:
+    return action.index is None and action.to_index is None
 
 
 def _shown(screen: Observation, index: int, position: int) -> Element:

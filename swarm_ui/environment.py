@@ -25,7 +25,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     observation: Observation
     reward: float = 0.0
-    """1.0 on the step that ends a solved task, else 0.0; meaningless if ``fault`` is set."""
+    """1.0 on the step that ends a solved task; meaningless if ``fault`` is set. Else 0.0, or, where
+    an environment measures how much of an unsolved task is solved, that share on the step that
+    terminates it, below 1."""
     terminated: bool = False
     truncated: bool = False
     fault: str | None = None

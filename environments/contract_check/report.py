@@ -66,8 +66,9 @@ RULES: Mapping[str, Rule] = {
         "return the same screen with a note",
     ),
     "reward": Rule(
-        "the reward is 1.0 on the step that ends a solved task, else 0.0",
-        "reward only the step with terminated=True; shares and shaping belong in the note",
+        "the reward is 1.0 on the step that ends a solved task, else 0.0; the step that terminates "
+        "an unsolved task may have a share below 1",
+        "reward only the step with terminated=True; shaping belongs in the note",
     ),
     "ending": Rule(
         "an episode is terminated or truncated, not both; doing nothing is truncated in the end",

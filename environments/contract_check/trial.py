@@ -129,10 +129,10 @@ class Trial:
         if faulty:
             self.find("faults", f"the environment failed in step with {act}: {step.fault}")
             raise CannotGoOn
-        solved = step.terminated and step.reward == 1.0
+        rewarded = step.terminated and 0.0 < step.reward <= 1.0
         self.expect(
             "reward",
-            math.isfinite(step.reward) and (step.reward == 0.0 or solved),
+            math.isfinite(step.reward) and (step.reward == 0.0 or rewarded),
             f"{act}: reward {step.reward} with terminated={step.terminated}, "
             f"truncated={step.truncated}",
         )

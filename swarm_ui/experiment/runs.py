@@ -131,6 +131,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
         if "team" in valid:
             yield from team_findings(config.team)
+            if not train:
+                yield from _decided_by_task(config, draft)
         if "run" in valid:
             yield from logger_findings(config.run.log)
             yield from place_findings(config)
@@ -146,6 +148,17 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
                 yield ("run", "out"), problem
 
     return checked(draft, train=train, find=find)
+
+
+def _decided_by_task(config: Config, draft: Draft) -> Iterator[Finding]:
+    """The mistake of choosing a team where the task decides it."""
+    name = config.environment.name
+    if name not in ENVIRONMENTS or ENVIRONMENTS[name].team is None:
+        return
+    for setting in ("agents", "rounds", "edges", "density", "views", "vote"):
+        if ("team", setting) in draft.places:
+            problem = f"each task of '{name}' has its own agents, edges and rounds; leave it out"
+            yield ("team", setting), problem
 
 
 def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.contract_check.report import RULES
+from swarm_ui.environments.coordination import CoordinationEnvironment, task_names
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.invented import InventedPhone
@@ -36,6 +37,9 @@ ENVIRONMENTS = [
         marks=pytest.mark.slow,
     ),
     pytest.param(lambda: InventedPhone(devices=2), INVENTED.tasks[::9], (0,), id="invented"),
+    pytest.param(
+        CoordinationEnvironment, task_names((4, 100))[::4], (0, 20_000_000), id="coordination"
+    ),
     pytest.param(Notebook, None, (0, 1), id="notebook"),
     pytest.param(Bare, None, (0, 1), id="neither restorable nor graded"),
 ]
@@ -248,6 +252,25 @@ class Shaped(Notebook):
         return step if step.ended else replace(step, reward=0.1)
 
 
+class Proud(Notebook):
+    """Rewards an unsolved task as much as a solved one, and more."""
+
+    async def step(self, action: Action) -> Step:
+        step = await super().step(action)
+        return replace(step, reward=2.0) if step.terminated else step
+
+
+class Partial(Notebook):
+    """A wrong answer ends the task, and is rewarded with a share."""
+
+    async def step(self, action: Action) -> Step:
+        step = await super().step(action)
+        if action.action_type != "answer" or step.ended:
+            return step
+        self.running = False
+        return replace(step, reward=0.5, terminated=True)
+
+
 class Endless(Notebook):
     """Goes on for ever."""
 
@@ -385,6 +408,7 @@ MUTANTS = [
     (Careless, "lost-step", "changes the screen"),
     (Generous, "reward", "reward 1.0 with terminated=False, truncated=True"),
     (Shaped, "reward", "reward 0.1 with terminated=False"),
+    (Proud, "reward", "reward 2.0 with terminated=True"),
     (Endless, "ending", "not truncated after 40 lost steps"),
     (Both, "ending", "terminated and truncated"),
     (Forgetting, "history", "0 actions in the history after 1"),
@@ -409,6 +433,11 @@ async def test_checker_notices_a_broken_contract(broken: Make, rule: str, proble
     assert any(problem in text for text in found), report.findings
     assert rule in report.broken and not report.ok
     assert f"to fix: {RULES[rule].fix}" in str(report)
+
+
+async def test_the_end_of_an_unsolved_task_may_be_rewarded_with_a_share() -> None:
+    report = await check_environment(Partial, seeds=(0, 1))
+    assert report.ok and "reward" in report.tried
 
 
 def test_every_rule_can_fail() -> None:

@@ -87,6 +87,7 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/howto/cluster.md", "dockerfile"): "test_cluster_files.py checks the version",
     ("docs/concepts.md", "text"): "a tree of folders",
+    ("docs/coordination.md", "text"): "a prompt, which test_coordination_problem.py compares",
     ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
 }  # fmt: skip
 """Blocks of other languages, by page and language, with the reason."""

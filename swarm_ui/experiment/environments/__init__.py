@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import (
     androidworld,
+    coordination,
     invented,
     miniwob,
     phone,
@@ -22,7 +23,8 @@ from swarm_ui.experiment.user_code import user_environment
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
     for spec in (phone.SPEC, invented.SPEC, miniwob.SPEC, androidworld.EMULATOR,
-                 androidworld.HANDSET, recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC)
+                 androidworld.HANDSET, recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC,
+                 coordination.SPEC)
 }  # fmt: skip
 
 

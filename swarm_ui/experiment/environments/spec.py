@@ -19,7 +19,10 @@ from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.plugins.wrapping import wrapped, wrapper_findings
+from swarm_ui.experiment.teams import Arm
+from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
+from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.trace.records import Episode
 
@@ -107,8 +110,15 @@ class EnvironmentSpec:
     """Training tasks with seeds of validation."""
     held_out: Callable[[], HeldOut] | None = None
     """Tasks and seeds that training must not use; ``None``: the validation and test seeds."""
+    team: Callable[[Arm, ChatModel], Policy] | None = None
+    """Makes the policy where the task decides who is in the team and who talks to whom. Of the arm
+    it uses only temperature, adapter and length of replies. ``None``: the arm decides."""
     critic: Callable[[int], CreditAssigner] | None = None
     """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
+
+    def policy(self, arm: Arm, model: ChatModel) -> Policy:
+        """The policy of an arm in this environment."""
+        return arm.policy(model) if self.team is None else self.team(arm, model)
 
     @asynccontextmanager
     async def opened(self, section: EnvironmentSection) -> AsyncIterator[OpenEnvironment]:

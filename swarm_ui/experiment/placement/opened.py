@@ -58,20 +58,23 @@ async def opened_placement(
         ModelError: the endpoint does not answer, or does not serve the model.
     """
     adapters = tuple(adapter_names(config.model, config.team.agents))
+    spec = spec_of(config.environment.name)
     if not on_ray(config):
         async with open_model(config.model, model) as answering:
             arm = arm_of(config.team, adapters, model=answering.name)
-            yield Placement(arm, arm.policy(answering), partial(_local, config, on_event))
+            yield Placement(arm, spec.policy(arm, answering), partial(_local, config, on_event))
         return
     with opened_workers(config, on_event) as rollouts:
         async with open_shared_model(config) as shared:
             policy: Policy | PerWorker[Policy]
             if shared is not None:
                 arm = arm_of(config.team, adapters, model=shared.name)
-                policy = arm.policy(shared)
+                policy = spec.policy(arm, shared)
             else:
                 arm = arm_of(config.team, adapters, model=config.model.name)
-                making = partial(open_policy, config.model, config.team, adapters, arm.edges)
+                making = partial(
+                    open_policy, config.model, config.team, adapters, arm.edges, spec.name
+                )
                 policy = PerWorker(making)
             yield Placement(arm, policy, rollouts)
 
@@ -96,11 +99,13 @@ async def open_policy(
     team: TeamSection,
     adapters: tuple[str | None, ...],
     edges: tuple[Edge, ...],
+    environment: str,
 ) -> AsyncIterator[Policy]:
-    """The policy of a worker, with a model of its own; the files are read there."""
+    """The policy of a worker in the named environment, with a model of its own; the files are read
+    there."""
     async with open_model(model) as answering:
         arm = arm_of(team, adapters, model=answering.name, edges=edges)
-        yield arm.policy(answering)
+        yield spec_of(environment).policy(arm, answering)
 
 
 @asynccontextmanager

@@ -1,0 +1,158 @@
+"""Distributed algorithms for the problems of coordination, one round of one agent at a time.
+
+Each is a function of what the agent knows, and returns the message and the present answer. A
+message states everything that the agent has to remember. Statements of other forms, such as those
+of a language model in the same team, are ignored. All algorithms are for the LOCAL model (Linial
+1992; Peleg 2000).
+
+===========  ====================================================================
+colouring    random trials (Johansson 1999): an agent tries a colour, and keeps it if no neighbour
+             has it or tries it with a higher priority
+consensus    flooding: the number of the agent with the last name in the alphabet
+leader       flooding: the last name in the alphabet
+matching     every agent without a partner asks the neighbour at its edge of the highest
+             priority; two who ask each other are a pair (locally heaviest edges)
+cover        the agents outside of a maximal independent set (Luby 1986): an agent is in the set
+             if it has the highest priority among its undecided neighbours
+===========  ====================================================================
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from swarm_ui.node import derive
+
+_COLOUR = re.compile(r"I (try|keep) (\d{1,4})\b")
+_NUMBER = re.compile(r"(\w+) has (\d{1,9})\b")
+_LEADER = re.compile(r"The last name is (\w+)")
+_PARTNER = re.compile(r"I (ask|am with) (\w+)")
+_COVER = re.compile(r"I am (in|out|undecided)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What one agent knows in one round."""
+
+    name: str
+    neighbours: tuple[str, ...]
+    number: str
+    """The number that it holds; empty: none."""
+    colours: int
+    """The number of colours; 0: the problem has none."""
+    round: int
+    """From 0."""
+    own: str
+    """Its own message of the last round; empty in round 0."""
+    heard: Mapping[str, str]
+    """The messages of neighbours, by their names."""
+    rng: random.Random
+
+    def at_first(self) -> Knowledge:
+        """The same agent in round 0, when it has received nothing."""
+        return replace(self, round=0, own="", heard={})
+
+
+Algorithm = Callable[[Knowledge], tuple[str, str]]
+"""``knowledge -> (message, answer)``."""
+
+
+def _priority(*what: str | int) -> int:
+    """A random number that all agents know, since it depends only on the arguments."""
+    return derive(0, "priority", *what)
+
+
+def colouring(known: Knowledge) -> tuple[str, str]:
+    """One round of random trials."""
+    colours = range(1, known.colours + 1)
+    stated = {name: found for name, text in known.heard.items() if (found := _COLOUR.search(text))}
+    kept = {int(found[2]) for found in stated.values() if found[1] == "keep"}
+    tried = {name: int(found[2]) for name, found in stated.items() if found[1] == "try"}
+    own = _COLOUR.search(known.own)
+    if own is None:  # round 0: the rank of its name, so that a complete network is done at once
+        colour = 1 + sum(other < known.name for other in known.neighbours)
+        return f"I try {colour}.", str(colour)
+    colour, rank = int(own[2]), _priority(known.name)
+    rivals = {c for name, c in tried.items() if _priority(name) > rank}
+    if own[1] == "keep" or colour not in kept | rivals:
+        return f"I keep {colour}.", str(colour)
+    free = [c for c in colours if c not in kept | rivals] or [c for c in colours if c not in kept]
+    colour = known.rng.choice(free or list(colours))
+    return f"I try {colour}.", str(colour)
+
+
+def consensus(known: Knowledge) -> tuple[str, str]:
+    """One round of flooding a number."""
+    found = [(known.name, known.number)]
+    for text in (known.own, *known.heard.values()):
+        found += [(name, number) for name, number in _NUMBER.findall(text)]
+    name, number = max(found)
+    return f"{name} has {number}.", number
+
+
+def leader(known: Knowledge) -> tuple[str, str]:
+    """One round of flooding a name."""
+    found = [known.name, *known.neighbours]
+    for text in (known.own, *known.heard.values()):
+        found += _LEADER.findall(text)
+    last = max(found)
+    return f"The last name is {last}.", "yes" if last == known.name else "no"
+
+
+def matching(known: Knowledge) -> tuple[str, str]:
+    """One round of asking the neighbour at the heaviest edge."""
+    own = _PARTNER.search(known.own)
+    stated = {name: found for name, text in known.heard.items() if (found := _PARTNER.search(text))}
+    asked = {name: found[2] for name, found in stated.items() if found[1] == "ask"}
+    if own is not None and own[1] == "am with":
+        return f"I am with {own[2]}.", own[2]
+    if own is not None and asked.get(own[2]) == known.name:
+        return f"I am with {own[2]}.", own[2]
+    taken = {name for name, found in stated.items() if found[1] == "am with"}
+    taken |= {name for name, other in asked.items() if asked.get(other) == name}
+    free = [name for name in known.neighbours if name not in taken]
+    if not free:
+        return "I am alone.", "none"
+    other = max(free, key=lambda n: _priority(*sorted((n, known.name)), known.round))
+    return f"I ask {other}.", other
+
+
+def cover(known: Knowledge) -> tuple[str, str]:
+    """One round of Luby's algorithm. The cover is everybody outside of the independent set."""
+    own = _COVER.search(known.own)
+    if own is not None and own[1] != "undecided":
+        return f"I am {own[1]}.", "yes" if own[1] == "out" else "no"
+    stated = {name: found[1] for name, text in known.heard.items()
+              if (found := _COVER.search(text))}  # fmt: skip
+    if "in" in stated.values():
+        return "I am out.", "yes"
+    rank = _priority(known.name, known.round)
+    undecided = [name for name in known.neighbours if stated.get(name) != "out"]
+    if all(_priority(name, known.round) < rank for name in undecided):
+        return "I am in.", "no"
+    return "I am undecided.", "yes"
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "colouring": colouring,
+    "consensus": consensus,
+    "leader": leader,
+    "matching": matching,
+    "cover": cover,
+}
+
+
+def guess(kind: str, known: Knowledge) -> str:
+    """A random valid answer of one agent, which knows no other number than its own."""
+    if kind == "colouring":
+        return str(known.rng.randint(1, known.colours))
+    if kind == "consensus":
+        return known.number
+    if kind == "matching":
+        return known.rng.choice([*known.neighbours, "none"])
+    if kind == "leader":  # on average, about one agent among itself and its neighbours
+        return "yes" if known.rng.randrange(len(known.neighbours) + 1) == 0 else "no"
+    return known.rng.choice(["yes", "no"])

@@ -1,0 +1,169 @@
+"""The team of a problem: one agent for each name, synchronous rounds over the given network.
+
+Two neighbours are joined by two edges with a delay of one round, one in each direction, and there
+are no other edges between agents. So all calls of a round are independent of each other, and a
+message of round r reaches all neighbours of its sender in round r + 1, and nobody else. This is the
+LOCAL model of distributed computing. There is one more round than there are message passes: the
+answers of the last round count.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.agent_view import AgentView, Selection
+from swarm_ui.engine.limits import Limits
+from swarm_ui.environments.coordination.answer_lines import written
+from swarm_ui.environments.coordination.problem import Problem, draw_problem
+from swarm_ui.errors import ModelError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge
+from swarm_ui.message import Message
+from swarm_ui.node import Node, NodeContext, NodeReply, Scope, derive
+from swarm_ui.observation import Observation
+from swarm_ui.rollout.policy import Decide
+from swarm_ui.trace.records import Trace
+
+ANSWERS = "answers"
+"""Name of the node that gathers the answers."""
+
+MakeAgent = Callable[[str, AgentView], Node]
+"""``(name, view) -> node``: the agent of this name, which sees only this part of the screen."""
+Delivery = Literal["sent", "muted", "shuffled"]
+"""Which messages agents receive: those of their neighbours; none but their own; or, for each
+neighbour and under its name, those of another agent drawn at random. The last two are controls."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatherAnswers:
+    """A :class:`~swarm_ui.node.ClosingNode`: the answers of the last round, one line for each
+    agent, as one action.
+
+    An agent without an ``answer`` has no line. If a call failed for a reason outside of the agents,
+    such as an endpoint that does not respond, the team has no decision and the episode is masked:
+    every message may matter to the others.
+    """
+
+    id: str = ANSWERS
+
+    @property
+    def scope(self) -> Scope:
+        return "all"
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        for message in inbox:
+            if message.error is None:
+                continue
+            failure = context.source(message).call.error
+            if failure is not None and not failure.by_model:
+                raise ModelError(
+                    f"agent '{message.sender}' failed in round {message.round}, so the answers of "
+                    f"the others are not theirs alone: {failure}"
+                )
+        last = max((message.round for message in inbox), default=0)
+        said = {m.sender: m.action for m in inbox if m.round == last and m.action is not None}
+        texts = {name: action.text or "" for name, action in said.items() if _answers(action)}
+        action = Action(action_type="answer", text=written(texts))
+        return NodeReply(content=action.json(), action=action)
+
+
+def _answers(action: Action) -> bool:
+    return action.action_type == "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class _Misinformed:
+    """An agent that receives each message under the name of another sender."""
+
+    node: Node
+    names: Mapping[str, str]
+    """The name under which it receives the messages of each sender."""
+
+    @property
+    def id(self) -> str:
+        return self.node.id
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
+        told = [
+            message
+            if message.sender == context.node
+            else msgspec.structs.replace(message, sender=self.names[message.sender])
+            for message in inbox
+        ]
+        return await self.node(told, context)
+
+
+def message_graph(
+    problem: Problem, make_agent: MakeAgent, *, delivery: Delivery = "sent", seed: int = 0
+) -> CollabGraph:
+    """The team of a problem as a graph whose output is the answers of all agents.
+
+    Args:
+        problem: the agents and the network.
+        make_agent: makes the agent of each name.
+        delivery: which messages agents receive.
+        seed: for ``delivery="shuffled"``.
+    """
+    nodes: dict[str, Node] = {
+        name: make_agent(name, Selection(elements=problem.rows[name])) for name in problem.names
+    }
+    edges: list[Edge] = []
+    rng = random.Random(derive(seed, "shuffled"))
+    for name, neighbours in problem.neighbours.items():
+        senders = neighbours
+        if delivery == "muted":
+            senders = ()
+        elif delivery == "shuffled":
+            senders = tuple(rng.sample([n for n in problem.names if n != name], len(neighbours)))
+            nodes[name] = _Misinformed(nodes[name], dict(zip(senders, neighbours, strict=True)))
+        edges.extend((sender, name) for sender in senders)
+    return CollabGraph(
+        {**nodes, ANSWERS: GatherAnswers()},
+        edges,
+        ANSWERS,
+        problem.rounds,
+        "coordination",
+        delays=dict.fromkeys(edges, 1),
+    )
+
+
+class CoordinationPolicy:
+    """One agent for each name of a task, in synchronous rounds over its network.
+
+    The team differs from episode to episode, since it is the one of the task: with other names and
+    edges, and another number of rounds.
+    """
+
+    def __init__(
+        self,
+        make_agent: MakeAgent,
+        *,
+        name: str = "one agent for each name",
+        delivery: Delivery = "sent",
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        Args:
+            make_agent: makes an agent, such as ``lambda name, view: AgentNode(name, model,
+                view=view)``; called for every name in every episode.
+            name: for tables.
+            delivery: which messages agents receive.
+            limits: of each decision.
+        """
+        self._make, self._delivery, self._limits = make_agent, delivery, limits
+        self.name = name
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        problem = draw_problem(task, seed)
+        graph = message_graph(problem, self._make, delivery=self._delivery, seed=seed)
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            return await graph.run(observation, seed=seed, run_id=run, limits=self._limits)
+
+        return decide

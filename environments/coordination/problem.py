@@ -1,0 +1,181 @@
+"""One task of coordination: the agents, who is whose neighbour, and what each of them sees.
+
+The five kinds are those of AgentsNet (arXiv 2507.08616):
+
+- ``colouring``: neighbours have different colours; there are one more than the largest number of
+  neighbours of an agent;
+- ``consensus``: all agents give the same value. Here each agent holds a number, and the value must
+  be one of them. AgentsNet asks for 0 or 1, which agents that all say 0 solve without a message;
+- ``leader``: exactly one agent is the leader;
+- ``matching``: pairs of neighbours; two agents without a partner are never neighbours;
+- ``cover``: a minimal vertex cover. Of two neighbours at least one is a coordinator, and without
+  any of the coordinators that would not hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+
+from swarm_ui.environments.coordination.networks import draw_network
+from swarm_ui.environments.coordination.splits import Kind, names_of, parts_of
+from swarm_ui.node import derive
+from swarm_ui.observation import Element, Observation, Past
+
+_NUMBERS = range(100, 1000)
+
+_SETTING = """\
+You are one agent of a team on a network. The screen shows your own name and the names of your \
+neighbours. You work in {rounds} rounds. In each round all agents reply at the same time, and your \
+reply is read by your neighbours in the next round, and by nobody else. Begin your reason with the \
+number of the round, and say in it what your neighbours need to know. In every round give your \
+present answer with the action "answer"; only the answers of the last round count. All agents \
+succeed or fail together. The task: {task}"""
+
+_TASKS: Mapping[Kind, str] = {
+    "colouring": (
+        "Choose one of the colours 1 to {colours}, so that no two neighbours have the same colour. "
+        "Your answer is the number of your colour."
+    ),
+    "consensus": (
+        "Every agent holds a number. Agree on one of these numbers. Your answer is the number that "
+        "the team agreed on."
+    ),
+    "leader": (
+        "Elect one leader. Your answer is yes if you are the leader, and no if another agent is. "
+        "Exactly one agent may answer yes."
+    ),
+    "matching": (
+        "Form pairs of neighbours. Your answer is the name of the neighbour that you form a pair "
+        "with, who must answer with your name; or none, if all your neighbours are in other pairs."
+    ),
+    "cover": (
+        "Choose coordinators, so that of any two neighbours at least one is a coordinator, and "
+        "every coordinator has a neighbour who is not one. Your answer is yes if you are a "
+        "coordinator, else no."
+    ),
+}
+
+
+class Problem:
+    """A task with its network. Immutable."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        neighbours: Mapping[str, tuple[str, ...]],
+        *,
+        passes: int,
+        numbers: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """
+        Args:
+            kind: what the agents have to agree on.
+            neighbours: the names of the neighbours of each agent, by its name; symmetric.
+            passes: how often messages are passed on, at least 1.
+            numbers: the number that each agent holds, by its name; only for ``consensus``.
+        """
+        self.kind = kind
+        self.neighbours: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(neighbours))
+        self.passes = passes
+        self.numbers: Mapping[str, int] = MappingProxyType(dict(numbers))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents, in the order of the observation."""
+        return tuple(self.neighbours)
+
+    @property
+    def rounds(self) -> int:
+        """How often each agent is called: once more than messages are passed on."""
+        return self.passes + 1
+
+    @property
+    def colours(self) -> int:
+        """The number of colours: one more than the largest number of neighbours."""
+        return 1 + max(map(len, self.neighbours.values()))
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Each pair of neighbours once."""
+        return tuple((a, b) for a, found in self.neighbours.items() for b in found if a < b)
+
+    @cached_property
+    def rows(self) -> Mapping[str, tuple[int, ...]]:
+        """The indices of the elements that each agent sees, by its name."""
+        found, first = {}, 0
+        for name in self.neighbours:
+            count = len(self._about(name))
+            found[name] = tuple(range(first, first + count))
+            first += count
+        return MappingProxyType(found)
+
+    def answers(self, name: str) -> frozenset[str] | None:
+        """The valid answers of an agent, in lower case.
+
+        ``None``: any number that an agent holds.
+        """
+        if self.kind == "colouring":
+            return frozenset(str(colour) for colour in range(1, self.colours + 1))
+        if self.kind == "matching":
+            return frozenset(["none", *(other.casefold() for other in self.neighbours[name])])
+        if self.kind == "consensus":
+            return None
+        return frozenset(["yes", "no"])
+
+    def observation(self, history: tuple[Past, ...] = ()) -> Observation:
+        """The whole network, the rows of one agent after the other. An agent sees its own rows."""
+        task = _TASKS[self.kind].format(colours=self.colours)
+        about = [row for name in self.neighbours for row in self._about(name)]
+        return Observation(
+            goal=_SETTING.format(rounds=self.rounds, task=task),
+            elements=tuple(
+                Element(index=k, role="text", text=text, value=value, clickable=False)
+                for k, (text, value) in enumerate(about)
+            ),
+            app=self.kind,
+            history=history,
+            actions=("answer",),
+        )
+
+    def _about(self, name: str) -> list[tuple[str, str]]:
+        """What an agent sees: label and value of each row."""
+        rows = [("your name", name)]
+        if self.kind == "colouring":
+            rows.append(("colours", f"1 to {self.colours}"))
+        if self.kind == "consensus":
+            rows.append(("your number", str(self.numbers[name])))
+        return rows + [("neighbour", other) for other in self.neighbours[name]]
+
+
+def draw_problem(task: str, seed: int) -> Problem:
+    """The task with this name and seed; equal arguments give equal problems.
+
+    All kinds with the same family, size and seed have the same network, names included.
+
+    Messages are passed on ``2 * diameter + 1`` times, as often as AgentsNet does it for
+    consensus, leader election and all networks of more than 16 agents.
+
+    Raises:
+        ConfigError: there is no such task, or the seed belongs to no split.
+    """
+    import networkx as nx
+
+    kind, family, size = parts_of(task)
+    pool = names_of(seed)
+    rng = random.Random(derive(seed, "coordination", family, size))
+    graph = draw_network(family, size, rng)
+    names = rng.sample(pool, size)
+    neighbours = {
+        names[k]: tuple(sorted(names[other] for other in graph.neighbors(k)))
+        for k in rng.sample(range(size), size)
+    }
+    numbers = dict(zip(names, rng.sample(_NUMBERS, size), strict=True))
+    return Problem(
+        kind,
+        neighbours,
+        passes=2 * nx.diameter(graph) + 1,
+        numbers=numbers if kind == "consensus" else {},
+    )

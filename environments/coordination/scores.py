@@ -1,0 +1,104 @@
+"""The score of the answers of all agents: AgentsNet's (arXiv 2507.08616, its released code).
+
+===========  ====================================================================
+kind         score
+===========  ====================================================================
+colouring    share of the edges whose ends have different colours
+consensus    1 if all agents give the same number, which an agent holds; else 0
+leader       1 if exactly one agent answers yes; else 0
+matching     share of the agents whose answer fits those of their neighbours
+cover        share of the edges with a coordinator, times the share of the coordinators
+             that are needed; 0 without any coordinator
+===========  ====================================================================
+
+An agent without a valid answer does not fit in a matching; in all other kinds it makes the score
+0. AgentsNet does the same, except for covers, where it counts as no coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swarm_ui.environments.coordination.problem import Problem
+
+
+class Score(NamedTuple):
+    """How well a problem was solved."""
+
+    value: float
+    """In [0, 1]; exactly 1.0 if and only if the answers solve the problem."""
+    note: str
+
+
+def score(problem: Problem, answers: Mapping[str, str]) -> Score:
+    """The score of answers, by the agents' names, in lower case. Missing ones are not valid."""
+    valid = {name: text for name, text in answers.items() if is_valid(problem, name, text)}
+    missing = len(problem.names) - len(valid)
+    lacking = f"; {missing} agents gave no valid answer" if missing else ""
+    if problem.kind == "matching":
+        value, note = _matching(problem, valid)
+    elif missing:
+        value, note = 0.0, "the answers do not count"
+    elif problem.kind == "colouring":
+        value, note = _colouring(problem, valid)
+    elif problem.kind == "cover":
+        value, note = _cover(problem, valid)
+    elif problem.kind == "leader":
+        value, note = _leader(valid)
+    else:
+        value, note = _consensus(valid)
+    return Score(value, f"score {value:.3f}: {note}{lacking}")
+
+
+def is_valid(problem: Problem, name: str, answer: str) -> bool:
+    """Whether an agent may give this answer, in lower case."""
+    if name not in problem.neighbours:
+        return False
+    allowed = problem.answers(name)
+    if allowed is None:
+        return answer in map(str, problem.numbers.values())
+    return answer in allowed
+
+
+def _colouring(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
+    edges = problem.edges
+    good = sum(answers[a] != answers[b] for a, b in edges)
+    return good / len(edges), f"{good} of {len(edges)} pairs of neighbours have different colours"
+
+
+def _consensus(answers: Mapping[str, str]) -> tuple[float, str]:
+    count = len(set(answers.values()))
+    return float(count == 1), f"{count} different numbers"
+
+
+def _leader(answers: Mapping[str, str]) -> tuple[float, str]:
+    count = list(answers.values()).count("yes")
+    return float(count == 1), f"{count} leaders"
+
+
+def _matching(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
+    partner = {other.casefold(): other for other in problem.names}
+
+    def fits(name: str) -> bool:
+        answer = answers.get(name)
+        if answer == "none":
+            return all(answers.get(other) != "none" for other in problem.neighbours[name])
+        return answer is not None and answers.get(partner[answer]) == name.casefold()
+
+    good, count = sum(map(fits, problem.names)), len(problem.names)
+    return good / count, f"{good} of {count} agents have an answer that fits"
+
+
+def _cover(problem: Problem, answers: Mapping[str, str]) -> tuple[float, str]:
+    chosen = {name for name, answer in answers.items() if answer == "yes"}
+    if not chosen:
+        return 0.0, "no coordinators"
+    edges = problem.edges
+    covered = sum(a in chosen or b in chosen for a, b in edges)
+    if covered < len(edges):  # without any of them, still fewer pairs would have a coordinator
+        needed = len(chosen)
+    else:
+        needed = sum(any(n not in chosen for n in problem.neighbours[name]) for name in chosen)
+    note = f"{covered} of {len(edges)} pairs have a coordinator, {needed} of {len(chosen)} needed"
+    return covered * needed / (len(edges) * len(chosen)), note

@@ -1,0 +1,148 @@
+"""Problems: equal for equal seeds, on connected networks, with names that no other split has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from swarm_ui.action import Action
+from swarm_ui.agent_view import Selection, windowed
+from swarm_ui.environments.coordination import (
+    TEST_SEEDS,
+    TRAIN_SEEDS,
+    VALIDATION_SEEDS,
+    CoordinationEnvironment,
+    Problem,
+    draw_jobs,
+    draw_problem,
+    task_names,
+)
+from swarm_ui.environments.coordination.splits import names_of
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.message import Heard
+from swarm_ui.model import Decision
+from swarm_ui.prompts import format_named
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("task", [t for t in task_names() if t.startswith("consensus")])
+def test_networks_are_connected_and_have_the_right_size(task: str) -> None:
+    problem, again = draw_problem(task, 3), draw_problem(task, 3)
+    assert problem.neighbours == again.neighbours and problem.numbers == again.numbers
+    graph: nx.Graph[str] = nx.Graph(problem.edges)
+    assert len(problem.names) == graph.number_of_nodes() == int(task.rpartition("-")[2])
+    assert nx.is_connected(graph)
+    assert problem.passes == 2 * nx.diameter(graph) + 1 and problem.rounds == problem.passes + 1
+    for name, others in problem.neighbours.items():
+        assert all(name in problem.neighbours[other] for other in others)
+    assert len(set(problem.numbers.values())) == len(problem.names)
+    assert draw_problem(task, 4).names != problem.names
+
+
+def test_no_name_occurs_in_two_splits() -> None:
+    pools = [set(names_of(seeds[0])) for seeds in (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS)]
+    assert [a & b for a in pools for b in pools if a is not b] == [set()] * 6
+    assert min(map(len, pools)) > 1_000
+    for seeds, pool in zip((TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS), pools, strict=True):
+        assert set(draw_problem("leader-smallworld-50", seeds[-1]).names) <= pool
+
+
+def test_jobs_are_evenly_spread_and_of_the_split() -> None:
+    tasks = task_names((4,))
+    jobs = draw_jobs(tasks, 2 * len(tasks), 1)
+    assert sorted(task for task, _ in jobs) == sorted([*tasks, *tasks])
+    assert all(seed in TEST_SEEDS for _, seed in jobs)
+    assert jobs == draw_jobs(tasks, 2 * len(tasks), 1)
+
+
+@pytest.mark.parametrize("task", ["", "leader", "leader-smallworld-5", "vote-smallworld-4"])
+def test_an_unknown_task_is_refused(task: str) -> None:
+    with pytest.raises(ConfigError, match="expected KIND-FAMILY-SIZE"):
+        draw_problem(task, 0)
+
+
+@pytest.mark.parametrize("seed", [-1, TEST_SEEDS.stop])
+def test_a_seed_of_no_split_is_refused(seed: int) -> None:
+    with pytest.raises(ConfigError, match="belongs to no split"):
+        draw_problem("leader-smallworld-4", seed)
+
+
+def rows(problem: Problem, name: str) -> list[tuple[str, str | None]]:
+    view = windowed(problem.observation(), Selection(elements=problem.rows[name]))
+    return [(element.text, element.value) for element in view.observation.elements]
+
+
+def test_an_agent_sees_its_name_its_neighbours_and_what_it_holds() -> None:
+    problem = draw_problem("consensus-geometric-16", 1)
+    for name in problem.names:
+        assert rows(problem, name) == [
+            ("your name", name),
+            ("your number", str(problem.numbers[name])),
+            *(("neighbour", other) for other in problem.neighbours[name]),
+        ]
+    goal = problem.observation().goal
+    assert f"{problem.rounds} rounds" in goal and not any(n in goal for n in problem.names)
+    shown = [k for name in problem.names for k in problem.rows[name]]
+    assert shown == list(range(len(problem.observation().elements)))
+
+
+@pytest.mark.parametrize("prompt_format", ["json", "compact"])
+def test_the_prompt_of_an_agent_names_nobody_else(prompt_format: str) -> None:
+    problem = draw_problem("colouring-geometric-16", 1)
+    name = problem.names[0]
+    view = windowed(problem.observation(), Selection(elements=problem.rows[name]))
+    chat = format_named(prompt_format).chat(Decision(observation=view.observation, partial=True))
+    text = "\n".join(turn.content for turn in chat)
+    told = {other for other in problem.names if other in text}
+    assert told == {name, *problem.neighbours[name]}
+    assert f"the colours 1 to {problem.colours}" in text
+
+
+def test_the_page_shows_the_prompt() -> None:
+    problem = draw_problem("matching-preferential-8", 20_000_002)
+    view = windowed(problem.observation(), Selection(elements=problem.rows["Nasu"]))
+    reply = 'Reason: Round 1: I ask Nasu.\nAction: {"action_type":"answer","text":"Nasu"}'
+    heard = (Heard(sender="Boga", round=0, content=reply),)
+    decision = Decision(observation=view.observation, partial=True, heard=heard)
+    goal, *rest = format_named("compact").chat(decision)[-1].content.splitlines()
+    page = (ROOT / "docs" / "coordination.md").read_text(encoding="utf-8")
+    assert goal[: goal.index("8 rounds.") + 9] + " […]\n" + "\n".join(rest) in page
+
+
+@pytest.mark.parametrize("elements", [(0, 0), (0, 99), (-1,)])
+def test_a_selection_of_elements_that_are_not_there(elements: tuple[int, ...]) -> None:
+    screen = draw_problem("leader-smallworld-4", 0).observation()
+    with pytest.raises(ConfigError, match="expected different indices below 16"):
+        windowed(screen, Selection(elements=elements))
+
+
+async def test_one_answer_ends_the_episode_and_other_actions_are_lost() -> None:
+    world = CoordinationEnvironment()
+    await world.reset(task="leader-smallworld-4", seed=0)
+    lost = await world.step(Action(action_type="wait"))
+    assert lost.note == "'wait' has no effect; only 'answer' has one" and not lost.ended
+    state = world.snapshot()
+    names = world.problem.names
+    lines = [f"{name}: {'yes' if k == 2 else 'no'}" for k, name in enumerate(names)]
+    step = await world.step(Action(action_type="answer", text="\n".join(lines)))
+    assert step.terminated and step.reward == 1.0 and step.note == "score 1.000: 1 leaders"
+    with pytest.raises(EnvironmentFault, match="has ended"):
+        await world.step(Action(action_type="wait"))
+    world.restore(state)
+    step = await world.step(Action(action_type="answer", text="nonsense"))
+    assert step.terminated and step.reward == 0.0 and "4 agents gave no valid" in step.note
+    with pytest.raises(EnvironmentFault, match="expects a snapshot of this environment"):
+        world.restore("state")
+
+
+async def test_an_unsolved_episode_is_rewarded_with_its_score() -> None:
+    world = CoordinationEnvironment()
+    await world.reset(task="colouring-preferential-8", seed=0)
+    same = "\n".join(f"{name}: 1" for name in world.problem.names[1:])
+    last = world.problem.names[0]
+    step = await world.step(Action(action_type="answer", text=f"{same}\n{last}: 2"))
+    edges = world.problem.edges
+    assert step.reward == pytest.approx(sum(last in edge for edge in edges) / len(edges))

@@ -1,0 +1,244 @@
+"""Teams on a network: who hears whom and when, scripted bounds, and unreliable agents."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+
+import pytest
+
+from swarm_ui import AgentNode, CollabGraph, ScriptedModel, rollout_many
+from swarm_ui.environments.coordination import (
+    CoordinationEnvironment,
+    CoordinationPolicy,
+    ScriptedAgents,
+    distributed,
+    draw_problem,
+    guessing,
+    message_graph,
+    silent,
+)
+from swarm_ui.environments.coordination.message_passing import Delivery
+from swarm_ui.environments.coordination.splits import KINDS
+from swarm_ui.errors import ModelUnavailable, ReplyError
+from swarm_ui.model import ChatModel, Request
+from swarm_ui.rollout.pool import Job
+from swarm_ui.trace.records import Episode, Trace
+
+JOB: Job = ("colouring-geometric-8", 20_000_005)
+
+
+def policy(model: ChatModel, delivery: Delivery = "sent") -> CoordinationPolicy:
+    return CoordinationPolicy(
+        lambda name, view: AgentNode(name, model, view=view), delivery=delivery
+    )
+
+
+async def play(
+    model: ChatModel, jobs: list[Job] | None = None, delivery: Delivery = "sent"
+) -> list[Episode]:
+    acting = policy(model, delivery)
+    return await rollout_many(CoordinationEnvironment, acting, jobs or [JOB], retry=False)
+
+
+def decision(episode: Episode) -> Trace:
+    (step,) = episode.steps
+    return step.trace
+
+
+# -- message passing --------------------------------------------------------------------------
+
+
+async def test_a_message_reaches_the_neighbours_of_its_sender_in_the_next_round() -> None:
+    problem = draw_problem(*JOB)
+    (episode,) = await play(distributed())
+    trace = decision(episode)
+    assert trace.rounds == problem.rounds
+    for call in trace.calls:
+        if call.node == "answers":
+            continue
+        expected: list[str] = []
+        if call.round:
+            before = call.round - 1
+            expected = [f"{n}:{before}" for n in (call.node, *problem.neighbours[call.node])]
+        assert list(call.heard) == expected
+
+
+async def test_each_agent_is_asked_about_its_own_part_of_the_screen() -> None:
+    model = ScriptedModel(lambda request: '{"action_type": "answer", "text": "1"}')
+    problem = draw_problem(*JOB)
+    await play(model)
+    assert len(model.requests) == len(problem.names) * problem.rounds
+    for request in model.requests:
+        assert request.decision is not None and request.decision.partial
+        name, _, *others = [element.value for element in request.decision.observation.elements]
+        assert tuple(others) == problem.neighbours[str(name)]
+
+
+@pytest.mark.parametrize("delivery", ["muted", "shuffled"])
+async def test_controls_deliver_nothing_or_the_messages_of_others(delivery: Delivery) -> None:
+    problem = draw_problem("leader-geometric-16", 3)
+    seen: list[tuple[str, dict[str, str]]] = []
+
+    def say(request: Request) -> str:
+        assert request.decision is not None
+        name = str(request.decision.observation.elements[0].value)
+        seen.append((name, {h.sender: h.content for h in request.decision.heard if not h.own}))
+        return f'I am {name}. {{"action_type": "answer", "text": "no"}}'
+
+    await play(ScriptedModel(say), [("leader-geometric-16", 3)], delivery)
+    later = [(name, heard) for name, heard in seen if heard]
+    if delivery == "muted":
+        assert later == []
+        return
+    assert {name for name, _ in later} == set(problem.names)
+    wrong = [heard[n] != f"I am {n}." for _, heard in later for n in heard]
+    for name, heard in later:
+        assert tuple(heard) == problem.neighbours[name]  # the names are those of its neighbours
+        assert not any(f"I am {name}." in text for text in heard.values())
+    assert sum(wrong) > 0.8 * len(wrong)
+
+
+# -- bounds -----------------------------------------------------------------------------------
+
+
+def jobs(kind: str, size: int, count: int) -> list[Job]:
+    families = ("smallworld", "preferential", "geometric")
+    return [(f"{kind}-{f}-{size}", 20_000_000 + k) for f in families for k in range(count)]
+
+
+def successes(episodes: list[Episode]) -> float:
+    assert all(episode.fault is None for episode in episodes)
+    return sum(bool(episode.success) for episode in episodes) / len(episodes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
+    told = await play(distributed(), [*jobs(kind, 8, 2), *jobs(kind, 16, 2)])
+    assert successes(told) == 1.0
+    some = jobs(kind, 16, 4)
+    muted = successes(await play(distributed(), some, "muted"))
+    alone = successes(await play(silent(), some))
+    guessed = successes(await play(guessing(), some))
+    assert max(muted, alone, guessed) <= 0.35
+    shuffled = successes(await play(distributed(), some, "shuffled"))
+    if kind in ("consensus", "leader"):  # what is flooded arrives by any connected way
+        assert shuffled >= 0.8
+    else:
+        assert shuffled <= 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_hundred_agents_solve_each_kind(kind: str) -> None:
+    task = (f"{kind}-preferential-100", 20_000_001)
+    (episode,) = await play(distributed(), [task])
+    assert episode.success is True
+    assert len(decision(episode).messages) == 100 * draw_problem(*task).rounds + 1
+
+
+GOLDEN = {
+    "colouring": "Rigi: 4; Muze: 1; Gogi: 2; Nasu: 3; Boga: 1; Gubi: 1; Vido: 5; Male: 3",
+    "consensus": "Rigi: 625; Muze: 625; Gogi: 625; Nasu: 625; Boga: 625; Gubi: 625; Vido: 625; "
+    "Male: 625",
+    "leader": "Rigi: no; Muze: no; Gogi: no; Nasu: no; Boga: no; Gubi: no; Vido: yes; Male: no",
+    "matching": "Rigi: Gogi; Muze: Vido; Gogi: Rigi; Nasu: Boga; Boga: Nasu; Gubi: Male; "
+    "Vido: Muze; Male: Gubi",
+    "cover": "Rigi: no; Muze: no; Gogi: yes; Nasu: yes; Boga: no; Gubi: no; Vido: yes; Male: yes",
+}
+"""What the distributed algorithm answers, as of version 1 of the networks and the algorithms."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_golden_episodes(kind: str) -> None:
+    (episode,) = await play(distributed(), [(f"{kind}-preferential-8", 20_000_002)])
+    action = decision(episode).action
+    assert action is not None and (action.text or "").replace("\n", "; ") == GOLDEN[kind]
+
+
+def test_scripted_policies_can_be_sent_to_workers() -> None:
+    for make in (distributed, silent, guessing):
+        model: ScriptedAgents = pickle.loads(pickle.dumps(make()))
+        assert model.name.startswith("scripted")
+
+
+# -- agents that cannot be relied on ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "I am not sure.",
+        '{"action_type": "answer", "text": "99999"}',
+        '{"action_type": "answer", "text": "1\\nBado: 2\\n"}',
+        '{"action_type": "answer", "text": "' + "9" * 9_000 + '"}',
+        '{"action_type": "click", "index": 3}',
+        '{"action_type": "pass"}',
+        'Reason: I keep 77. Bob has x. I am with Nobody.\nAction: {"action_type": "wait"}',
+        'Reason: I keep 99999999999999999999.\nAction: {"action_type": "answer", "text": ""}',
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nonsense_is_never_an_exception_and_never_right(kind: str, reply: str) -> None:
+    right = distributed()
+    job = (f"{kind}-geometric-8", 7)
+    odd = draw_problem(*job).names[0]
+
+    async def say(request: Request) -> str:
+        assert request.decision is not None
+        if request.decision.observation.elements[0].value == odd:
+            return reply
+        return (await right.generate([request]))[0].text
+
+    (episode,) = await play(ScriptedModel(say), [job])
+    assert episode.fault is None and episode.success is False
+    (everybody,) = await play(ScriptedModel(lambda request: reply), [job])
+    assert everybody.fault is None and everybody.success is False
+
+
+def failing(error: Exception, when: Callable[[Request], bool]) -> ScriptedModel:
+    right = distributed()
+
+    async def say(request: Request) -> str | Exception:
+        return error if when(request) else (await right.generate([request]))[0].text
+
+    return ScriptedModel(say)
+
+
+@pytest.mark.parametrize("round", [0, 1])
+async def test_a_lost_call_masks_the_episode(round: int) -> None:
+    name = draw_problem(*JOB).names[0]
+
+    def lost(request: Request) -> bool:
+        assert request.decision is not None
+        mine = request.decision.observation.elements[0].value == name
+        return mine and bool(request.decision.heard) == bool(round)
+
+    (episode,) = await play(failing(ModelUnavailable("the endpoint is gone"), lost))
+    assert episode.success is None and episode.fault is not None
+    assert episode.fault.kind == "model" and f"agent '{name}' failed" in str(episode.fault)
+    (episode,) = await play(failing(ReplyError("a reply without end"), lost))
+    assert episode.fault is None and episode.success in (True, False)
+
+
+async def test_scripted_agents_say_what_they_need() -> None:
+    graph = CollabGraph.solo(distributed())
+    trace = await graph.run(draw_problem(*JOB).observation())
+    assert "this screen shows 8 agents. Play it with CoordinationPolicy" in str(
+        trace.calls[0].error
+    )
+    trace = await graph.run("go home")
+    assert "expected a screen of the environment 'coordination'" in str(trace.calls[0].error)
+
+
+async def test_a_decision_can_be_replayed_with_one_message_changed() -> None:
+    problem = draw_problem("leader-geometric-4", 20_000_002)
+    model = distributed()
+    graph = message_graph(problem, lambda name, view: AgentNode(name, model, view=view))
+    trace = await graph.run(problem.observation(), seed=1)
+    first = problem.names[0]
+    changed = await graph.replay(trace, messages={f"{first}:0": "The last name is Zzzz."})
+    assert trace.action is not None and changed.action is not None
+    answers = json.loads(changed.action.json())["text"]
+    assert "yes" in (trace.action.text or "") and "yes" not in answers
