@@ -102,8 +102,9 @@ def needle(seed: int) -> Family:
 
 
 def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512) -> Family:
-    """See the module. Values are means over fixed tasks. The optimum is taken to be the full DAG of
-    the honest agents; some sparser graphs are better by a tenth."""
+    """The family *influence* (see the module). Values are means over fixed tasks. The optimum is
+    taken to be the full DAG of the honest agents; some sparser graphs are better by a tenth.
+    """
     names = [f"a{k}" for k in range(agents)]
     graph, bad = CandidateGraph(names), _drawn(agents, adversaries, seed)
     honest = torch.tensor([name not in bad for name in graph.names])

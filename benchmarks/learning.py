@@ -225,7 +225,7 @@ def by_seed(outcomes: Matrix) -> list[float]:
 def recorded() -> dict[str, Any]:
     """The last full run that was kept."""
     if not RECORD.exists():
-        raise SystemExit(f"{RECORD.name}: no full run was kept yet; run with --out FOLDER --record")
+        raise SystemExit(f"{RECORD.name}: no full run was recorded; run with --out FOLDER --record")
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     found["rows"] += [row for row in continuation.rows() if row["name"].startswith("web_")]

@@ -1,4 +1,4 @@
-"""What rollouts on Ray cost, and how far they scale.
+"""The overhead of rollouts on Ray, and their scaling.
 
     python benchmarks/scale.py [--quick] [--out FOLDER] [--only SECTION …] [--record]
     python benchmarks/scale.py --recorded
@@ -129,7 +129,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.recorded:
         if not RECORD.exists():
-            raise SystemExit(f"{RECORD.name}: nothing was kept yet; run with --record")
+            raise SystemExit(f"{RECORD.name}: no run was recorded yet; run with --record")
         data: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     else:
         data = {}

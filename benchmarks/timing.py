@@ -202,7 +202,7 @@ def _over(reason: NoResult, runner: Runner) -> str:
 
 
 def progress() -> Progress:
-    """A bar on stderr with the time left; silent where stderr is no terminal."""
+    """A bar on stderr with the time left; silent where stderr is not a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

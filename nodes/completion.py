@@ -25,5 +25,7 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
     else:
         completions = await model.generate([request])
     if len(completions) != 1:
-        raise ModelError(f"model '{model.name}' gave {len(completions)} completions for 1 request")
+        raise ModelError(
+            f"model '{model.name}' returned {len(completions)} completions for 1 request"
+        )
     return completions[0]

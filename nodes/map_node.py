@@ -48,7 +48,7 @@ def map_node(
         most: maximum number of items; with more the call fails.
 
     Raises:
-        GraphError: an argument is unfit.
+        GraphError: an argument is unusable.
 
     Examples:
         ``graph.with_node(map_node("summaries", worker, over=lines), hears=["planner"])``

@@ -95,7 +95,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def key(self) -> ActionKey:
-        """Equal for equal actions: all fields but ``target``, ignoring the case of texts."""
+        """A value that is equal for equal actions; it ignores ``target`` and the case of texts."""
         fold = None if self.text is None else self.text.casefold()
         app = self.app_name.casefold() if self.app_name else None
         where = (self.action_type, self.index, self.x, self.y)
@@ -104,7 +104,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return key if drag == (None, None, None) else (*key, *drag)
 
     def json(self) -> str:
-        """The action as one line of JSON, fields in the order of the class, unset ones left out."""
+        """The action as one line of JSON: fields in the order of the class, without unset ones."""
         return msgspec.json.encode(self).decode()
 
     def __str__(self) -> str:

@@ -28,7 +28,7 @@ _Text = Annotated[str, Meta(max_length=200)]
 
 
 class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Facts about an adapter or a model; an empty text: not known."""
+    """Facts about an adapter or a model. An empty text means that the fact is not known."""
 
     prompt_format: _Text = ""
     """Name of the format in which its prompts and replies are written, such as ``"compact"``."""
@@ -74,7 +74,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         if own and prompt_format and own != prompt_format:
             raise ConfigError(
                 f"the adapter in '{folder}' was trained with the prompt format '{own}', and "
-                f"'{prompt_format}' is asked for; leave the format out, and the adapter's is used"
+                f"'{prompt_format}' was requested; leave the format out to use the adapter's own"
             )
 
 

@@ -110,7 +110,7 @@ class Tab:
         await self.call("Page.navigate", url=url)
 
     async def travel(self, places: int) -> bool:
-        """Go back (-1) or forward (1) in the tab's history; whether there was such a page."""
+        """Go back (-1) or forward (1) in the tab's history; return whether this was possible."""
         history = await self.call("Page.getNavigationHistory")
         at = history["currentIndex"] + places
         entries = history["entries"]

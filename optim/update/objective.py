@@ -62,7 +62,7 @@ def part_loss(
         totals: of the whole batch.
         settings: method and weights of the terms.
         references: log-probabilities to compare with, ``[2, examples of the part]``: of a pair,
-            both sides under the reference; of a scored reply, under the policy that said it and
+            both sides under the reference; of a scored reply, under the policy that sampled it and
             under the reference. ``None``: only the likelihood of the chosen replies is learned.
 
     Returns:

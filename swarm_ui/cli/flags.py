@@ -142,8 +142,8 @@ def command(
 ) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
     """Make a function a command: Typer sees the options, the function receives one record.
 
-    ``defaults``: those of the command by setting, where they are not the configuration's; the help
-    shows the default of every setting.
+    ``defaults``: the command's own defaults by setting, where they differ from the configuration's.
+    The help shows the default of every setting.
     """
     options = tuple(_with_default(option, defaults or {}) for option in given)
 

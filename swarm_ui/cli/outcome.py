@@ -104,7 +104,7 @@ def perform(
 
 
 def begun(run: runs.Run) -> runs.Run:
-    """The run with its directory, which is made if it has none."""
+    """The run with its directory, which is created if it does not exist."""
     return run if run.directory is not None else asyncio.run(runs.begin(run))
 
 

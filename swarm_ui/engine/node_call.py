@@ -1,5 +1,6 @@
-"""Calls one node: waits for a slot, sets the time limit, checks the type of the answer; and why a
-call failed."""
+"""Calls one node: waits for a slot, sets the time limit, and checks the type of the answer. It also
+describes why a call failed.
+"""
 
 from __future__ import annotations
 

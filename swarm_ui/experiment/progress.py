@@ -77,7 +77,7 @@ def script_console() -> Console:
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a long task is."""
+    """The progress of a long task."""
 
     label: str
     done: float
@@ -119,7 +119,7 @@ class ProgressDisplay:
 
         Args:
             label: the name of the task.
-            total: the number of its steps; 1 for a task that tells its share.
+            total: the number of its steps; 1 for a task that reports its share.
             share: a percentage is shown; else a count and its rate.
             together: the number of steps that run at the same time.
         """
@@ -144,9 +144,10 @@ class ProgressDisplay:
 class Bar:
     """One long task. :meth:`update` may be called often.
 
-    The time left is told by the task, or else estimated from the mean rate of its steps: when three
-    of them are done, and as many as run at the same time. Before that, an estimate would be wrong
-    by a factor: of eight steps that run together, the first one ends when the others nearly do.
+    The time left is reported by the task, or else estimated from the mean rate of its steps. The
+    estimate begins when at least three steps are done, and at least as many as run at the same
+    time. An earlier estimate would be several times too large: of eight steps that run together,
+    the first one ends when the others have nearly ended.
     """
 
     def __init__(
@@ -197,8 +198,8 @@ class Bar:
         Args:
             done: the number.
             note: shown beside the bar.
-            left: seconds until the end, where the task knows them better than the mean rate of
-                its steps tells.
+            left: seconds until the end, if the task has a better estimate than the mean rate of its
+                steps.
         """
         now = time.monotonic()
         if left is None:

@@ -204,7 +204,7 @@ async def begin(run: Run) -> Run:
     Raises:
         ModelError: the endpoint does not answer, or does not serve the model.
         EnvironmentFault: no emulator answers.
-        ConfigError: the environment cannot be made, or the model not be trained.
+        ConfigError: the environment cannot be made, or the model cannot be trained.
     """
     config, kind = run.config, kind_of(run.config.model)
     document: dict[str, object] = {"made_by": "swarm-ui", "command": run.command}

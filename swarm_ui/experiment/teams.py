@@ -255,7 +255,7 @@ def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
 def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
     """One agent of a language model, and a team of it on a random DAG.
 
-    ``adapters``: of each agent; empty: the model as it is.
+    ``adapters``: one for each agent; empty: the model without adapters.
     """
     draws = random.Random(derive(settings.seed, "team"))
     edges = random_dag(agent_names(settings.agents), settings.density, draws)

@@ -226,7 +226,7 @@ class CollabGraph(Dag):
             options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
         Raises:
-            GraphError: edges are cyclic or name others, or a sequence has the wrong length.
+            GraphError: edges are cyclic or name unknown agents, or a sequence has the wrong length.
             ConfigError: the model cannot score, and the vote needs it.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
@@ -367,7 +367,7 @@ class CollabGraph(Dag):
             fallbacks: the fallback nodes, by the name of the node that they replace.
 
         Raises:
-            GraphError: one of them is missing, or the text is no structure.
+            GraphError: one of them is missing, or the text is not a structure.
         """
         return serialization.from_json(cls, text, nodes, when, fallbacks)
 

@@ -44,7 +44,7 @@ def json_array(messages: Sequence[Message]) -> str:
 
 
 class MappedGraph(GraphNode):
-    """A graph that is run once for every item, with how items are taken and results gathered.
+    """A graph that is run once for every item, and the functions for its items and results.
 
     :class:`~swarm_ui.nodes.map_node.MapNode` is the node that runs it.
     """
@@ -66,7 +66,7 @@ class MappedGraph(GraphNode):
             most: maximum number of items; with more the call fails.
 
         Raises:
-            GraphError: ``graph`` is no graph, or another argument is unfit.
+            GraphError: ``graph`` is not a graph, or another argument is unusable.
         """
         check_name(id)
         if not isinstance(graph, Dag):

@@ -110,7 +110,7 @@ def shaped(
 
 
 def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
-    """The layers as lists, none of them empty or a single thing."""
+    """The layers as lists, after checking that each is a list with at least one entry."""
     found: list[list[T]] = []
     for k, layer in enumerate(layers):
         if isinstance(layer, str) or not isinstance(layer, Iterable):

@@ -57,7 +57,7 @@ _PART = "You see a part of the screen. Others see other parts. Without a useful 
 
 
 class CompactFormat:
-    """See the module."""
+    """The compact format, which the module's docstring describes."""
 
     name = "compact"
 

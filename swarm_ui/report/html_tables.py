@@ -1,4 +1,4 @@
-"""Tables of results, with one column of dots and intervals where that says something."""
+"""Tables of results. One column is also drawn as dots and intervals where this is useful."""
 
 from __future__ import annotations
 

@@ -361,7 +361,7 @@ def attempt_of(
     max_steps: int | None,
     parent: SpanParent = HERE,
 ) -> Attempt:
-    """Plays episodes of a stream. ``parent``: of their spans."""
+    """A function that plays episodes of a stream. ``parent``: the parent of their spans."""
 
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
         play = partial(

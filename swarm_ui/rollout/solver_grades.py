@@ -18,7 +18,8 @@ async def solver_grades(index: int, trace: Trace, environment: Environment) -> I
     An :class:`~swarm_ui.rollout.episodes.Intervene`. The credit of a message is 1.0 if its action
     brings the state nearer to success, else 0.0, also for a reply without a valid action; messages
     of failed calls and abstentions are unscored. ``None`` in an environment that cannot grade. An
-    error of the solver is no fault of the episode: it is the rationale of a step without credit.
+    error of the solver is not a fault of the episode; it is recorded as the rationale of a step
+    without credit.
     """
     if not isinstance(environment, Graded):
         return None

@@ -38,7 +38,7 @@ class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> float:
-        """All of it, without counting calls twice."""
+        """The total time, without counting calls twice."""
         return self.deciding + self.environment + self.waiting + self.idle
 
     @classmethod
@@ -129,7 +129,7 @@ class WorkerHistory(WorkerNow):
 
     @property
     def times(self) -> WorkerTimes:
-        """Where its time went."""
+        """How the worker spent its time."""
         parts = [*self.parts()]
         spent: dict[Activity, float] = dict.fromkeys(get_args(Activity), 0.0)
         for part in parts:
@@ -144,7 +144,7 @@ class WorkerHistory(WorkerNow):
         )
 
     def parts(self) -> Iterator[Part]:
-        """What it did when. Episodes that it played at the same time overlap."""
+        """What the worker did over time. Episodes that it played at the same time overlap."""
         yield from self._waits
         for event in self.finished:
             yield from _parts(event)

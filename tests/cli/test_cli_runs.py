@@ -90,7 +90,7 @@ def test_filters(shell: Shell) -> None:  # noqa: F811
     assert "no run in 'runs' that fits" in shell("runs --since 2999-01-01").err
     assert "expected one of running, finished" in shell("runs --state done").err
     for text in ("yesterday", "7", "9e99d", "99999999999999999d"):
-        with pytest.raises(ConfigError, match="is no point in time"):
+        with pytest.raises(ConfigError, match="is not a point in time"):
             point_in_time(text, datetime.now(UTC))
 
 

@@ -70,7 +70,7 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
     [
         ("phone", "name the folder of the corpus with --out"),
         ("fridge -o d", "or a source of demonstrations: screens, demonstrations"),
-        ("autowebbench --data x -o d", "has only tests: nothing may be learned from it"),
+        ("autowebbench --data x -o d", "is for tests only and must not be used for training"),
         ("demonstrations -o d", "needs your recordings: --data FILE"),
         ("phone --task recipes-star -o d", "would leak a test split into training"),
         ("phone --adversary none -o d", "only the critic can be left out"),

@@ -53,7 +53,7 @@ class Plan:
                          AGENTS * sizes.rounds)  # fmt: skip
 
     def cells(self) -> list[Cell]:
-        """Every cell; those that the issue of the study rests on come first."""
+        """Every cell; those of the main comparison come first."""
         stage1 = ("--model", self.sizes.model, "--adapters", self.sizes.adapter)
         base = ("--model", "base")
         return [

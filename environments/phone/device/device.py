@@ -177,7 +177,7 @@ class Device:
 
     @property
     def screen(self) -> Screen | None:
-        """The current screen; ``None`` at home."""
+        """The current screen; ``None`` on the home screen."""
         return self.stack[-1] if self.stack else None
 
     def show(self, stack: Path, draft: Row | None = None) -> None:

@@ -41,7 +41,7 @@ class Owner(msgspec.Struct, frozen=True):
         return not (self.app.named and table is not None and table is self.app.app.tables[0])
 
     def slots(self, **words: str) -> dict[str, str]:
-        """Words for a goal text."""
+        """The words for the placeholders of a goal text."""
         found = {"app": self.app.name, **words}
         table = self.table
         if table is not None:

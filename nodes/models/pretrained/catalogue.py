@@ -64,7 +64,7 @@ PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 
 
 def find_model(name: str) -> PretrainedModel:
-    """The model of a short name. Raises ``ConfigError`` if there is none."""
+    """The model with a short name. Raises ``ConfigError`` if there is none."""
     if name not in PRETRAINED:
         raise ConfigError(f"no pretrained model '{name}'; there are: {', '.join(PRETRAINED)}")
     return PRETRAINED[name]

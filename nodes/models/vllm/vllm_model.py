@@ -28,7 +28,7 @@ class VLLMModel:
     """A model in vLLM's engine, with one adapter for each agent and version.
 
     It is a :class:`~swarm_ui.model.VersionedModel`. All requests of all agents and runs are batched
-    by the engine. It belongs to the event loop in which it is first asked.
+    by the engine. It belongs to the event loop in which it is first used.
     """
 
     def __init__(

@@ -133,8 +133,8 @@ def _checked_header(
     held_out.check(name, jobs, "synthesize")
     if models.walker is not None and models.critic is None:
         raise ConfigError(
-            "synthesize: a walker's way may fail, so only a critic can tell which replies are "
-            "right; name a critic, or leave the walker out"
+            "synthesize: walks that a walker chooses may fail, so only a critic can tell which "
+            "replies are right; name a critic, or leave the walker out"
         )
     return Header(
         environment=name,

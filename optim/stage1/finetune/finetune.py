@@ -83,7 +83,7 @@ def finetune(
         config: settings.
         held_out: checked in addition to the rule that the corpus was made with.
         report: called after each step.
-        name: of the base model, for people; by default the name of its folder.
+        name: a readable name of the base model; by default the name of its folder.
         adapter: folder of an adapter to go on from, with its own rank and layers; ``None``: a new
             one.
 

@@ -86,7 +86,7 @@ class Learners:
         self._loading = self._broken = False
 
     def begin(self, model: bytes) -> None:
-        """Let the other processes load a model. ``model``: what their ``load`` gets."""
+        """Let the other processes load a model. ``model`` is passed to their ``load``."""
         self._send(_Load(model))
         self._loading = True
 
@@ -168,7 +168,7 @@ class Learners:
 
 
 def follow(processes: Processes, load: Callable[[bytes], Trainable]) -> None:
-    """Do what the first process says, until it closes its :class:`Learners`.
+    """Take part in the updates of the first process, until it closes its :class:`Learners`.
 
     Args:
         processes: this process is not the first one.

@@ -20,7 +20,7 @@ def is_demo_run(run: RunDirectory) -> bool:
 def arm_configuration(run: RunDirectory, file: str) -> Config:
     """The configuration of the arm whose episodes are in ``traces/<file>.jsonl``.
 
-    The edges are those of the recorded decision, and not part of it. Adapters are those at the end
+    It contains no edges: those of the recorded decision are used. Adapters are those at the end
     of training, also for episodes of earlier iterations.
 
     Raises:

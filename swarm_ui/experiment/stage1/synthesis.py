@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.stage1.corpus.estimate import SynthesisSize
 
 SCRIPTED, NONE = "scripted", "none"
-"""Names of roles that are no models; only the critic may be ``none``."""
+"""Names of roles that are not models; only the critic may be ``none``."""
 ROLES = ("agent", "adversary", "critic")
 DEFAULT_WALKS = 100
 

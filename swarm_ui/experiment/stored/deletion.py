@@ -20,7 +20,7 @@ def to_delete(paths: Sequence[Path]) -> list[RunSummary]:
     """The runs that would be deleted, after checking all of them; changes nothing.
 
     Raises:
-        ConfigError: one of them is no run, is being written, or holds something else.
+        ConfigError: one of them is not a run, is being written, or holds something else.
     """
     for path in paths:
         _check(path)
@@ -34,8 +34,8 @@ def to_delete(paths: Sequence[Path]) -> list[RunSummary]:
 def delete(path: Path) -> None:
     """Delete the folder of a run.
 
-    The folder is renamed first, so that an interrupted deletion leaves no half of a run behind
-    under its name.
+    The folder is renamed first, so that an interrupted deletion leaves no partial run under the old
+    name.
 
     Raises:
         ConfigError: as :func:`to_delete`; or it cannot be deleted.

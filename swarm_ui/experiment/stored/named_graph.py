@@ -13,7 +13,7 @@ def graph_named(place: str) -> CollabGraph:
     The module is imported: name it only if the user did.
 
     Raises:
-        ConfigError: it cannot be imported, or is no graph.
+        ConfigError: it cannot be imported, or is not a graph.
     """
     found = named_in_code(place)
     if not isinstance(found, CollabGraph):

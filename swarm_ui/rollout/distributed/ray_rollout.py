@@ -292,7 +292,7 @@ class RayRollout:
 
 
 def _sent(value: Any, what: str) -> Any:
-    """The reference to a value in the object store. Raises ``ConfigError`` if it is no data."""
+    """The reference to a value in the object store. Raises ``ConfigError`` if it is not data."""
     ray = imported()
     try:
         return ray.put(value)

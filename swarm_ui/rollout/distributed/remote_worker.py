@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 
 class RemoteWorker:
-    """A place for a worker of the cluster."""
+    """A worker of the cluster, and those that replace it."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class RemoteWorker:
         Raises:
             Lost: the worker died.
             GivenUp: it was lost too often.
-            ConfigError: the cluster has not enough resources, or the worker another version.
+            ConfigError: the cluster has not enough resources, or the worker has another version.
             SwarmError: what the worker raised when it made the environment or the policy.
         """
         async with self._starting:
@@ -120,7 +120,7 @@ class RemoteWorker:
 
         Raises:
             NotBegun: the worker was gone before.
-            Lost: the worker is gone; another one is to play the job.
+            Lost: the worker is gone; another one must play the job.
             EnvironmentFault: the worker was stopped.
             Exception: what the episode raised.
         """

@@ -42,7 +42,9 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self._fit(node) for node in nodes)
 
     def lacking(self, nodes: Iterable[Mapping[str, float]]) -> str:
-        """What no node has enough of for one worker, as a text; empty: there is such a node."""
+        """The resources that no node has enough of for one worker, as a text; empty: a node has
+        room.
+        """
         known = list(nodes)
         if self.fits(known):
             return ""

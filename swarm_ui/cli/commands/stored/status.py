@@ -1,4 +1,4 @@
-"""``swarm-ui status``: how far a run is, and how its workers are."""
+"""``swarm-ui status``: the progress of a run, and the state of its workers."""
 
 from __future__ import annotations
 
