@@ -54,7 +54,7 @@ class Family(NamedTuple):
 
 
 def vote(adversaries: int, seed: int, agents: int = 10) -> Family:
-    """See the module."""
+    """The family *vote*, which the module describes."""
     graph, bad = _star(agents), _drawn(agents, adversaries, seed)
     table = torch.zeros(agents + 1, agents + 1)
     for honest in range(agents + 1):
@@ -78,7 +78,7 @@ def vote(adversaries: int, seed: int, agents: int = 10) -> Family:
 
 
 def xor(seed: int) -> Family:
-    """See the module."""
+    """The family *xor*, which the module describes."""
     graph = _star(10)
     mixed = torch.randperm(10, generator=torch.Generator().manual_seed(seed))
 
@@ -90,7 +90,7 @@ def xor(seed: int) -> Family:
 
 
 def needle(seed: int) -> Family:
-    """See the module."""
+    """The family *needle*, which the module describes."""
     graph = _star(20)
     mixed = torch.randperm(20, generator=torch.Generator().manual_seed(seed))
 

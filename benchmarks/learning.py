@@ -75,7 +75,7 @@ Matrix = list[list[float]]
 
 
 class Row(NamedTuple):
-    """One policy on one split."""
+    """The results of one policy on one split."""
 
     name: str
     split: str

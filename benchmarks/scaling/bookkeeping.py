@@ -1,4 +1,4 @@
-"""What a long queue of episodes costs, with the same number in flight."""
+"""The cost of a long queue of episodes, with the same number in flight."""
 
 from __future__ import annotations
 

@@ -179,9 +179,10 @@ def messages(done: Replayed) -> list[dict[str, str]]:
 
 
 def prompts_cut(done: Replayed) -> list[dict[str, str]]:
-    """What the prompts of calls leave out, before and after, by message; whole ones are not listed.
+    """The parts that the prompts of calls leave out, before and after the change, by message.
 
-    Empty text: the whole decision is in the prompt.
+    An empty text means that the prompt is complete. A message is listed if one of its two prompts
+    is not.
     """
     then, now = (
         {call.message: left_out(trace, call) for call in trace.calls}

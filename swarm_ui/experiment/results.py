@@ -122,7 +122,7 @@ class Cost(msgspec.Struct, kw_only=True):
 
 
 class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One policy on the episodes of one split."""
+    """The result of one policy on the episodes of one split."""
 
     split: str
     arm: str = ""

@@ -160,7 +160,7 @@ def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
 
 
 def check_training_config(draft: Draft) -> Config:
-    """The same for a training run, with its own defaults for the team and the method."""
+    """Check the configuration of a training run, which has its own defaults for team and method."""
     for name, value in TRAINING_TEAM.items():
         if ("team", name) not in draft.places:
             draft.put(("team", name), value, f"[team] {name}")

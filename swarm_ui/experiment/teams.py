@@ -269,7 +269,7 @@ def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> li
 
 
 def trained_model_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
-    """The same after training, on edges that ``drawn`` describes."""
+    """The arms of a language model after training, on edges that ``drawn`` describes."""
     label = f"trained, {settings.agents} agents, {settings.rounds} rounds on {drawn}, majority vote"
     team = dataclasses.replace(rollout_arm(settings, edges), name="trained-team", label=label)
     return [Arm(name=TRAINED, label="trained, greedy (agent_0)", trained=True), team]

@@ -66,7 +66,7 @@ class CompactFormat:
         return (ChatMessage("system", _SYSTEM), ChatMessage("user", "\n".join(_lines(decision))))
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
-        """One line. Actions without a short form (coordinates, key codes) are written as JSON."""
+        """The reply as one line. Actions without a short form (coordinates, key codes) are JSON."""
         said = PASS if isinstance(action, Abstain) else _written(action, observation)
         return f"{flat(reason)}\n{said}" if reason else said
 

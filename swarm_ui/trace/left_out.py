@@ -1,4 +1,4 @@
-"""What the prompt of a call leaves out of its decision, in words."""
+"""Describes the parts of a decision that the prompt of a call leaves out."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ has not got its resources. The rest of the time a worker has nothing to do."""
 
 
 class Part(NamedTuple):
-    """What a worker did for some time; seconds since the epoch."""
+    """A period with one activity of a worker; times are seconds since the epoch."""
 
     what: Activity
     begin: float
@@ -25,8 +25,9 @@ class Part(NamedTuple):
 
 
 class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of some workers went, in seconds. Episodes of a worker that overlap are
-    counted one by one."""
+    """The time that some workers spent on each activity, in seconds. Episodes of a worker that
+    overlap are counted one by one.
+    """
 
     deciding: float = 0.0
     environment: float = 0.0

@@ -87,9 +87,7 @@ def run_study(
 def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: Path | None) -> int:
     chosen = [cell for cell in cells if cell.name.startswith(tuple(only))]
     if not chosen:
-        raise ConfigError(
-            f"--only {' '.join(only)}: no cell has a name that begins so; --dry-run lists all"
-        )
+        raise ConfigError(f"--only {' '.join(only)}: no cell has such a name; --dry-run lists all")
     if given.dry_run:
         return _list(out, chosen)
     if not given.summarise:

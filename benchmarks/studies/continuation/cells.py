@@ -17,7 +17,7 @@ TRACE_SPLITS = {"traces_tasks": "test_task", "traces_sites": "test_website"}
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent of the team, greedy, on one split."""
+    """The results of one greedy agent of the team on one split."""
 
     split: str
     jobs: tuple[Job, ...]

@@ -28,7 +28,7 @@ _FIRST = (EVALUATION_SEEDS[0],)
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Who acts in an evaluation."""
+    """The agents of an evaluation."""
 
     label: str
     words: tuple[str, ...]

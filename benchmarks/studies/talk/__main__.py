@@ -108,7 +108,7 @@ def figures(steps: Sequence[tuple[Seen, Seen]], side: int) -> dict[str, float]:
 
 
 def difference(episodes: Sequence[Played]) -> dict[str, tuple[float, float, float]]:
-    """With edges minus without, and its 95 % bootstrap over episodes, by name."""
+    """Each figure with edges minus without, and its 95 % bootstrap interval over episodes."""
     rng = random.Random(0)
 
     def gaps(chosen: Sequence[Played]) -> dict[str, float]:

@@ -90,7 +90,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, grants={**self.grants, key: value})
 
     def settled(self) -> System:
-        """Without the first interruption."""
+        """A copy without the first interruption."""
         return msgspec.structs.replace(self, pending=self.pending[1:])
 
     def notified(self, identity: int, notice: Notice) -> System:

@@ -59,7 +59,7 @@ class Owner(msgspec.Struct, frozen=True):
         )
 
     def half(self) -> Owner:
-        """The same for goals that are parts of a compound goal."""
+        """The text of a goal that is part of a compound goal."""
         return msgspec.structs.replace(self, part=True)
 
 

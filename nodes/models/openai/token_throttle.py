@@ -1,4 +1,4 @@
-"""A limit on tokens per minute: even, in the order of arrival, and without polling.
+"""A limit on tokens per minute, which are granted evenly and in the order of arrival.
 
 asyncio-throttle, which limits requests, counts one per call; it cannot weigh a call by its tokens.
 """

@@ -1,4 +1,4 @@
-"""Who makes the replies that a critic learns from, and the files that hold them."""
+"""The team that makes the replies for a critic's training, and the files that hold them."""
 
 from __future__ import annotations
 

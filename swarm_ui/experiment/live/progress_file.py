@@ -77,7 +77,7 @@ def record_progress(display: ProgressDisplay, folder: Path, warn: Callable[[str]
 
 
 def read_progress(folder: Path) -> Written | None:
-    """What a run has recorded last; ``None``: nothing, or it cannot be read."""
+    """The progress that a run recorded last; ``None``: there is none, or it cannot be read."""
     try:
         return msgspec.json.decode((folder / NAME).read_bytes(), type=Written)
     except (OSError, *UNREADABLE):

@@ -1,4 +1,4 @@
-"""What a list of runs shows of each run, read without changing anything."""
+"""Summaries of runs for a list, read without changing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions on their way from a worker to the driver."""
+"""Exceptions that are sent from a worker to the driver."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker is, and its versions."""
+    """The address of a worker, and its versions."""
 
     node: str
     pid: int

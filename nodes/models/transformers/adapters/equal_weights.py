@@ -1,4 +1,4 @@
-"""Which versions of adapters have equal weights, as the copies that a team begins with have."""
+"""Finds versions of adapters with equal weights, such as the copies with which a team begins."""
 
 from __future__ import annotations
 
