@@ -157,8 +157,8 @@ def race(
         field: the systems.
         graph: ``size``, ``edges``, ``work``, ``seconds`` (see peers/serve.py).
         requests: the requests to each system in a round.
-        rounds: maximum number of rounds. A slow system stops after a third of its time limit,
-            and its samples so far count if the limit is exceeded.
+        rounds: maximum number of rounds. A slow system is stopped after a third of its time limit.
+            If the limit is exceeded, the samples so far are used.
     """
     out = Race({}, {}, {})
     spent: dict[Runner, float] = {}

@@ -313,7 +313,7 @@ def _tokenizer() -> Any:
 
 
 def measure_trl(pairs: Sequence[PreferencePair], steps: int, repeats: int) -> tuple[Figures, Table]:
-    """CPU seconds of the same training by both loops, and the difference of their losses."""
+    """CPU seconds of the same training by trl's loop and by ours, and how their losses differ."""
     start = Start(pairs, steps, batch_size=16)
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Ours(start), Theirs(start, Path(folder))

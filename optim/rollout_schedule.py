@@ -46,7 +46,7 @@ class RolloutSchedule:
 
     @property
     def begun(self) -> int | None:
-        """The iteration whose rollouts have begun before it was their turn, if any."""
+        """The iteration whose rollouts were started ahead of time, if any."""
         return None if self._ahead is None else self._ahead.iteration
 
     @property

@@ -44,7 +44,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
         Args:
             folder: where the adapter is, for the error.
-            name, fingerprint: of the base; an empty fingerprint fits every adapter.
+            name, fingerprint: those of the base model; an empty fingerprint fits every adapter.
 
         Raises:
             ConfigError: it was trained on other weights.
@@ -58,8 +58,9 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             )
 
     def saved_with(self, name: str, fingerprint: str) -> AdapterMetadata:
-        """The metadata of an adapter that this library saves; ``name``, ``fingerprint``: of its
-        base."""
+        """The metadata of an adapter that this library saves; ``name``, ``fingerprint``: those of
+        its base model.
+        """
         return msgspec.structs.replace(
             self,
             base_model=name,

@@ -65,7 +65,9 @@ class AllowedHosts:
             ports = (parts.port,) if parts.port else (80, 443)
             self._hosts.update((host, port) for port in ports)
         elif parts.port:
-            raise ConfigError(f"allowed hosts: {entry!r}: *.name allows every port; leave it out")
+            raise ConfigError(
+                f"allowed hosts: {entry!r}: *.name allows every port; leave the port out"
+            )
         else:
             self._below.add(host)
 

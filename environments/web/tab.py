@@ -101,7 +101,7 @@ class Tab:
         return await self._connection.call(method, self._session, **params)
 
     async def drawn(self, waiting: Any) -> None:
-        """Send an event of the mouse; the browser draws by itself."""
+        """Wait for a mouse event to be sent. No frame is requested: the browser draws by itself."""
         await waiting
 
     async def navigate(self, url: str) -> None:

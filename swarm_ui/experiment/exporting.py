@@ -179,7 +179,7 @@ def _decision_of_team(run: RunDirectory) -> Trace:
         if size >= most:
             found, most = trace, size
     if found is None:
-        raise ConfigError(f"'{run.path}' has no decision to take a team from")
+        raise ConfigError(f"'{run.path}' has no decision from which a team can be read")
     return found
 
 

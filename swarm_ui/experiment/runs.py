@@ -235,7 +235,7 @@ async def begin(run: Run) -> Run:
 async def check_code(run: Run) -> None:
     """Make the model of the user, and the environment if the user trains in it or wraps it.
 
-    The environment of another run is made for its episodes; see :func:`trials_of`.
+    In other cases the environment is made when its episodes begin; see :func:`trials_of`.
 
     Raises:
         ConfigError: one cannot be made, the environment has no such task, or a logger cannot be

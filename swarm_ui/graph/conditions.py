@@ -18,7 +18,7 @@ Key = Callable[[Message], Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """True for messages that none of the conditions takes."""
+    """True for messages that none of the conditions accepts."""
 
     conditions: tuple[Condition, ...]
 

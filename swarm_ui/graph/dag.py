@@ -186,7 +186,7 @@ class Dag(GraphNode):
     def with_edge(
         self, sender: str, listener: str, *, when: Condition | None = None, delay: int = 0
     ) -> Self:
-        """One more edge, last in the listener's order.
+        """The graph with one more edge, which is the last in the listener's order.
 
         Args:
             sender: the node that sends the messages.

@@ -70,7 +70,7 @@ async def rollout(
     max_steps: int | None = None,
     lap: Lap | None = None,
 ) -> Episode:
-    """One episode.
+    """Play one episode.
 
     Args:
         environment: the environment; it is not closed.

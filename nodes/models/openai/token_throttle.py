@@ -68,7 +68,7 @@ class TokenMeter:
         return grant
 
     def correct(self, grant: Grant, used: int) -> None:
-        """Set the tokens that were used of a grant."""
+        """Set how many tokens of a grant were used."""
         back = grant.tokens - used
         self._level = min(self._burst, self._level + back)
         if grant.recent:

@@ -1,4 +1,6 @@
-"""Environments in which replies are judged: training tasks only, labelled by solver or outcome."""
+"""Environments in which replies are judged. Only training tasks are used; the labels come from the
+solver or from the outcome.
+"""
 
 from __future__ import annotations
 

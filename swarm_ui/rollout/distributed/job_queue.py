@@ -11,7 +11,7 @@ from swarm_ui.rollout.pool import Job
 
 
 class NumberedJob(NamedTuple):
-    """A job of a stream."""
+    """A job of a stream, with its number."""
 
     number: int
     job: Job

@@ -46,7 +46,7 @@ class GivenUp(Exception):
 
 
 class Result(NamedTuple):
-    """A job that was played."""
+    """The result of a job that was played."""
 
     episode: Episode
     notes: object

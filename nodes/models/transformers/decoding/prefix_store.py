@@ -28,7 +28,7 @@ class Layout(NamedTuple):
 
 
 class StoredBatch:
-    """Keys and values of prompts that were read in one forward."""
+    """Keys and values of prompts that were computed in one forward pass."""
 
     __slots__ = ("_layout", "layers", "prompts", "size", "width")
 
@@ -50,7 +50,7 @@ class StoredBatch:
 
 
 class Prefix(NamedTuple):
-    """The beginning of a prompt that was read before."""
+    """The beginning of a prompt that was computed before."""
 
     batch: StoredBatch
     row: int
