@@ -166,7 +166,7 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float]:
 
 
 def figures(found: Sequence[Row]) -> dict[str, Any]:
-    """The JSON object."""
+    """The figures as a JSON object."""
     lines: list[dict[str, Any]] = []
     by_place = {(row.name, row.split): row for row in found}
     for row in found:

@@ -159,7 +159,7 @@ def measure_forward(model: LocalModel, tokens: int, repeats: int) -> dict[str, f
 
 @dataclass
 class Clock:
-    """Adds up wall time."""
+    """Adds up periods of wall time."""
 
     seconds: float = field(default=0.0)
 
@@ -172,7 +172,7 @@ class Clock:
 
 
 class TimedPhone(PhoneEnvironment):
-    """A phone that measures its own time."""
+    """A phone that measures the time spent in it."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

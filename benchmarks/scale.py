@@ -8,8 +8,8 @@ A scripted model waits for a fixed time (or one drawn from recorded latencies of
 Chromium. Sections, each in a process of its own:
 
 - **overhead**: the same episodes in the local pool (8 concurrent) and on Ray (2 processes with 4
-  each), at 1, 20 and 200 ms a decision. Both are warm and take turns; medians of wall time. Then
-  worker processes are killed while they play.
+  each), with decisions of 1, 20 and 200 ms. Both are warm and take turns; medians of wall time.
+  Then worker processes are killed while they play.
 - **bookkeeping**: 10,000 queued episodes against 1,000, with 64 in flight: peak memory of the
   process that holds the queue and writes the traces. Each run is a process of its own.
 - **weak**: 8, 64 and 512 workers (the last in groups of 64) on a Ray cluster of four nodes on this

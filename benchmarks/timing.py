@@ -123,7 +123,7 @@ class Field(NamedTuple):
     runners: Mapping[str, Runner]
 
     def homes(self) -> dict[Runner, list[str]]:
-        """The systems of each process."""
+        """The systems that run in each process."""
         homes: dict[Runner, list[str]] = {}
         for system, runner in self.runners.items():
             homes.setdefault(runner, []).append(system)

@@ -55,7 +55,7 @@ class InnerCalls:
             name: the name of the model or tool; the recorded node is ``"<outer node>/<name>"``.
             heard: messages that the call depends on.
             answer: makes the call.
-            arguments: of a tool.
+            arguments: the arguments of a tool call.
             tolerant: convert an exception to a message with an error, as for a node that failed,
                 instead of raising it.
 

@@ -40,7 +40,7 @@ def map_node(
 
     Args:
         id: name of the node.
-        graph: what is run for each item, as often as there are items.
+        graph: the graph to run, once for each item.
         over: gives the items of a message as texts; default: the entries of a JSON array. It is
             called again in every replay, so it must depend only on the message.
         gather: makes the answer's content of the last messages of the runs, in the order of the

@@ -91,7 +91,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if (self.to_x is None) != (self.to_y is None):
             raise ValueError("swipe: 'to_x' and 'to_y' belong together")
         if self.to_index is not None and (self.to_x is not None or self.to_index < 0):
-            raise ValueError("swipe: 'to_index' must be >= 0, and not be given with 'to_x'")
+            raise ValueError("swipe: 'to_index' must be >= 0, and cannot be given with 'to_x'")
 
     @property
     def key(self) -> ActionKey:

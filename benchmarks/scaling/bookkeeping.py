@@ -85,7 +85,7 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
         seconds = time.perf_counter() - began
         cpu = cpu_since(before).total()
     if len(numbers) != count:
-        raise RuntimeError(f"{system}: {len(numbers)} of {count} episodes")
+        raise RuntimeError(f"{system}: expected {count} episodes, got {len(numbers)}")
     return {
         "peak_mb": peak_memory() / 2**20,
         "cpu_ms_per_episode": cpu / count * 1000,

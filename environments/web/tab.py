@@ -161,7 +161,7 @@ class Tab:
         return base64.b64decode(reply["data"])
 
     def forget(self, reason: str) -> None:
-        """The tab is closed."""
+        """Release the tab, which was closed."""
         self._crash = self._crash or reason
         self._connection.forget(self._session, reason)
 

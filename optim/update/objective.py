@@ -59,7 +59,7 @@ def part_loss(
     Args:
         forward: computes the log-probabilities under the adapter in training.
         part: the examples.
-        totals: of the whole batch.
+        totals: the totals of the whole batch.
         settings: method and weights of the terms.
         references: log-probabilities to compare with, ``[2, examples of the part]``: of a pair,
             both sides under the reference; of a scored reply, under the policy that sampled it and

@@ -215,7 +215,7 @@ def argument(name: str, type: Any, value: str, help: str, setting: str,
 
 
 def needed(name: str, type: Any, value: str, help: str) -> Option:
-    """An argument that must be given; with a list as its type, once or several times."""
+    """A required argument. If its type is a list, it can be given several times."""
     return Option(name, type, typer.Argument(metavar=value, help=help), default=...)
 
 

@@ -120,7 +120,7 @@ class ProgressDisplay:
         Args:
             label: the name of the task.
             total: the number of its steps; 1 for a task that reports its share.
-            share: a percentage is shown; else a count and its rate.
+            share: show a percentage, instead of a count and its rate.
             together: the number of steps that run at the same time.
         """
         bar = Bar(self, label, total, share, together)
@@ -217,7 +217,7 @@ class Bar:
             self._display.say(Text(self._line(done, note, left)))
 
     def say(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         self._display.say(text)
 
     def _estimate(self, done: float) -> float | None:

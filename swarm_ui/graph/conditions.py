@@ -103,7 +103,7 @@ class ConditionNames:
         self._seen: dict[str, list[object]] = {}
 
     def of(self, condition: Condition) -> str:
-        """The name for pictures."""
+        """The name of a condition, for pictures."""
         if isinstance(condition, Otherwise):
             return "otherwise"
         if isinstance(condition, RouteBy):

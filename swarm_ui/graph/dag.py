@@ -236,7 +236,7 @@ class Dag(GraphNode):
         """Send each message of a node to some of its listeners.
 
         Args:
-            sender: whose messages.
+            sender: the node whose messages are routed.
             routes: listeners and their conditions; an edge that is there already gets one. With
                 ``by``: listeners and the value that sends a message there, or only listeners,
                 whose value is their name; ``None``: the present listeners of the node.

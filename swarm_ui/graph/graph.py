@@ -161,7 +161,7 @@ class CollabGraph(Dag):
         limits: Limits | None = None,
         on_event: OnEvent | None = None,
     ) -> Trace:
-        """Go on with a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
+        """Continue a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
 
         Only the calls that are missing are made.
 
@@ -169,7 +169,7 @@ class CollabGraph(Dag):
             run: name of the run in ``store``; or its trace so far, ``RunPaused.partial``.
             answers: by message id (``"approve:0"``), or by the node's name for all its questions.
             store: where the run is.
-            edge_logprob: as of :func:`~swarm_ui.engine.executor.execute`, for a run of a store.
+            edge_logprob: see :func:`~swarm_ui.engine.executor.execute`; for a run in a store.
             limits: the limits of the run.
             on_event: called with every event.
 
@@ -312,7 +312,7 @@ class CollabGraph(Dag):
     # -- other forms --------------------------------------------------------------------------
 
     def to_networkx(self) -> networkx.DiGraph[str]:
-        """A ``networkx.DiGraph``.
+        """The graph as a ``networkx.DiGraph``.
 
         Nodes carry ``node`` and perhaps ``fallback``, edges ``place`` (their order) and perhaps
         ``when`` (the condition) and ``delay`` (in rounds), the graph ``name``, ``output``,

@@ -60,7 +60,7 @@ class MappedGraph(GraphNode):
         """
         Args:
             id: name of the node.
-            graph: what is run for each item.
+            graph: the graph to run for each item.
             over: gives the items of a message; default: the entries of a JSON array.
             gather: makes the answer's content of the results; default: a JSON array of contents.
             most: maximum number of items; with more the call fails.

@@ -41,7 +41,7 @@ class PromptFormat(Protocol):
         """The text of a reply. :meth:`parse` reads its action, and :meth:`reason` its reason.
 
         Args:
-            action: in the indices of ``observation``.
+            action: the action, in the indices of ``observation``.
             observation: the screen as the agent sees it.
             reason: one line; line breaks become spaces.
         """

@@ -136,7 +136,7 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EdgeFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The edges at one moment."""
+    """The edge probabilities at one moment."""
 
     label: str
     edges: tuple[tuple[str, str, float], ...]

@@ -38,7 +38,7 @@ def table(data: ReportTable, *, footnote: bool = True) -> Markup:
 
     Args:
         data: the contents.
-        footnote: with the note below the table.
+        footnote: whether the note below the table is included.
     """
     axis = _axis(data)
     numbers = [_numbers(column) for column in zip(*data.rows, strict=True)] or [False] * len(

@@ -146,7 +146,7 @@ class EnvironmentPool:
 
         Args:
             attempt: plays one episode.
-            jobs: what to play.
+            jobs: the jobs to play.
             actor: policy name for episodes that could not start.
         """
         if self._tasks:

@@ -101,7 +101,7 @@ def any_action(observation: Observation, rng: random.Random) -> Action:
 
 
 class BrokenArm(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm of the study."""
+    """The definition of one arm of the study."""
 
     name: str
     label: str
@@ -134,7 +134,7 @@ ARMS = (
 
 
 class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
-    """All arms of one seed."""
+    """The results of all arms with one seed."""
 
     sight: Sight
     kind: Kind

@@ -14,7 +14,7 @@ from swarm_ui.stats import Outcome, clustered_mean
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A row on one split."""
+    """One row's results on one split."""
 
     name: str
     split: str

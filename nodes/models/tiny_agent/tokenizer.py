@@ -153,7 +153,7 @@ class ScreenTokenizer:
 
     @property
     def passes(self) -> bool:
-        """Whether it has the word for abstaining."""
+        """Whether the tokenizer has the word for abstaining."""
         return PASS in self._ids
 
     def reply(self, prompt: Encoded, action: Action | Abstain) -> list[int]:

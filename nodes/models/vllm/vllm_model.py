@@ -45,7 +45,7 @@ class VLLMModel:
         """
         Args:
             folder_or_name: a folder as transformers saves it, or a name on the Hugging Face Hub.
-            name: for traces; the folder's by default.
+            name: the model's name in traces; the folder's by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`.
             constrained: whether replies to decisions are restricted to the actions that are

@@ -46,7 +46,7 @@ def export(
         corpus: folder of a corpus, or several; a sample that two of them contain is written once.
         format: one of :data:`FORMATS`.
         out: folder to write into; files of the same names are replaced.
-        levels: which to write.
+        levels: the levels to write.
         held_out: checked in addition to the rule that the corpus was made with.
 
     Returns:

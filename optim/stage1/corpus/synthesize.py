@@ -80,7 +80,7 @@ async def synthesize(
 
     Args:
         make_environment: makes an environment; called once for each of ``parallel`` walks.
-        models: who writes and judges.
+        models: the models, or objects, that write and judge.
         jobs: (task, seed) pairs, one for each walk; finished walks are not repeated.
         folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.

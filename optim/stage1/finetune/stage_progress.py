@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a fine-tuning."""
+    """The progress of a fine-tuning."""
 
     stage: str
     step: int

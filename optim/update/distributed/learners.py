@@ -125,8 +125,8 @@ class Learners:
         Args:
             model: the model of this process.
             tasks: one for each adapter.
-            settings: with the defaults of the model filled in.
-            shape: of adapters that the other processes do not have yet.
+            settings: the update's settings, with the defaults of the model filled in.
+            shape: the shape of adapters that the other processes do not have yet.
             spread: how the processes share the updates.
             done: called while this process is training.
 

@@ -32,7 +32,7 @@ def shard_base(module: nn.Module, processes: Processes) -> None:
 
     Args:
         module: a transformers model, or peft's model around it.
-        processes: of a launch with a configuration for FSDP2.
+        processes: the processes of a launch with a configuration for FSDP2.
 
     Raises:
         ConfigError: accelerate has no FSDP on these devices, or the configuration is for FSDP1.

@@ -111,7 +111,7 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriticResult(NamedTuple):
-    """A finished critic."""
+    """The result of a critic's training."""
 
     folder: Path
     card: CriticCard

@@ -47,7 +47,7 @@ async def opened(
 
     Args:
         section: the environment; its ``seed`` chooses the episodes.
-        episodes, validation: how many for training and for validation.
+        episodes, validation: the number of episodes for training and for validation.
 
     Raises:
         ConfigError: the environment is for tests only, or an episode has a held-out task or, in

@@ -87,7 +87,7 @@ def trained_critic(
 
     Args:
         model: gets the adapter.
-        screens: what is trained on.
+        screens: the training data.
         validation: episodes with one kind of labels, on which the scores are scaled.
         config: settings of the training.
         card: the metadata of the critic; the settings of the training are added to it.

@@ -13,7 +13,7 @@ _KEYS = frozenset({"env", "agents", "rounds", "density", "critic_noise"})
 
 
 def is_demo_run(run: RunDirectory) -> bool:
-    """Whether the demo made a run."""
+    """Whether a run was made by the demo."""
     return run.config().keys() >= _KEYS
 
 

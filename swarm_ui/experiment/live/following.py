@@ -144,7 +144,7 @@ class RunFollower:
         return {path.stem: path for path in sorted(folder.glob("*.jsonl")) if path.is_file()}
 
     def look(self) -> Look:
-        """The run now. A file that cannot be read is listed among the problems."""
+        """The present state of the run. A file that cannot be read is listed among the problems."""
         problems: list[str] = []
         files = self.traces
         for name in self._tails.keys() - files.keys():

@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 def plain(code: int, text: str) -> Answer:
-    """A response that is a short text."""
+    """A response of plain text."""
     return Answer(code, "text/plain", text + "\n")
 
 

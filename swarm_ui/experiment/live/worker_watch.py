@@ -41,7 +41,7 @@ class WorkerWatch:
     ) -> None:
         """
         Args:
-            folder: of the run.
+            folder: the folder of the run.
             warn: called with one line when a worker is lost or waits for resources, and once if
                 the file cannot be written; the run goes on.
             clock: seconds.

@@ -65,7 +65,7 @@ async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
 
 
 def made_in(folder: str, section: ModelSection) -> ChatModel:
-    """The model of an actor. Its files are named as in the driver's working directory."""
+    """The model of an actor. Its relative paths start in the driver's working directory."""
     if os.path.isdir(folder):
         os.chdir(folder)
     model: ChatModel = made_model(section)

@@ -84,7 +84,7 @@ def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
 
 
 def run_folders(folder: Path, depth: int = _DEPTH) -> Iterator[Path]:
-    """The folders of runs, damaged ones too. Links are not followed, and runs not searched."""
+    """The folders of runs, including damaged ones. Links and folders inside runs are skipped."""
     if looks_like_a_run(folder):
         yield folder
         return

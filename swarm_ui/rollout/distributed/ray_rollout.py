@@ -143,7 +143,7 @@ class RayRollout:
         """Play jobs; see :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`.
 
         Raises:
-            ConfigError: what a worker needs cannot be sent, or nothing in the cluster can hold one.
+            ConfigError: what a worker needs cannot be sent, or no node has the resources for one.
             EnvironmentFault: every worker was lost too often.
         """
         if self._tasks:

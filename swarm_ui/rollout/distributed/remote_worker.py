@@ -70,7 +70,7 @@ class RemoteWorker:
     ) -> None:
         """
         Args:
-            number: in events.
+            number: the worker's number in events.
             setup: reference to a ``Setup`` in the object store.
             concurrency: episodes at a time.
             resources, losses, on_event: see ``RayRollout``.
@@ -232,7 +232,7 @@ class RemoteWorker:
         """The result of a call.
 
         Args:
-            reference: of the call's result.
+            reference: the reference to the call's result.
             actor: the worker that was called; ``None``: the present one.
             starting: it is the first call, which fails if the worker cannot be made.
 

@@ -29,7 +29,7 @@ class EqualWeights:
 
         Args:
             versions: to be numbered; each is in ``weights``.
-            weights: of all versions in memory. A version is compared with others once.
+            weights: the weights of all versions in memory. A version is compared with others once.
         """
         self._numbers = {v: number for v, number in self._numbers.items() if v in weights}
         for version in versions:

@@ -150,7 +150,7 @@ class LoraNetwork:
 
         Args:
             name: its name.
-            rank, alpha: of LoRA.
+            rank, alpha: the settings of LoRA.
             copy_from: an adapter of the same rank and layers.
             layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
                 The backward pass ends at the lowest one.
