@@ -28,7 +28,7 @@ class EqualWeights:
         """The number of each version.
 
         Args:
-            versions: to be numbered; each is in ``weights``.
+            versions: the versions to number; each is in ``weights``.
             weights: the weights of all versions in memory. A version is compared with others once.
         """
         self._numbers = {v: number for v, number in self._numbers.items() if v in weights}

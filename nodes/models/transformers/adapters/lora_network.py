@@ -245,7 +245,9 @@ class LoraNetwork:
         write_adapter(folder, weights, str(self.network.name_or_path))
 
     def load_version(self, version: str, folder: Path) -> None:
-        """Load what :meth:`save_version` wrote, as that version; else as :meth:`load_adapter`."""
+        """Load a folder of :meth:`save_version` as that version, others as :meth:`load_adapter`
+        does.
+        """
         self._replace(folder, read_adapter(folder), *parsed_version(version))
 
     def has_version(self, version: str) -> bool:
