@@ -73,9 +73,9 @@ def policy_gradient_loss(
 ) -> Tensor:
     """Clipped policy gradient on whole replies: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
 
-    ``s = exp((policy - old) / tokens)`` is the importance ratio of a reply, by its length, as in
-    GSPO (arXiv 2507.18071, eqs. 5 and 7); credit is given to messages, so the ratio is one number
-    for each message too.
+    ``s = exp((policy - old) / tokens)`` is the importance ratio of a reply, normalised by its
+    length, as in GSPO (arXiv 2507.18071, eqs. 5 and 7); credit is given to messages, so the ratio
+    is one number for each message too.
 
     Args:
         policy: log-probabilities under the current policy, with gradient, ``[B]``.

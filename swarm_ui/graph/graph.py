@@ -336,8 +336,8 @@ class CollabGraph(Dag):
 
         Args:
             nodes: the nodes by name; a missing one is taken from its label's ``node`` attribute.
-            output, rounds, name: ``None``: as :meth:`to_networkx` wrote them, else the only node
-                without a listener, 1 and ``"team"``.
+            output, rounds, name: ``None``: the values that :meth:`to_networkx` wrote; without them,
+                the only node without a listener, 1 and ``"team"``.
         """
         return serialization.from_networkx(cls, digraph, nodes, output, rounds, name)
 

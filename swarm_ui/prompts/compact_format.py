@@ -62,7 +62,7 @@ class CompactFormat:
     name = "compact"
 
     def chat(self, decision: Decision) -> tuple[ChatMessage, ...]:
-        """A system turn and a user turn. Without a system turn, a chat template may add a long one."""
+        """A system turn and a user turn. Without the first, a chat template may add a long one."""
         return (ChatMessage("system", _SYSTEM), ChatMessage("user", "\n".join(_lines(decision))))
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:

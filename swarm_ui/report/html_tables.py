@@ -33,8 +33,8 @@ def table(data: ReportTable, *, footnote: bool = True) -> Markup:
     """A table with its title.
 
     The first column of differences with two or more intervals, or else the first such column of
-    other estimates, is also drawn: as dots and intervals on one axis for the whole table, which has
-    0 as a line. A single interval, equal ones and estimates without intervals are not drawn.
+    other estimates, is also drawn: as dots and intervals, on one axis for the whole table, with a
+    line at 0. A single interval, equal ones and estimates without intervals are not drawn.
 
     Args:
         data: the contents.

@@ -211,7 +211,7 @@ def ladder(
     """Find the broken agent on tuning episodes, then play all arms on test episodes.
 
     Args:
-        tuning: graded episodes on which the broken agent is searched.
+        tuning: graded episodes that are used to find the broken agent.
         episodes: test episodes of each arm.
         progress: called with the number of finished parts, out of ``len(ARMS) + 2``.
     """

@@ -78,7 +78,7 @@ def finetune(
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
         corpus: folder of a corpus, or several with the same prompt format.
         out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the model, or
-            with ``method="lora"`` the adapter in peft's format. ``swarm_ui.json`` in it says the
+            with ``method="lora"`` the adapter in peft's format. Its ``swarm_ui.json`` states the
             prompt format and the base model (:mod:`swarm_ui.adapter_metadata`).
         config: settings.
         held_out: checked in addition to the rule that the corpus was made with.

@@ -28,7 +28,7 @@ def make_loggers(names: Sequence[str], folder: Path) -> list[Logger]:
 
     Args:
         names: those of :data:`LOGGERS`, plug-ins, or ``module:factory``; factories of plug-ins and
-            of the user get the folder.
+            of the user are called with the folder.
         folder: the folder of the run.
 
     Raises:

@@ -51,10 +51,9 @@ class LoraNetwork:
     """A network and its adapters; every row of a batch can use another adapter.
 
     **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
-    only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
-    and under the plain name, until the training ends. If the weights have changed by then, they are
-    version 8 from then on, and the copy is deleted unless it is leased. Loading keeps leased
-    versions.
+    only inside :meth:`activate`, which first copies them. Until the training ends, the copy answers
+    requests to version 7 and to the plain name. If the training changed the weights, they then
+    become version 8, and the copy is deleted unless it is leased. Loading keeps leased versions.
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
     saved and loaded with it. An adapter that was trained on other base weights is not loaded.

@@ -19,7 +19,7 @@ _BLOCK = 16
 
 
 class Layout(NamedTuple):
-    """The positions of the prompts' tokens in a batch. Both parts are padded on the left."""
+    """Positions of tokens in a batch: known prefixes, then new tokens, both left-padded."""
 
     known: list[int]
     """Number of tokens of each row that were read before."""
