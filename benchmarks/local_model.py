@@ -2,7 +2,7 @@
 
 python benchmarks/local_model.py [--quick] [--model FOLDER [--adapter FOLDER] [--vllm URL]]
 
-The shipped base agent with four adapters (its weights plus noise), on one thread of one core.
+Measures the shipped base agent with four adapters (new ones plus noise) on one thread.
 Prints a table; the last line is JSON:
 
 - ``mixed_vs_one_by_one``: CPU time of 64 requests over the four adapters, sent one after the

@@ -190,7 +190,8 @@ class CollabGraph(Dag):
     async def resample(
         self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
     ) -> list[Trace]:
-        """``k`` traces, in each of which one call was sampled again, with its consequences.
+        """``k`` traces, in each of which one call is sampled again, and the calls that depend on
+        it.
 
         Each trace makes that call with a different seed, and repeats only the calls whose messages
         change. An agent at temperature 0 gives the same answer every time; first give it another

@@ -7,8 +7,8 @@ Logits stay on the device of the network. Of each step, only the chosen tokens a
 log-probabilities are copied to the host.
 
 **Tokens without an alternative.** Where a grammar allows only one token, the network has no choice.
-Such tokens (the rest of a label, an index, the end) are read together with the token before them in
-one forward, which also gives their log-probabilities.
+Such tokens (the rest of a label, an index, the end) are processed together with the token before
+them in one forward pass, which also gives their log-probabilities.
 """
 
 from __future__ import annotations

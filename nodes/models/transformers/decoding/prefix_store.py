@@ -22,7 +22,7 @@ class Layout(NamedTuple):
     """Positions of tokens in a batch: known prefixes, then new tokens, both left-padded."""
 
     known: list[int]
-    """Number of tokens of each row that were read before."""
+    """Number of tokens of each row whose keys and values are known."""
     before: int
     """Width of the part with the known tokens; the rest is the part with the others."""
 
@@ -114,7 +114,7 @@ class PrefixStore:
 def loaded(cache: KVCache, prefixes: Sequence[Prefix | None], width: int, room: int) -> Tensor:
     """Put known beginnings into an empty cache, one row each, padded on the left to ``width``.
 
-    ``room`` is the number of tokens that are read next.
+    ``room`` is the number of tokens that are computed next.
 
     Returns:
         The mask of these tokens, ``[rows, width]``.
