@@ -51,8 +51,8 @@ def ipo_loss(
 ) -> Tensor:
     """``(margin - 1 / (2 beta))^2``, the squared loss of IPO (arXiv 2310.12036, eq. 17).
 
-    Shapes as in :func:`dpo_loss`. The paper's form, on summed log-probabilities; some libraries
-    divide each by its number of tokens first, which the caller can do.
+    Shapes as in :func:`dpo_loss`. As in the paper, log-probabilities are sums over tokens. Some
+    libraries divide them by the number of tokens first, which the caller can do.
     """
     h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
     return _mean((h - 1.0 / (2.0 * beta)) ** 2, weight)

@@ -174,7 +174,7 @@ def test_a_trained_model_chooses_the_way(shell: Shell) -> None:  # noqa: F811
     assert plan.json["calls"] > 0
     assert "walker base" in shell(line.replace("--json", "--dry-run")).out
     unnamed = shell("synthesize phone -n 2 --adapters smollm2-phone -o d")
-    assert unnamed.code == 2 and "name it with --walker" in unnamed.err
+    assert unnamed.code == 2 and "name one with --walker" in unnamed.err
     unknown = shell("synthesize phone -n 2 --walker base --adapters nowhere -o d")
     assert unknown.code == 2 and "no adapters in 'nowhere'" in unknown.err
     lenient = shell("synthesize phone -n 2 --walker base --critic none -o d")

@@ -75,7 +75,7 @@ class ChatOptions:
 
     Raises:
         ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or
-            ``prompt_tokens`` is not positive, or ``tools`` is not a known way.
+            ``prompt_tokens`` is not positive, or ``tools`` is neither ``"api"`` nor ``"text"``.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
