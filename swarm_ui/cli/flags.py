@@ -254,7 +254,7 @@ TASK = option(
     "task", list[str], "NAME", "only this task; repeatable",
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
-_EPISODES = "which episodes, by what they hold out (default: the first split of the environment)"
+_EPISODES = "split: what is new in the episodes (default: the first split of the environment)"
 SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
 SPLITS = option("split", list[str], "NAME", f"{_EPISODES}; repeatable", panel=WHERE)
 SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
@@ -399,7 +399,7 @@ PLAYING = (
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
            "1 for a run of one episode, else 0)",
            setting="run.fail_under"),
-    option("max_masked", float, "SHARE", "conclude nothing if faults masked a larger share "
+    option("max_masked", float, "SHARE", "report no success if faults masked a larger share "
            "(default: 0.2)", setting="run.max_masked"),
     switch("per_task", "--per-task", help="also a table of the tasks"),
     *ENDING,

@@ -305,7 +305,7 @@ class CollabGraph(Dag):
         seed: int = 0,
         **options: Unpack[ShapeOptions],
     ) -> Self:
-        """A random DAG. Without a vote, its last node receives from all nodes without successors."""
+        """A random DAG. Without a vote, its last node receives from all without a successor."""
         draw = shapes.converging if options.get("vote") is None else random_dag
         shape = partial(draw, density=density, rng=Random(seed))
         return cls._shaped(nodes, shape, "random", options)

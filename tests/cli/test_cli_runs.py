@@ -232,7 +232,7 @@ def test_what_is_not_certainly_a_free_run_is_not_deleted(
         done = shell("runs delete runs/good --yes")
         assert done.code == 2 and "is being written by another process" in done.err
     monkeypatch.chdir(good)
-    assert "you are inside of" in shell(f"runs delete {good} --yes").err
+    assert "current folder is inside of" in shell(f"runs delete {good} --yes").err
     monkeypatch.chdir(shell.folder)
     assert (good / "config.json").exists() and Path("notes/diary.txt").exists()
     assert shell("runs delete runs/good --yes").code == 0 and not good.exists()

@@ -74,7 +74,9 @@ def _check(path: Path) -> None:
             "yourself. Nothing was deleted"
         ) from error
     if Path.cwd().is_relative_to(path.resolve()):
-        raise ConfigError(f"you are inside of '{path}'; leave it first. Nothing was deleted")
+        raise ConfigError(
+            f"the current folder is inside of '{path}'; leave it first. Nothing was deleted"
+        )
     inside = [inner for folder in path.iterdir() if folder.is_dir() and not folder.is_symlink()
               for inner in run_folders(folder)]  # fmt: skip
     if inside:
