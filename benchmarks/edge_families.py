@@ -54,7 +54,7 @@ class Family(NamedTuple):
 
 
 def vote(adversaries: int, seed: int, agents: int = 10) -> Family:
-    """See the module."""
+    """The family *vote*, which the module describes."""
     graph, bad = _star(agents), _drawn(agents, adversaries, seed)
     table = torch.zeros(agents + 1, agents + 1)
     for honest in range(agents + 1):
@@ -78,7 +78,7 @@ def vote(adversaries: int, seed: int, agents: int = 10) -> Family:
 
 
 def xor(seed: int) -> Family:
-    """See the module."""
+    """The family *xor*, which the module describes."""
     graph = _star(10)
     mixed = torch.randperm(10, generator=torch.Generator().manual_seed(seed))
 
@@ -90,7 +90,7 @@ def xor(seed: int) -> Family:
 
 
 def needle(seed: int) -> Family:
-    """See the module."""
+    """The family *needle*, which the module describes."""
     graph = _star(20)
     mixed = torch.randperm(20, generator=torch.Generator().manual_seed(seed))
 
@@ -102,8 +102,9 @@ def needle(seed: int) -> Family:
 
 
 def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512) -> Family:
-    """See the module. Values are means over fixed tasks. The optimum is taken to be the full DAG of
-    the honest agents; some sparser graphs are better by a tenth."""
+    """The family *influence* (see the module). Values are means over fixed tasks. The optimum is
+    taken to be the full DAG of the honest agents; some sparser graphs are better by a tenth.
+    """
     names = [f"a{k}" for k in range(agents)]
     graph, bad = CandidateGraph(names), _drawn(agents, adversaries, seed)
     honest = torch.tensor([name not in bad for name in graph.names])

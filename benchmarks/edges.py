@@ -2,7 +2,8 @@
 
     python benchmarks/edges.py [--quick] [--peers] [--gptswarm FOLDER] [--seeds N] [--jobs N]
 
-- **Samples.** CPU seconds a graph, median; one thread; any ordered pair of n nodes may be joined,
+- **Samples.** Median CPU seconds per graph, on one thread; any ordered pair of n nodes may be
+  joined,
   with probability 0.5. *exact*: ``SequentialEdges`` in the listed sequence, the distribution of
   GPTSwarm's ``realize``, batches of 64 (8 above 50 nodes), with log-probability, no backward pass.
   *shuffled*: the same with a separate sequence for each graph, our default. *order_first*:
@@ -64,7 +65,7 @@ MEASURES = ("graph", "policy")
 
 
 def time_ours(nodes: int, seconds: float) -> dict[str, float]:
-    """Median CPU seconds a graph."""
+    """Median CPU seconds per graph."""
     torch.set_num_threads(1)
     names = [f"n{k:03}" for k in range(nodes)]
     exact, first = SequentialEdges(names, sequence="listed"), EdgeDistribution(names)

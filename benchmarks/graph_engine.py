@@ -209,7 +209,7 @@ class Bench:
 
 
 def measure(effort: Effort, peers: dict[str, str]) -> dict[str, Any]:
-    """All figures."""
+    """Measure all figures."""
     with progress() as bar:
         task = bar.add_task("starting", total=None)
         bench = Bench(effort, peers, bar)

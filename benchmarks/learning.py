@@ -75,7 +75,7 @@ Matrix = list[list[float]]
 
 
 class Row(NamedTuple):
-    """One policy on one split."""
+    """The results of one policy on one split."""
 
     name: str
     split: str
@@ -166,7 +166,7 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float]:
 
 
 def figures(found: Sequence[Row]) -> dict[str, Any]:
-    """The JSON object."""
+    """The figures as a JSON object."""
     lines: list[dict[str, Any]] = []
     by_place = {(row.name, row.split): row for row in found}
     for row in found:
@@ -225,7 +225,7 @@ def by_seed(outcomes: Matrix) -> list[float]:
 def recorded() -> dict[str, Any]:
     """The last full run that was kept."""
     if not RECORD.exists():
-        raise SystemExit(f"{RECORD.name}: no full run was kept yet; run with --out FOLDER --record")
+        raise SystemExit(f"{RECORD.name}: no full run was recorded; run with --out FOLDER --record")
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     found["rows"] += [row for row in continuation.rows() if row["name"].startswith("web_")]

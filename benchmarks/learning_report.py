@@ -46,7 +46,7 @@ Line = dict[str, Any]
 
 
 def show(data: dict[str, Any], console: Console) -> None:
-    """Two tables a split: success of each arm, and the full method minus every other."""
+    """Two tables for each split: success of each arm, and the full method minus every other."""
     for split in SPLITS.values():
         for title, columns, lines in _tables(data, split):
             table = Table(title=f"simulated phone, {split.replace('_', ' ')}: {title}")
@@ -143,7 +143,7 @@ def _other(line: Line) -> list[str]:
 
 
 def label(name: str) -> str:
-    """A row's name in words."""
+    """The readable name of a row."""
     for suffix, arm in reversed(_ARMS.items()):
         known = name.removesuffix(suffix)
         if known in LABELS and name.endswith(suffix):

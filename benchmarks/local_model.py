@@ -2,7 +2,7 @@
 
 python benchmarks/local_model.py [--quick] [--model FOLDER [--adapter FOLDER] [--vllm URL]]
 
-The shipped base agent with four adapters (its weights plus noise), on one thread of one core.
+Measures the shipped base agent with four adapters (new ones plus noise) on one thread.
 Prints a table; the last line is JSON:
 
 - ``mixed_vs_one_by_one``: CPU time of 64 requests over the four adapters, sent one after the
@@ -159,7 +159,7 @@ def measure_forward(model: LocalModel, tokens: int, repeats: int) -> dict[str, f
 
 @dataclass
 class Clock:
-    """Adds up wall time."""
+    """Adds up periods of wall time."""
 
     seconds: float = field(default=0.0)
 
@@ -172,7 +172,7 @@ class Clock:
 
 
 class TimedPhone(PhoneEnvironment):
-    """A phone that measures its own time."""
+    """A phone that measures the time spent in it."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

@@ -122,7 +122,7 @@ def ours(seconds: float, pages: int, browser: str, warm: float) -> dict[str, flo
 
 
 def playwright_scripts(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
-    """The same work as ours: our scripts in the page, Playwright to drive them."""
+    """The same work with our own scripts in the page, controlled by Playwright."""
     folder = Path(__file__).absolute().parent.parent / "environments" / "miniwob"
     names = ("page_names.js", "page_screen.js", "page_acts.js")
     script = "\n".join(["(() => {", *((folder / name).read_text() for name in names), "})();"])

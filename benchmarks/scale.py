@@ -1,4 +1,4 @@
-"""What rollouts on Ray cost, and how far they scale.
+"""The overhead of rollouts on Ray, and their scaling.
 
     python benchmarks/scale.py [--quick] [--out FOLDER] [--only SECTION …] [--record]
     python benchmarks/scale.py --recorded
@@ -8,8 +8,8 @@ A scripted model waits for a fixed time (or one drawn from recorded latencies of
 Chromium. Sections, each in a process of its own:
 
 - **overhead**: the same episodes in the local pool (8 concurrent) and on Ray (2 processes with 4
-  each), at 1, 20 and 200 ms a decision. Both are warm and take turns; medians of wall time. Then
-  worker processes are killed while they play.
+  each), with decisions of 1, 20 and 200 ms. Both are warm and take turns; medians of wall time.
+  Then worker processes are killed while they play.
 - **bookkeeping**: 10,000 queued episodes against 1,000, with 64 in flight: peak memory of the
   process that holds the queue and writes the traces. Each run is a process of its own.
 - **weak**: 8, 64 and 512 workers (the last in groups of 64) on a Ray cluster of four nodes on this
@@ -130,7 +130,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.recorded:
         if not RECORD.exists():
-            raise SystemExit(f"{RECORD.name}: nothing was kept yet; run with --record")
+            raise SystemExit(f"{RECORD.name}: no run was recorded yet; run with --record")
         data: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     else:
         data = {}

@@ -123,7 +123,7 @@ class Field(NamedTuple):
     runners: Mapping[str, Runner]
 
     def homes(self) -> dict[Runner, list[str]]:
-        """The systems of each process."""
+        """The systems that run in each process."""
         homes: dict[Runner, list[str]] = {}
         for system, runner in self.runners.items():
             homes.setdefault(runner, []).append(system)
@@ -157,8 +157,8 @@ def race(
         field: the systems.
         graph: ``size``, ``edges``, ``work``, ``seconds`` (see peers/serve.py).
         requests: the requests to each system in a round.
-        rounds: maximum number of rounds. A slow system stops after a third of its time limit,
-            and its samples so far count if the limit is exceeded.
+        rounds: maximum number of rounds. A slow system is stopped after a third of its time limit.
+            If the limit is exceeded, the samples so far are used.
     """
     out = Race({}, {}, {})
     spent: dict[Runner, float] = {}
@@ -202,7 +202,7 @@ def _over(reason: NoResult, runner: Runner) -> str:
 
 
 def progress() -> Progress:
-    """A bar on stderr with the time left; silent where stderr is no terminal."""
+    """A bar on stderr with the time left; silent where stderr is not a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

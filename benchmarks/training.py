@@ -75,7 +75,7 @@ Figures = dict[str, float]
 
 
 class Counted(LocalModel):
-    """Counts the tokens that training reads."""
+    """Counts the tokens that training processes."""
 
     trained_tokens = 0
 
@@ -130,7 +130,7 @@ def interleaved(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str
 def measure_adapters(
     pairs: Sequence[PreferencePair], steps: int, repeats: int
 ) -> tuple[Figures, Table]:
-    """CPU seconds of an update of four adapters, and of one with four times the steps."""
+    """CPU seconds of an update of four adapters, and of one adapter with four times the steps."""
     base = TeamConfig(iterations=2, shared_iterations=0, update=UpdateConfig(steps=steps))
     one = replace(base, update=replace(base.update, steps=AGENTS * steps))
 
@@ -313,7 +313,7 @@ def _tokenizer() -> Any:
 
 
 def measure_trl(pairs: Sequence[PreferencePair], steps: int, repeats: int) -> tuple[Figures, Table]:
-    """CPU seconds of the same training by both loops, and the difference of their losses."""
+    """CPU seconds of the same training by trl's loop and by ours, and how their losses differ."""
     start = Start(pairs, steps, batch_size=16)
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Ours(start), Theirs(start, Path(folder))

@@ -11,7 +11,7 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
     """The model's answer; pieces of it are events if the run has listeners and the model streams.
 
     Raises:
-        ModelError: the model cannot answer, or gave another number of answers.
+        ModelError: the model cannot answer, or returned another number of answers.
     """
     completions: list[Completion] = []
     if context.streaming and isinstance(model, StreamingModel):
@@ -25,5 +25,7 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
     else:
         completions = await model.generate([request])
     if len(completions) != 1:
-        raise ModelError(f"model '{model.name}' gave {len(completions)} completions for 1 request")
+        raise ModelError(
+            f"model '{model.name}' returned {len(completions)} completions for 1 request"
+        )
     return completions[0]

@@ -3,8 +3,8 @@
 They are recorded like the calls of a nested graph: the first turn of ``writer`` is the call
 ``writer:0/model:0`` of the node ``writer/model``, and a tool that it calls then is
 ``writer:0/search:1``. Each has its events, and is written to the run's store as soon as it is made.
-A call that hears what it heard in the record is not made again, so a run that is continued after a
-crash repeats no tool, and a replay repeats only what hears something else.
+A call that receives the recorded messages is not made again. So a run that is continued after a
+crash repeats no tool, and a replay repeats only calls that receive other messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class InnerCalls:
     """The calls inside one call, numbered in the order in which they are made.
 
     Args:
-        context: of the outer call; what is recorded is in its ``inner``.
+        context: the context of the outer call; its ``inner`` holds the recorded calls.
     """
 
     def __init__(self, context: NodeContext) -> None:
@@ -52,12 +52,12 @@ class InnerCalls:
         """Make the next call, or take it from the record.
 
         Args:
-            name: of what is called; the recorded node is ``"<outer node>/<name>"``.
+            name: the name of the model or tool; the recorded node is ``"<outer node>/<name>"``.
             heard: messages that the call depends on.
             answer: makes the call.
-            arguments: of a tool.
-            tolerant: whether an exception gives a message with an error, as of a node that failed,
-                and is not raised.
+            arguments: the arguments of a tool call.
+            tolerant: convert an exception to a message with an error, as for a node that failed,
+                instead of raising it.
 
         Raises:
             ConfigError, BudgetExceeded: also if ``tolerant``.

@@ -40,7 +40,7 @@ def map_node(
 
     Args:
         id: name of the node.
-        graph: what is run for each item, as often as there are items.
+        graph: the graph to run, once for each item.
         over: gives the items of a message as texts; default: the entries of a JSON array. It is
             called again in every replay, so it must depend only on the message.
         gather: makes the answer's content of the last messages of the runs, in the order of the
@@ -48,7 +48,7 @@ def map_node(
         most: maximum number of items; with more the call fails.
 
     Raises:
-        GraphError: an argument is unfit.
+        GraphError: an argument is unusable.
 
     Examples:
         ``graph.with_node(map_node("summaries", worker, over=lines), hears=["planner"])``

@@ -64,7 +64,7 @@ class MajorityVote:
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityVote:
-    """A :class:`~swarm_ui.node.ClosingNode` that decides for the most probable act.
+    """A :class:`~swarm_ui.node.ClosingNode` that chooses the most probable action.
 
     The weight of an action is the sum of its probabilities under all agents. Each agent scores
     the actions in its own context: its view of the screen, the messages of its last round, and its
@@ -101,7 +101,7 @@ async def _scores(
     scores = await model.score(requests, replies)
     if len(scores) != len(questions):
         raise ModelError(
-            f"model '{model.name}' gave {len(scores)} scores for {len(questions)} replies"
+            f"model '{model.name}' returned {len(scores)} scores for {len(questions)} replies"
         )
     return [(key, score) for (key, _, _), score in zip(questions, scores, strict=True)]
 
@@ -187,13 +187,13 @@ def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[Action
 
 
 def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
-    """The act proposed most often."""
+    """The action proposed most often."""
     return winner(Counter(action.key for action in proposals), by_seed(seed))
 
 
 def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
     """The rule of the paper's released code: the most common action type, among those the most
-    common element, among those the most common text, and then the most common act."""
+    common element, among those the most common text, and then the most common action."""
     left = list(proposals)
     levels: tuple[Callable[[Action], str | int | None], ...] = (
         lambda action: action.action_type,

@@ -18,7 +18,7 @@ def examples_of(
 ) -> list[PreferencePair] | list[ScoredReply]:
     """Pairs of the episodes of an iteration, or scored replies for ``update.method="pg"``.
 
-    Each has the staleness of the weights that played.
+    Each records the staleness of the weights that played its episode.
     """
     behind = played.staleness
     if config.update.method == "pg":

@@ -43,7 +43,7 @@ class Trainable(Protocol):
         ...
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
-        """Its parameters, in an order that is the same for all adapters of one shape."""
+        """The parameters of an adapter, in the same order for all adapters of one shape."""
         ...
 
     def activate(self, name: str) -> AbstractContextManager[object]:

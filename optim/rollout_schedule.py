@@ -1,4 +1,4 @@
-"""When the episodes of an iteration are played: after the update before it, or beside it."""
+"""When the episodes of an iteration are played: after the previous update, or during it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RolloutSchedule:
 
     @property
     def begun(self) -> int | None:
-        """The iteration whose rollouts have begun before it was their turn, if any."""
+        """The iteration whose rollouts were started ahead of time, if any."""
         return None if self._ahead is None else self._ahead.iteration
 
     @property
@@ -87,7 +87,7 @@ class RolloutSchedule:
         return PlayedRollouts(rollouts, iteration - updates, seconds)
 
     async def stop(self) -> None:
-        """Cancel rollouts that have begun and were not asked for."""
+        """Cancel rollouts that have begun and are not needed."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.task.cancel()

@@ -12,7 +12,7 @@ Phase = Literal["rollout", "update", "checkpoint", "iteration"]
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """One report."""
+    """One report of the progress."""
 
     iteration: int
     """The current iteration, counted from 0. In phase ``iteration``: how many are finished."""

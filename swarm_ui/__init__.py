@@ -1,4 +1,4 @@
-"""Teams of language-model agents that operate screens, as graphs whose edges and weights learn.
+"""Teams of language-model agents that operate screens, as graphs with learnable edges and weights.
 
     from swarm_ui import CollabGraph
 

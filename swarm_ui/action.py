@@ -91,11 +91,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if (self.to_x is None) != (self.to_y is None):
             raise ValueError("swipe: 'to_x' and 'to_y' belong together")
         if self.to_index is not None and (self.to_x is not None or self.to_index < 0):
-            raise ValueError("swipe: 'to_index' must be >= 0, and not be given with 'to_x'")
+            raise ValueError("swipe: 'to_index' must be >= 0, and cannot be given with 'to_x'")
 
     @property
     def key(self) -> ActionKey:
-        """Equal for equal actions: all fields but ``target``, ignoring the case of texts."""
+        """A value that is equal for equal actions; it ignores ``target`` and the case of texts."""
         fold = None if self.text is None else self.text.casefold()
         app = self.app_name.casefold() if self.app_name else None
         where = (self.action_type, self.index, self.x, self.y)
@@ -104,7 +104,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return key if drag == (None, None, None) else (*key, *drag)
 
     def json(self) -> str:
-        """The action as one line of JSON, fields in the order of the class, unset ones left out."""
+        """The action as one line of JSON: fields in the order of the class, without unset ones."""
         return msgspec.json.encode(self).decode()
 
     def __str__(self) -> str:

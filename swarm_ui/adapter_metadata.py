@@ -28,7 +28,7 @@ _Text = Annotated[str, Meta(max_length=200)]
 
 
 class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Facts about an adapter or a model; an empty text: not known."""
+    """Facts about an adapter or a model. An empty text means that the fact is not known."""
 
     prompt_format: _Text = ""
     """Name of the format in which its prompts and replies are written, such as ``"compact"``."""
@@ -44,7 +44,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
         Args:
             folder: where the adapter is, for the error.
-            name, fingerprint: of the base; an empty fingerprint fits every adapter.
+            name, fingerprint: those of the base model; an empty fingerprint fits every adapter.
 
         Raises:
             ConfigError: it was trained on other weights.
@@ -58,8 +58,9 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             )
 
     def saved_with(self, name: str, fingerprint: str) -> AdapterMetadata:
-        """The metadata of an adapter that this library saves; ``name``, ``fingerprint``: of its
-        base."""
+        """The metadata of an adapter that this library saves; ``name``, ``fingerprint``: those of
+        its base model.
+        """
         return msgspec.structs.replace(
             self,
             base_model=name,
@@ -74,7 +75,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         if own and prompt_format and own != prompt_format:
             raise ConfigError(
                 f"the adapter in '{folder}' was trained with the prompt format '{own}', and "
-                f"'{prompt_format}' is asked for; leave the format out, and the adapter's is used"
+                f"'{prompt_format}' was requested; leave the format out to use the adapter's own"
             )
 
 

@@ -104,7 +104,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"window: copies must be in 1 ... {self.parts}, got {self.copies}")
 
     def order(self, elements: int) -> list[int]:
-        """Screen indices of the shown elements, out of a number of elements, in screen order."""
+        """Screen indices of the shown elements of a screen with ``elements`` elements, in order."""
         first = self.part * elements // self.parts
         ahead, last = divmod(self.part + self.copies, self.parts)
         end = ahead * elements + last * elements // self.parts

@@ -14,7 +14,7 @@ TieRule = Callable[[Sequence[K]], K]
 
 
 def winner(weights: Mapping[K, float], ties: TieRule[K]) -> K:
-    """The candidate with the largest weight; ``ties`` picks one of several."""
+    """The candidate with the largest weight; ``ties`` chooses among equal ones."""
     top = max(weights.values())
     tied = [key for key, weight in weights.items() if weight == top]
     return tied[0] if len(tied) == 1 else ties(tied)

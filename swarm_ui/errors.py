@@ -10,7 +10,7 @@ SwarmError
 ├── ModelError         a language model could not answer
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
 │   ├── ModelUnavailable no answer at present; the same request may succeed later
-│   └── ReplyError     it answered, but what it said cannot be used
+│   └── ReplyError     it answered, but the reply cannot be used
 ├── EnvironmentFault   the environment failed (never a reward of 0)
 ├── LearningError      training cannot continue: a loss is not a number
 └── TraceError         a trace file cannot be read
@@ -131,7 +131,7 @@ class GraphError(SwarmError):
 class RunPaused(SwarmError):
     """A run cannot go on before a person has answered; all other calls have been made.
 
-    ``graph.resume(run, {question: answer})`` goes on.
+    ``graph.resume(run, {question: answer})`` continues the run.
     """
 
     def __init__(self, run: str, questions: tuple[Any, ...]) -> None:

@@ -60,7 +60,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node asks a person."""
+    """A question of a node to a person."""
 
     id: str
     """Id of the message that will hold the answer."""

@@ -189,11 +189,11 @@ class NodeContext(msgspec.Struct):
 
 @runtime_checkable
 class Node(Protocol):
-    """A name and one coroutine."""
+    """An object with a name and one coroutine."""
 
     @property
     def id(self) -> str:
-        """Default name in a graph."""
+        """Default name of the node in a graph."""
         ...
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:

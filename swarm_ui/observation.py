@@ -98,7 +98,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return Past(action=action, role=element.role, label=element.label)
 
     def screen_key(self) -> tuple[object, ...]:
-        """Equal for two observations that show the same screen for the same goal."""
+        """A key that is equal for observations that show the same screen for the same goal."""
         return (self.goal, self.app, self.elements)
 
 

@@ -22,7 +22,7 @@ from swarm.graph.node import Node
 
 
 class Noop(Node):
-    """Answers at once."""
+    """Answers without waiting."""
 
     def __init__(self, k: int, seconds: float) -> None:
         super().__init__("a node", f"n{k}", True)
@@ -34,7 +34,7 @@ class Noop(Node):
 
 
 class Sleep(Noop):
-    """Answers after its seconds."""
+    """Answers after the node's number of seconds."""
 
     async def _execute(self, input: Any, **kwargs: Any) -> Any:
         CALLS[0] += 1

@@ -21,7 +21,7 @@ from swarm.optimizer.edge_optimizer.parameterization import EdgeWiseDistribution
 
 
 class Plain(Node):
-    """Never run."""
+    """A plain node, which is never run."""
 
     def __init__(self, k: int) -> None:
         super().__init__("a node", f"n{k}", True)

@@ -53,7 +53,7 @@ def node(work: Work, k: int, heard: list[int]) -> Any:
 
 
 class LangGraph:
-    """A compiled ``StateGraph``, no checkpointer."""
+    """A compiled ``StateGraph`` without a checkpointer."""
 
     def build(self, shape: Shape, work: Work) -> Run:
         graph = StateGraph(State)

@@ -14,7 +14,7 @@ LIMITS = Limits(timeout=60)
 
 
 class Noop:
-    """Answers at once."""
+    """Answers without waiting."""
 
     def __init__(self, k: int, seconds: float) -> None:
         self.id = f"n{k}"
@@ -26,7 +26,7 @@ class Noop:
 
 
 class Sleep(Noop):
-    """Answers after its seconds."""
+    """Answers after the node's number of seconds."""
 
     async def __call__(self, inbox: list[Message], context: NodeContext) -> NodeReply:
         CALLS[0] += 1

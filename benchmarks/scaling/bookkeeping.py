@@ -1,4 +1,4 @@
-"""What a long queue of episodes costs, with the same number in flight."""
+"""The cost of a long queue of episodes, with the same number in flight."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
         seconds = time.perf_counter() - began
         cpu = cpu_since(before).total()
     if len(numbers) != count:
-        raise RuntimeError(f"{system}: {len(numbers)} of {count} episodes")
+        raise RuntimeError(f"{system}: expected {count} episodes, got {len(numbers)}")
     return {
         "peak_mb": peak_memory() / 2**20,
         "cpu_ms_per_episode": cpu / count * 1000,

@@ -143,7 +143,7 @@ class Tally:
         self.equal &= all(self._reference.get(n) == told for n, told in found.items())
 
     def add_counts(self, other: Tally) -> None:
-        """What another tally found."""
+        """Add the counts of another tally."""
         self.lost += other.lost
         self.twice += other.twice
         self.equal &= other.equal

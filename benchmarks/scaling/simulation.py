@@ -71,7 +71,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a simulation found."""
+    """The result of a simulation."""
 
     rate: float
     """Episodes per second, without start and end."""

@@ -96,7 +96,9 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
         await self._adb("emu", "kill", seconds=10.0)
         program = shutil.which(os.path.expanduser(self.start[0]))
         if program is None:
-            raise ConfigError(f"{self.serial}: there is no program {self.start[0]!r} to start it")
+            raise ConfigError(
+                f"{self.serial}: there is no program {self.start[0]!r}, which 'start' names"
+            )
         # A process that exits at once starts the emulator, so the emulator is not a child of this
         # process: it survives this process and leaves no zombie when it exits.
         starter = await asyncio.create_subprocess_exec(

@@ -1,7 +1,7 @@
 """The process behind :class:`AndroidWorldProcess`. It is run as a program and never imported.
 
-It reads calls from its standard input and writes answers to its standard output, one JSON value a
-line. It ends when the input ends, so it never outlives the process that started it.
+It reads calls from its standard input and writes answers to its standard output, one JSON value on
+each line. It ends when the input ends, so it never outlives the process that started it.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class AutoWebBenchStep:
 
     def remark(self, action: Action) -> str:
         if not self.call(action):
-            return f"'{action.action_type}' is no call of AutoWebBench: taken as no answer"
+            return f"'{action.action_type}' is not a call of AutoWebBench: taken as no answer"
         if action.x is not None:
             return "pages have no coordinates: give 'index'"
         if action.index is not None and not self._page[1][action.index]:

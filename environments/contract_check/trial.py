@@ -65,7 +65,7 @@ class Trial:
             screen = await env.reset(task=task, seed=seed)
         self._done = 0
         if not isinstance(screen, Observation):
-            self.find("members", f"reset gave a {type(screen).__name__}, not an Observation")
+            self.find("members", f"reset returned a {type(screen).__name__}, not an Observation")
             raise CannotGoOn
         self.screen(screen)
         self.expect("reset", not screen.history, "the history is not empty after reset")
@@ -76,7 +76,7 @@ class Trial:
         with self.guarded(f"step with {action}"):
             step = await env.step(action)
         if not isinstance(step, Step):
-            self.find("members", f"step gave a {type(step).__name__}, not a Step")
+            self.find("members", f"step returned a {type(step).__name__}, not a Step")
             raise CannotGoOn
         self._done = done if done is not None else self._done + 1
         self.screen(step.observation)

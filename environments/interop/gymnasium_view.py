@@ -111,7 +111,7 @@ def register(id: str, make: Make, **options: Any) -> None:
     """Register an environment for ``gymnasium.make(id)`` and ``make_vec(id)``.
 
     Args:
-        id: such as ``"swarm_ui/Phone-v0"``.
+        id: the id of the environment, such as ``"swarm_ui/Phone-v0"``.
         make: makes the environment.
         options: the options of :class:`GymView`.
     """

@@ -198,7 +198,9 @@ class Mind2WebStep:
 
     def remark(self, action: Action) -> str:
         if action.action_type not in ACTIONS:
-            return f"'{action.action_type}' is no operation of Mind2Web: taken as 'none of these'"
+            return (
+                f"'{action.action_type}' is not an operation of Mind2Web: taken as 'none of these'"
+            )
         if action.action_type != "wait" and self._predicted(action) is None:
             return f"no element at ({action.x}, {action.y}): taken as 'none of these'"
         return ""

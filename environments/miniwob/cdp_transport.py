@@ -1,4 +1,4 @@
-"""Two ways to talk to a Chromium: pipes, and a web socket on systems without such pipes."""
+"""Two connections to a Chromium: pipes, and a web socket on systems without such pipes."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class Page:
         """Do one action. Its indices are those of the last screen.
 
         Args:
-            action: what to do.
+            action: the action.
             trusted: use mouse and keyboard events instead of a script in the page.
         """
         request = msgspec.to_builtins(action)

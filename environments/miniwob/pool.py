@@ -33,7 +33,7 @@ class MiniWobBrowser:
     ) -> None:
         """
         Args:
-            pages: how many.
+            pages: the number of pages.
             binary: the browser; default: :func:`find_browser`.
             options: the options of :class:`MiniWobEnvironment`.
         """

@@ -33,7 +33,7 @@ def html_folder() -> Path:
 
 @cache
 def all_html_tasks() -> tuple[str, ...]:
-    """Every registered task that is one HTML page (125 in miniwob 1.1.0; flight tasks are not)."""
+    """Every registered task that is one HTML page (125 in miniwob 1.1.0, without flight tasks)."""
     return tuple(sorted(name for name in _registered().values()))
 
 

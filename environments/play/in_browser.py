@@ -54,7 +54,7 @@ async def play_in_browser(
     over, one_at_a_time = asyncio.Event(), asyncio.Lock()
 
     async def answer(what: str, turn: int | None, action: Action | None) -> Answer:
-        """Do what is asked, and return the state; 409 if the page showed an older screen."""
+        """Handle a request, and return the state; status 409 if the page showed an older screen."""
         async with one_at_a_time:
             stale = turn is not None and turn != session.turn
             if not stale and not session.ended:

@@ -1,7 +1,7 @@
 """Demonstrations on Android devices, as records in the style of AndroidControl.
 
-The records are JSON lines, one episode a line; get and convert the data yourself. These fields are
-read, all others are ignored (screenshots too):
+The records are JSON lines, with one episode on each line; get and convert the data yourself. These
+fields are read; all others, such as screenshots, are ignored:
 
 - ``goal``: text.
 - ``episode_id``: a number or text; by default the number of the line.

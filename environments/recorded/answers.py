@@ -31,7 +31,7 @@ class AnsweredTask(NamedTuple, Generic[StepT]):
 def answered_tasks(
     recordings: RecordedBenchmark[StepT], episodes: Sequence[Episode]
 ) -> tuple[list[AnsweredTask[StepT]], dict[str, int]]:
-    """The answers of every episode that did not end with a fault, and the counts of a score.
+    """The answers of all episodes without a fault, and the counts of episodes and steps.
 
     Raises:
         ConfigError: an episode was not played with these recordings and settings.

@@ -59,6 +59,6 @@ class RecordFile:
             return msgspec.json.decode(lines.view, type=list[msgspec.Raw])
         except msgspec.MsgspecError as error:
             raise ConfigError(
-                f"{self.path}: not a JSON array of records: {error}. Was it downloaded, or "
-                "unzipped, to its end?"
+                f"{self.path}: not a JSON array of records: {error}. Is the download, or the "
+                "unzipped file, complete?"
             ) from error

@@ -144,7 +144,7 @@ class TeacherForced:
 
     def restore(self, state: object) -> Observation:
         if not isinstance(state, _State):
-            raise ConfigError(f"restore: expected what snapshot() gave, got {type(state).__name__}")
+            raise ConfigError(f"restore: expected a snapshot() result, got {type(state).__name__}")
         self._load(state.task)
         self._now = state
         return state.observation

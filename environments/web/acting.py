@@ -1,4 +1,4 @@
-"""Actions on a page: with the mouse and the keyboard, as a person does them."""
+"""Actions on a page, performed with the mouse and the keyboard as a person would."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Session:
     async def close_tab(self) -> None:
         """Close the active tab. Raises ``ConfigError`` if it is the only one."""
         if len(self.tabs) == 1:
-            raise ConfigError("the only tab stays open")
+            raise ConfigError("the only tab cannot be closed")
         gone = self.front
         self._closed(gone.target)
         await self._connection.call("Target.closeTarget", targetId=gone.target)

@@ -58,14 +58,16 @@ class AllowedHosts:
         host = _host(parts)
         if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS):
             raise ConfigError(
-                f"allowed hosts: {entry!r} is none: expected a name, an address, *.name or a URL "
-                "with http or https, such as shop.example or 127.0.0.1:8080"
+                f"allowed hosts: {entry!r} is not a host: expected a name, an address, *.name or a "
+                "URL with http or https, such as shop.example or 127.0.0.1:8080"
             )
         if not host.startswith("*."):
             ports = (parts.port,) if parts.port else (80, 443)
             self._hosts.update((host, port) for port in ports)
         elif parts.port:
-            raise ConfigError(f"allowed hosts: {entry!r}: *.name allows every port; leave it out")
+            raise ConfigError(
+                f"allowed hosts: {entry!r}: *.name allows every port; leave the port out"
+            )
         else:
             self._below.add(host)
 
@@ -100,13 +102,13 @@ def web_url(text: str) -> str:
     """An address as a person types it, as a URL; ``http://`` where it has no scheme.
 
     Raises:
-        ConfigError: it is no address of a web page.
+        ConfigError: it is not the address of a web page.
     """
     written = text.strip()
     url = written if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)", written) else f"http://{written}"
     parts = _split(url)
     if parts.scheme not in ("http", "https") or not _host(parts) or re.search(r"\s", written):
-        raise ConfigError(f"{text[:200]!r} is no address of a web page")
+        raise ConfigError(f"{text[:200]!r} is not the address of a web page")
     return url
 
 
@@ -115,7 +117,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is no number
     except ValueError as error:
-        raise ConfigError(f"{url[:200]!r} is no URL: {error}") from error
+        raise ConfigError(f"{url[:200]!r} is not a URL: {error}") from error
     return parts
 
 

@@ -101,7 +101,7 @@ class Tab:
         return await self._connection.call(method, self._session, **params)
 
     async def drawn(self, waiting: Any) -> None:
-        """Send an event of the mouse; the browser draws by itself."""
+        """Wait for a mouse event to be sent. No frame is requested: the browser draws by itself."""
         await waiting
 
     async def navigate(self, url: str) -> None:
@@ -110,7 +110,7 @@ class Tab:
         await self.call("Page.navigate", url=url)
 
     async def travel(self, places: int) -> bool:
-        """Go back (-1) or forward (1) in the tab's history; whether there was such a page."""
+        """Go back (-1) or forward (1) in the tab's history; return whether this was possible."""
         history = await self.call("Page.getNavigationHistory")
         at = history["currentIndex"] + places
         entries = history["entries"]
@@ -161,7 +161,7 @@ class Tab:
         return base64.b64decode(reply["data"])
 
     def forget(self, reason: str) -> None:
-        """The tab is closed."""
+        """Release the tab, which was closed."""
         self._crash = self._crash or reason
         self._connection.forget(self._session, reason)
 

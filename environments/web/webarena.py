@@ -1,8 +1,8 @@
 """Tasks in the format of WebArena's configuration files, with its checks.
 
 After https://github.com/web-arena-x/webarena, ``config_files/test.raw.json`` and
-``evaluation_harness/evaluators.py``; the code is ours. Supported are the checks that need neither a
-language model nor a site's programming interface: ``string_match`` with ``exact_match`` and
+``evaluation_harness/evaluators.py``; the code is ours. The supported checks need neither a language
+model nor a site's programming interface: ``string_match`` with ``exact_match`` and
 ``must_include``, ``url_match``, and ``program_html`` with a fixed URL and a locator in JavaScript.
 Your own tasks can be written in the same format.
 """

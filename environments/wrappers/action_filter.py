@@ -143,7 +143,7 @@ def _site(site: str) -> str:
 
 
 def _address(text: str) -> str | None:
-    """The host of an address; ``None`` if the text is no address, empty if it has no host.
+    """The host of an address; ``None`` if the text is not an address, empty if it has no host.
 
     The text is parsed as browsers do it. An e-mail address does not count.
     """

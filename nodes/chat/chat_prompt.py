@@ -1,4 +1,4 @@
-"""What a chat node asks: a template, or a function of what the node received."""
+"""The prompt of a chat node: a template, or a function of the messages that it received."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _NO_CALLS_LEFT = "no tool calls are left; reply without a tool, with what you kn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a model is asked, and what it may do; see :class:`~.chat_node.ChatNode`."""
+    """The settings of a conversation; see :class:`~.chat_node.ChatNode`."""
 
     model: ChatModel
     adapter: str | None
@@ -42,7 +42,7 @@ class Terms:
 
 
 class Conversation:
-    """One conversation: what is said so far, and what is still allowed."""
+    """One conversation: its turns so far, and the calls and repairs that are left."""
 
     def __init__(
         self,
@@ -92,7 +92,8 @@ class Conversation:
                 repairs += 1
                 if repairs > self._terms.max_repairs:
                     raise ReplyError(
-                        f"no reply follows the schema after {repairs} attempts; the last: {error}"
+                        f"no reply follows the schema after {repairs} attempts; the last error: "
+                        f"{error}"
                     ) from error
                 self._chat.append(ChatMessage("user", _REPAIR.format(error=error)))
 

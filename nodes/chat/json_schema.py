@@ -31,7 +31,7 @@ class ReplySchema:
     Args:
         schema: a JSON schema as a mapping; or a type: of msgspec, of pydantic, or any that msgspec
             can decode (dataclasses, typed dictionaries, ``list[int]``).
-        where: whose it is, for errors.
+        where: the owner of the schema, for errors.
 
     Raises:
         ConfigError: it is neither, or the schema is not valid.

@@ -35,9 +35,10 @@ async def mcp_tools(
     ``run_sync``.
 
     Args:
-        server: a command with its arguments, which is started and spoken to over stdin and stdout;
-            or, as a text, the ``http://`` or ``https://`` address of a server (streamable HTTP).
-        env: of a command: more environment variables. It does not inherit those of this process,
+        server: a command with its arguments, which is started and communicates over stdin and
+            stdout; or, as a text, the ``http://`` or ``https://`` address of a server (streamable
+            HTTP).
+        env: more environment variables for a command. It does not inherit those of this process,
             apart from a few such as ``PATH`` and ``HOME``.
         prefix: put before the name of each tool, so that tools of several servers differ.
 

@@ -58,9 +58,9 @@ class Tool:
         must not need the event loop; a coroutine runs in the event loop.
 
         Args:
-            function: what is called, with keyword arguments.
-            name: by default the function's.
-            description: by default its docstring.
+            function: the function, which is called with keyword arguments.
+            name: the tool's name; by default the function's.
+            description: the tool's description; by default the function's docstring.
 
         Raises:
             ConfigError: a parameter has no type, a type that JSON cannot express, or no name.
@@ -88,7 +88,7 @@ class Tool:
         return cls(ToolSpec(name=name, description=description, parameters=schema), call)
 
     async def run(self, arguments: str) -> str:
-        """Call it.
+        """Call the tool.
 
         Args:
             arguments: one JSON object, as the model wrote it.

@@ -81,7 +81,7 @@ class CandidateGraph:
         delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
         """Raise ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision, or a
-        delay of an edge that is no candidate."""
+        delay of an edge that is not a candidate."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):
@@ -156,7 +156,7 @@ class CandidateGraph:
         return blocks
 
     def mask(self, edge_sets: Sequence[Iterable[EdgeName]]) -> Tensor:
-        """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` for an edge that is no candidate."""
+        """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` if an edge is not a candidate."""
         mask = torch.zeros(len(edge_sets), len(self.edges), dtype=torch.bool)
         for row, edges in enumerate(edge_sets):
             try:

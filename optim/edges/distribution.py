@@ -57,7 +57,7 @@ class Draws(NamedTuple):
 class EdgeDistribution(nn.Module):
     """Distribution over DAGs on named nodes.
 
-    Parameters belong to *names*: the order in which names are given does not matter.
+    Parameters are stored by *name*: the order in which names are given does not matter.
 
     Attributes:
         names, candidates: the nodes, ``n``, and the edges that may occur, ``E``; sorted.

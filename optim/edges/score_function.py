@@ -48,7 +48,7 @@ D = TypeVar("D", bound=DifferentiableEdges, default=EdgeDistribution)
 
 
 class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one step."""
+    """The measured figures of one step."""
 
     used: int
     """Number of samples with a utility; the others were masked."""
@@ -133,7 +133,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         *,
         groups: Sequence[object] | None = None,
     ) -> EdgeUpdate:
-        """One update.
+        """Make one update.
 
         Args:
             samples: drawn from the distribution as it is now.

@@ -164,7 +164,9 @@ class SequentialEdges(nn.Module):
         return dict(zip(self.candidates, drawn.chosen.float().mean(0).tolist(), strict=True))
 
     def edge_entropy(self) -> Tensor:
-        """Entropy (nats) if no candidate were skipped, an upper bound, a scalar with gradient."""
+        """Upper bound of the entropy (nats): as if no candidate were skipped. A scalar with
+        gradient.
+        """
         return (softplus(self.logits) - self.logits.sigmoid() * self.logits).sum()
 
     def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:

@@ -33,9 +33,9 @@ _Z = 1.959964
 class ThompsonEdges:
     """A posterior over the weight of every edge; it samples graphs and learns from them.
 
-    ``names``, ``candidates``, ``decision`` and ``delays`` are as of
-    :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`; ``seen`` counts the samples with
-    a utility so far.
+    ``names``, ``candidates``, ``decision`` and ``delays`` are those of
+    :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`; ``seen`` counts the samples with a
+    utility so far.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ThompsonEdges:
         *,
         groups: Sequence[object] | None = None,
     ) -> EdgeUpdate:
-        """One update, from graphs of any source; arguments as of
+        """One update, from graphs of any source; for the arguments see
         :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`.
 
         Without ``groups`` the utilities are compared over all steps. ``credit`` is, for each

@@ -95,7 +95,7 @@ def logging_to(
     """Start the loggers, and finish them with the status that the block ends with.
 
     Args:
-        loggers: any number of them, also none.
+        loggers: any number of loggers, or none.
         config: settings, which may be nested.
         warn: see :class:`LoggerGroup`.
     """

@@ -47,8 +47,8 @@ def scored_replies(
 ) -> list[ScoredReply]:
     """The replies of all scored steps whose advantage is not 0, in order.
 
-    Each is the exact text that was sampled, with the ids of its tokens where the text would be
-    divided into others. Unscored messages and masked episodes are left out.
+    Each is the exact text that was sampled. Its token ids are included if tokenising the text again
+    would give other ids. Unscored messages and masked episodes are left out.
 
     Args:
         episodes: episodes whose ``StepRecord.credit`` is set.

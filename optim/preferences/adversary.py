@@ -51,7 +51,7 @@ async def negative(
     below: float = 0.5,
     attempts: int = 4,
 ) -> Action | None:
-    """Rejection sampling: the first of ``attempts`` proposals with a grade ``below`` this.
+    """Rejection sampling: the first of ``attempts`` proposals whose grade is less than ``below``.
 
     ``decision`` and ``good`` (the action judged right) are in the agent's own view. Each different
     proposal is graded once; one of unknown grade is not kept.

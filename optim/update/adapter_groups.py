@@ -36,8 +36,9 @@ def check_groups(groups: AdapterGroups) -> str | None:
 def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") -> dict[str, str]:
     """The adapter of each agent, in the graph's order.
 
-    With ``per_node`` and ``shared``, adapters that the graph's agents name already are kept where
-    they fit. Otherwise an adapter has the name of its agent, and a shared one :data:`SHARED`.
+    With ``per_node`` and ``shared``, an adapter that an agent of the graph names already is kept if
+    it fits the setting. Otherwise an adapter gets the name of its agent, and a shared one gets the
+    name :data:`SHARED`.
 
     Raises:
         ConfigError: two agents name one adapter with ``per_node``, or the groups leave an agent

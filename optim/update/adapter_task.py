@@ -1,4 +1,4 @@
-"""The examples of one adapter's update as token ids, with everything that is random decided."""
+"""The examples of one adapter's update as token ids; all random choices are already made."""
 
 from __future__ import annotations
 

@@ -116,12 +116,12 @@ class Example(NamedTuple):
 
     @property
     def sides(self) -> int:
-        """Number of its rows."""
+        """Number of rows of the example."""
         return 1 if self.rejected is None else 2
 
     @property
     def longest(self) -> int:
-        """Tokens of its longest row."""
+        """Number of tokens of the longest row."""
         return max(
             lengths_of([self.chosen] if self.rejected is None else [self.chosen, self.rejected])
         )

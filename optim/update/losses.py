@@ -51,8 +51,8 @@ def ipo_loss(
 ) -> Tensor:
     """``(margin - 1 / (2 beta))^2``, the squared loss of IPO (arXiv 2310.12036, eq. 17).
 
-    Shapes as in :func:`dpo_loss`. The paper's form, on summed log-probabilities; some libraries
-    divide each by its number of tokens first, which the caller can do.
+    Shapes as in :func:`dpo_loss`. As in the paper, log-probabilities are sums over tokens. Some
+    libraries divide them by the number of tokens first, which the caller can do.
     """
     h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
     return _mean((h - 1.0 / (2.0 * beta)) ** 2, weight)
@@ -73,9 +73,9 @@ def policy_gradient_loss(
 ) -> Tensor:
     """Clipped policy gradient on whole replies: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
 
-    ``s = exp((policy - old) / tokens)`` is the importance ratio of a reply, by its length, as in
-    GSPO (arXiv 2507.18071, eqs. 5 and 7); credit is given to messages, so the ratio is one number
-    for each message too.
+    ``s = exp((policy - old) / tokens)`` is the importance ratio of a reply, normalised by its
+    length, as in GSPO (arXiv 2507.18071, eqs. 5 and 7); credit is given to messages, so the ratio
+    is one number for each message too.
 
     Args:
         policy: log-probabilities under the current policy, with gradient, ``[B]``.

@@ -84,7 +84,7 @@ class ModelShape:
 
     @property
     def parameters(self) -> int:
-        """All weights, with those of normalisations."""
+        """The number of all weights, including those of normalisations."""
         norms = (2 * self.layers + 1) * self.width
         return self.linear_weights + self.embedding_weights + norms
 
@@ -98,7 +98,7 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes, by what they hold."""
+    """The estimated bytes, by their use."""
 
     weights: int
     """Weights of the base model."""

@@ -59,10 +59,10 @@ def part_loss(
     Args:
         forward: computes the log-probabilities under the adapter in training.
         part: the examples.
-        totals: of the whole batch.
+        totals: the totals of the whole batch.
         settings: method and weights of the terms.
         references: log-probabilities to compare with, ``[2, examples of the part]``: of a pair,
-            both sides under the reference; of a scored reply, under the policy that said it and
+            both sides under the reference; of a scored reply, under the policy that sampled it and
             under the reference. ``None``: only the likelihood of the chosen replies is learned.
 
     Returns:

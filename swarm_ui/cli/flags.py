@@ -142,8 +142,8 @@ def command(
 ) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
     """Make a function a command: Typer sees the options, the function receives one record.
 
-    ``defaults``: those of the command by setting, where they are not the configuration's; the help
-    shows the default of every setting.
+    ``defaults``: the command's own defaults by setting, where they differ from the configuration's.
+    The help shows the default of every setting.
     """
     options = tuple(_with_default(option, defaults or {}) for option in given)
 
@@ -215,7 +215,7 @@ def argument(name: str, type: Any, value: str, help: str, setting: str,
 
 
 def needed(name: str, type: Any, value: str, help: str) -> Option:
-    """An argument that must be given; with a list as its type, once or several times."""
+    """A required argument. If its type is a list, it can be given several times."""
     return Option(name, type, typer.Argument(metavar=value, help=help), default=...)
 
 
@@ -254,7 +254,7 @@ TASK = option(
     "task", list[str], "NAME", "only this task; repeatable",
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
-_EPISODES = "which episodes, by what they hold out (default: the first split of the environment)"
+_EPISODES = "split: what is new in the episodes (default: the first split of the environment)"
 SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
 SPLITS = option("split", list[str], "NAME", f"{_EPISODES}; repeatable", panel=WHERE)
 SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
@@ -399,7 +399,7 @@ PLAYING = (
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
            "1 for a run of one episode, else 0)",
            setting="run.fail_under"),
-    option("max_masked", float, "SHARE", "conclude nothing if faults masked a larger share "
+    option("max_masked", float, "SHARE", "report no success if faults masked a larger share "
            "(default: 0.2)", setting="run.max_masked"),
     switch("per_task", "--per-task", help="also a table of the tasks"),
     *ENDING,

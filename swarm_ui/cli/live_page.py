@@ -1,6 +1,6 @@
 """``--watch``: a live page about a run, served by a process of its own.
 
-The server is no part of the process that plays or trains, so its work delays no step and its
+The server is not part of the process that plays or trains, so its work delays no step and its
 failure stops nothing. It ends when its standard input is closed, also if this process is killed.
 """
 
@@ -34,7 +34,7 @@ _PATIENCE = 5.0
 
 @contextmanager
 def live_page(run: RunDirectory, output: Output, *, wanted: bool) -> Iterator[None]:
-    """Record the progress of a run while the block works on it; serve it, if that is wanted.
+    """Record the progress of a run while the block works on it, and serve it if requested.
 
     The address is printed when the server is ready, and a warning if it fails.
     """

@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 
 def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
-    """Load an in-process model outside the event loop, which would delay Ctrl-C.
+    """Load an in-process model outside the event loop, so that Ctrl-C works without delay.
 
     ``learned``: adapters that are to be trained. Returns ``None`` for other models.
     """
@@ -104,7 +104,7 @@ def perform(
 
 
 def begun(run: runs.Run) -> runs.Run:
-    """The run with its directory, which is made if it has none."""
+    """The run with its directory, which is created if it does not exist."""
     return run if run.directory is not None else asyncio.run(runs.begin(run))
 
 

@@ -31,12 +31,12 @@ class Output:
         self.progress = ProgressDisplay(self.log, announce=False, quiet=quiet)
 
     def say(self, text: str) -> None:
-        """A note in addition to the result."""
+        """Print a note in addition to the result."""
         if not self.quiet:
             self.log.print(Text(text, overflow="fold"))
 
     def warn(self, text: str) -> None:
-        """A warning; ``--quiet`` does not hide it."""
+        """Print a warning; ``--quiet`` does not hide it."""
         self.log.print(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
@@ -73,7 +73,7 @@ class Output:
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
     def record(self, document: Mapping[str, object]) -> None:
-        """The result, as JSON."""
+        """Print the result as JSON."""
         if self.machine:
             text = json.dumps(document, ensure_ascii=False)
             sys.stdout.write(printable_json(text) + "\n")

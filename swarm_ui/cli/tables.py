@@ -83,7 +83,7 @@ def measures_table(results: Results) -> Table | None:
 
 
 def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
-    """The rows, in percent."""
+    """A table of the comparison's rows, in percent."""
     made = table(
         f"A {ours}\nB {theirs}",
         ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],

@@ -32,8 +32,8 @@ class Deadlines:
 
         Args:
             now: time of the loop's clock.
-            seconds: its limit; infinite: only the common end counts.
-            bounded: whether the common end applies to it.
+            seconds: its time limit; infinite: only the deadline of all calls applies.
+            bounded: whether the deadline of all calls applies to it.
         """
         due = now + seconds
         if bounded and self._end < due:

@@ -135,7 +135,7 @@ def recorded(trace: Trace) -> dict[str, Spoken]:
 
 
 async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-    """Run a graph as a node of another: its open nodes receive the inbox, its output answers.
+    """Run a graph as a node of another: its first nodes get the inbox, its output node answers.
 
     The names inside are prefixed with the name of the outer node (``"team/agent_0"``, message ids
     ``"team:1/agent_0:0"``), so that one trace holds every call.

@@ -63,7 +63,7 @@ async def _items(node: MappedGraph, inbox: Sequence[Message], context: NodeConte
         )
     for k, (source, text) in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"over= gave a {type(text).__name__} as item {k}; expected a str")
+            raise TypeError(f"over= returned a {type(text).__name__} as item {k}; expected a str")
         id = f"{context.message_id}/item:{k}"
         if id in session.edits.without:
             continue
@@ -103,9 +103,9 @@ def _unanswered(node: MappedGraph, item: Message) -> Message:
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all, run concurrently. No task is left, however it ends.
+    """The results of coroutines that run concurrently. No task is left, however this ends.
 
-    Raises what the first of them to fail raised; the others are cancelled.
+    If one fails, the others are cancelled, and its exception is raised.
     """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:

@@ -1,5 +1,6 @@
-"""Calls one node: waits for a slot, sets the time limit, checks the type of the answer; and why a
-call failed."""
+"""Calls one node: waits for a slot, sets the time limit, and checks the type of the answer. It also
+describes why a call failed.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ async def ask(
     """The answer of the node of call ``k``, or of its fallback, within the limits of the run.
 
     Raises:
-        Expired: the time was over before there was an answer.
+        Expired: the time limit passed before there was an answer.
         TypeError: the answer is neither a NodeReply nor a Message.
         Exception: whatever the node raises.
     """

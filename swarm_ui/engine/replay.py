@@ -98,7 +98,7 @@ def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
         nested = graph.nodes[name]
         inner = inner_graph(nested)
         if inner is None:
-            raise GraphError(f"'{name}' is no graph, so there is no node '{path}'")
+            raise GraphError(f"'{name}' is not a graph, so there is no node '{path}'")
         changed = _with_node(inner, inside, node, f"{around}{name}/")
         whole = nested.with_graph(changed) if isinstance(nested, MappedGraph) else changed
         node = whole  # type: ignore[assignment]

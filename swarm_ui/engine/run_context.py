@@ -165,7 +165,7 @@ class RunContext:
         changed = rewrite(request)
         if not isinstance(changed, Request):
             raise ConfigError(
-                f"the edit of call '{id}' gave a {type(changed).__name__}; expected a Request"
+                f"the edit of call '{id}' returned a {type(changed).__name__}; expected a Request"
             )
         return changed
 

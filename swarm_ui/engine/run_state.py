@@ -86,7 +86,8 @@ class RunState:
 
         Raises:
             NodeError, ConfigError, BudgetExceeded: what ended the run before.
-            RunPaused: a question is open, in the outermost graph; nested ones are ``waiting``.
+            RunPaused: a question is open. Only the outermost graph raises it; a nested graph with
+                an open question is ``waiting``.
         """
         if self._graph.until is None:
             await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()

@@ -87,7 +87,7 @@ _SCHEDULES: WeakKeyDictionary[Dag, dict[int, Schedule]] = WeakKeyDictionary()
 def schedule_of(graph: Dag, last_round: int | None = None) -> Schedule:
     """The schedule of a graph, made at its first run and kept as long as the graph.
 
-    ``last_round``: for a run whose rounds ended early, the last one; ``None``: that of the graph.
+    ``last_round``: the last round of a run whose rounds ended early; ``None``: the graph's.
     """
     last = graph.rounds - 1 if last_round is None else last_round
     known = _SCHEDULES.get(graph)

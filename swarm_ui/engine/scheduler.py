@@ -45,8 +45,8 @@ class Scheduler:
     """The workers of one run.
 
     A version with one task of ``asyncio.TaskGroup`` for each ready job took 1.6 to 3 times the CPU
-    time per node on every shape but chains (``benchmarks/graph_engine.py --quick``), so this one
-    stays. ``asyncio.timeout`` needs a timer for each call; see :mod:`swarm_ui.engine.deadlines`.
+    time per node on every shape but chains (``benchmarks/graph_engine.py --quick``), so it is not
+    used. ``asyncio.timeout`` needs a timer for each call; see :mod:`swarm_ui.engine.deadlines`.
     """
 
     __slots__ = (

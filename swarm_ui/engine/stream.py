@@ -14,9 +14,9 @@ from swarm_ui.trace.records import Trace
 class RunStream:
     """The events of one run, in the order they happen; the last is ``Finished``.
 
-    The run begins with the iteration. Whatever it raises is raised by the iteration, after the
-    events that came before. Leaving an ``async with`` block, or :meth:`aclose`, cancels a run that
-    is not over, and waits until none of its tasks is left::
+    The run begins with the iteration. The iteration raises an exception of the run, after the
+    events that happened before it. Leaving an ``async with`` block, or :meth:`aclose`, cancels a
+    run that is not over, and waits until none of its tasks is left::
 
         async with team.stream(observation) as events:
             async for event in events:

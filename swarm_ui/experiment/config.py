@@ -273,7 +273,7 @@ def _read(path: Path) -> Draft:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"'{path}' is not TOML that can be used: {error}") from error
+        raise ConfigError(f"'{path}' is not usable TOML: {error}") from error
     lines = _lines(text)
     places = {n: f"{path}:{lines[n]}" if n in lines else str(path) for n in _names(values)}
     return Draft(values, places)

@@ -57,7 +57,7 @@ def adapters(run: Path, out: Path) -> list[str]:
             _expect_no_link(path)
     found = sorted(p.parent for p in directory.adapters.glob("*/adapter_config.json"))
     if not found:
-        raise ConfigError(f"'{run}' has no adapters: it trained nothing, or is not done")
+        raise ConfigError(f"'{run}' has no adapters: it trained nothing, or has not finished")
     try:
         shutil.copytree(directory.adapters, out, dirs_exist_ok=True)
     except OSError as error:
@@ -119,7 +119,7 @@ def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
     found = make_pairs(_episodes(run, solved), random.Random(0))
     if not found:
         raise ConfigError(
-            f"'{run.path}' gives no pair: no message of its episodes has credit; training runs "
+            f"'{run.path}' has no pairs: no message of its episodes has credit; training runs "
             "have it (swarm-ui train)"
         )
     rows = (chats.pair(p, prompt_format) for p in found)
@@ -179,7 +179,7 @@ def _decision_of_team(run: RunDirectory) -> Trace:
         if size >= most:
             found, most = trace, size
     if found is None:
-        raise ConfigError(f"'{run.path}' has no decision to take a team from")
+        raise ConfigError(f"'{run.path}' has no decision from which a team can be read")
     return found
 
 

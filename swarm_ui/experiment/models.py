@@ -99,13 +99,13 @@ def model_findings(
         except SwarmError as error:
             yield ("model", "name"), str(error)
     if section.prompt_format and kind not in ("endpoint", "local"):
-        yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
+        yield ("model", "prompt_format"), (f"'{section.name}' is not a language model that reads "
                                            "prompts in a chosen format; leave it out")  # fmt: skip
     if section.prompt_tokens is not None and kind not in ("endpoint", "local"):
-        yield ("model", "prompt_tokens"), (f"'{section.name}' is no language model whose prompts "
-                                           "can be shortened; leave it out")  # fmt: skip
+        yield ("model", "prompt_tokens"), (f"'{section.name}' is not a language model whose "
+                                           "prompts can be shortened; leave it out")  # fmt: skip
     if section.constrained is not None and kind != "local":
-        problem = f"'{section.name}' is no language model in this process; leave it out"
+        problem = f"'{section.name}' is not a language model in this process; leave it out"
         yield ("model", "constrained"), problem
     if section.actor and kind != "local":
         problem = f"'{section.name}' cannot learn what a server acts with; "
@@ -114,7 +114,7 @@ def model_findings(
         problem = "a server cannot act for a vision-language model of this process; leave it out"
         yield ("model", "actor"), problem
     if section.quantize and kind != "local":
-        problem = f"'{section.name}' is no language model in this process; leave it out"
+        problem = f"'{section.name}' is not a language model in this process; leave it out"
         yield ("model", "quantize"), problem
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":

@@ -77,7 +77,7 @@ def script_console() -> Console:
 
 
 class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a long task is."""
+    """The progress of a long task."""
 
     label: str
     done: float
@@ -119,8 +119,8 @@ class ProgressDisplay:
 
         Args:
             label: the name of the task.
-            total: the number of its steps; 1 for a task that tells its share.
-            share: a percentage is shown; else a count and its rate.
+            total: the number of its steps; 1 for a task that reports its share.
+            share: show a percentage, instead of a count and its rate.
             together: the number of steps that run at the same time.
         """
         bar = Bar(self, label, total, share, together)
@@ -144,9 +144,10 @@ class ProgressDisplay:
 class Bar:
     """One long task. :meth:`update` may be called often.
 
-    The time left is told by the task, or else estimated from the mean rate of its steps: when three
-    of them are done, and as many as run at the same time. Before that, an estimate would be wrong
-    by a factor: of eight steps that run together, the first one ends when the others nearly do.
+    The time left is reported by the task, or else estimated from the mean rate of its steps. The
+    estimate begins when at least three steps are done, and at least as many as run at the same
+    time. An earlier estimate would be several times too large: of eight steps that run together,
+    the first one ends when the others have nearly ended.
     """
 
     def __init__(
@@ -197,8 +198,8 @@ class Bar:
         Args:
             done: the number.
             note: shown beside the bar.
-            left: seconds until the end, where the task knows them better than the mean rate of
-                its steps tells.
+            left: seconds until the end, if the task has a better estimate than the mean rate of its
+                steps.
         """
         now = time.monotonic()
         if left is None:
@@ -216,7 +217,7 @@ class Bar:
             self._display.say(Text(self._line(done, note, left)))
 
     def say(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         self._display.say(text)
 
     def _estimate(self, done: float) -> float | None:

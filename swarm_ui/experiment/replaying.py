@@ -30,7 +30,7 @@ from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Changes of the replay to the record."""
+    """The changes that a replay makes to the record."""
 
     say: dict[str, str]
     without: tuple[str, ...]
@@ -169,7 +169,7 @@ def _as_recorded(
 
 
 def messages(done: Replayed) -> list[dict[str, str]]:
-    """Each message before and after."""
+    """Each message before and after the change."""
     then = {m.id: _short(m) for m in done.before.messages}
     now = {m.id: _short(m) for m in done.after.messages}
     return [
@@ -179,9 +179,10 @@ def messages(done: Replayed) -> list[dict[str, str]]:
 
 
 def prompts_cut(done: Replayed) -> list[dict[str, str]]:
-    """What the prompts of calls leave out, before and after, by message; whole ones are not listed.
+    """The parts that the prompts of calls leave out, before and after the change, by message.
 
-    Empty text: the whole decision is in the prompt.
+    An empty text means that the prompt is complete. A message is listed if one of its two prompts
+    is not.
     """
     then, now = (
         {call.message: left_out(trace, call) for call in trace.calls}

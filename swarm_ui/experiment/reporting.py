@@ -63,7 +63,7 @@ def _written_by_a_demo(run: Path) -> bool:
 
 
 def expect_report(target: Path, what: str) -> None:
-    """Raise ``ConfigError`` if a page that is no report stands where ``what`` would be written."""
+    """Raise ``ConfigError`` if ``what`` would replace a page that is not a report."""
     if target.exists() and not is_report(target):
         raise ConfigError(
             f"'{target}' exists and is not a report of swarm-ui; {what} would replace it: choose "

@@ -53,7 +53,7 @@ def lost_by_model(step: StepRecord) -> bool:
 
 
 class Cost(msgspec.Struct, kw_only=True):
-    """The cost of some episodes."""
+    """The cost of a number of episodes."""
 
     decisions: int = 0
     calls: int = 0
@@ -98,7 +98,7 @@ class Cost(msgspec.Struct, kw_only=True):
 
     @classmethod
     def total(cls, costs: Iterable[Cost]) -> Cost:
-        """The sum of some costs."""
+        """The sum of several costs."""
         found = list(costs)
         names = cls.__struct_fields__
         return cls(**{name: sum(getattr(cost, name) for cost in found) for name in names})
@@ -122,7 +122,7 @@ class Cost(msgspec.Struct, kw_only=True):
 
 
 class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One policy on the episodes of one split."""
+    """The result of one policy on the episodes of one split."""
 
     split: str
     arm: str = ""

@@ -173,7 +173,7 @@ def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
 
 
 def check_training_config(draft: Draft) -> Config:
-    """The same for a training run, with its own defaults for the team and the method."""
+    """Check the configuration of a training run, which has its own defaults for team and method."""
     for name, value in TRAINING_TEAM.items():
         if ("team", name) not in draft.places:
             draft.put(("team", name), value, f"[team] {name}")
@@ -217,7 +217,7 @@ async def begin(run: Run) -> Run:
     Raises:
         ModelError: the endpoint does not answer, or does not serve the model.
         EnvironmentFault: no emulator answers.
-        ConfigError: the environment cannot be made, or the model not be trained.
+        ConfigError: the environment cannot be made, or the model cannot be trained.
     """
     config, kind = run.config, kind_of(run.config.model)
     document: dict[str, object] = {"made_by": "swarm-ui", "command": run.command}
@@ -248,7 +248,7 @@ async def begin(run: Run) -> Run:
 async def check_code(run: Run) -> None:
     """Make the model of the user, and the environment if the user trains in it or wraps it.
 
-    The environment of another run is made for its episodes; see :func:`trials_of`.
+    In other cases the environment is made when its episodes begin; see :func:`trials_of`.
 
     Raises:
         ConfigError: one cannot be made, the environment has no such task, or a logger cannot be

@@ -35,7 +35,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One run. The defaults are the full run on the embedded phone."""
+    """The settings of one run. The defaults are those of the full run on the embedded phone."""
 
     env: EnvironmentName = "phone"
     quick: bool = False

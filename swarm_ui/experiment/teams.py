@@ -255,7 +255,7 @@ def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
 def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
     """One agent of a language model, and a team of it on a random DAG.
 
-    ``adapters``: of each agent; empty: the model as it is.
+    ``adapters``: one for each agent; empty: the model without adapters.
     """
     draws = random.Random(derive(settings.seed, "team"))
     edges = random_dag(agent_names(settings.agents), settings.density, draws)
@@ -269,7 +269,7 @@ def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> li
 
 
 def trained_model_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
-    """The same after training, on edges that ``drawn`` describes."""
+    """The arms of a language model after training, on edges that ``drawn`` describes."""
     label = f"trained, {settings.agents} agents, {settings.rounds} rounds on {drawn}, majority vote"
     team = dataclasses.replace(rollout_arm(settings, edges), name="trained-team", label=label)
     return [Arm(name=TRAINED, label="trained, greedy (agent_0)", trained=True), team]

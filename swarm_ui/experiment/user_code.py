@@ -1,4 +1,4 @@
-"""Code of the user, named as ``module:name``, and plug-ins: imported, called, errors located."""
+"""Imports and calls plug-ins and code of the user (``module:name``), and locates their errors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib",
 
 
 def callable_of(kind: Kind, name: str) -> Callable[..., Any]:
-    """What a plug-in's name, or ``module:name``, names.
+    """The callable that a plug-in's name, or ``module:name``, refers to.
 
     Raises:
-        ConfigError: it cannot be imported, or not be called.
+        ConfigError: it cannot be imported, or cannot be called.
     """
     found = plugin(kind, name)
     if found is None:
@@ -72,14 +72,14 @@ def _of_plugin(found: Plugin) -> Iterator[None]:
 
 
 def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
-    """What ``module:name`` names.
+    """The callable that ``module:name`` refers to.
 
     Args:
         place: the module and the name, which may have dots.
         here: the module may be in the working directory.
 
     Raises:
-        ConfigError: it cannot be imported, or not be called.
+        ConfigError: it cannot be imported, or cannot be called.
     """
     module, _, name = place.partition(":")
     if here and "" not in sys.path and os.getcwd() not in sys.path:

@@ -43,7 +43,7 @@ _FAILED, _SOLVED = 2, 1
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some episodes of one arm."""
+    """A batch of episodes of one arm."""
 
     arm: Arm
     agent: str

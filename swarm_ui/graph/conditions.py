@@ -18,7 +18,7 @@ Key = Callable[[Message], Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """True for messages that none of the conditions takes."""
+    """True for messages that none of the conditions accepts."""
 
     conditions: tuple[Condition, ...]
 
@@ -64,13 +64,13 @@ def routes_by(
     """The condition of each listener of a node whose messages are routed by a value.
 
     Args:
-        sender: whose messages.
+        sender: the node whose messages are routed.
         by: gives the value of a message.
         routes: the value of each listener; without values, a listener's value is its name.
         otherwise: the listener of messages with another value; ``None``: they are an error.
 
     Raises:
-        GraphError: a value is not a string, a whole number or a bool, or ``by`` is no function.
+        GraphError: a value is not a string, a whole number or a bool, or ``by`` is not a function.
     """
     if not callable(by):
         raise GraphError(
@@ -95,13 +95,15 @@ def routes_by(
 
 
 class ConditionNames:
-    """Names for conditions: that of the function, with ``#2`` and so on for others so called."""
+    """Names for conditions: that of the function, with ``#2`` and so on for further ones of the
+    same name.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[str, list[object]] = {}
 
     def of(self, condition: Condition) -> str:
-        """The name for pictures."""
+        """The name of a condition, for pictures."""
         if isinstance(condition, Otherwise):
             return "otherwise"
         if isinstance(condition, RouteBy):

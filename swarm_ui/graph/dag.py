@@ -157,9 +157,9 @@ class Dag(GraphNode):
 
     @cached_property
     def talk(self) -> tuple[Edge, ...]:
-        """Edges among agents, which messages travel over every round: what can be learned.
+        """Edges among agents, over which messages travel in every round. They can be learned.
 
-        Delayed ones too.
+        Delayed edges are included.
         """
         after = frozenset(self.closing)
         return tuple(edge for edge in self.edges if edge[1] not in after)
@@ -186,11 +186,11 @@ class Dag(GraphNode):
     def with_edge(
         self, sender: str, listener: str, *, when: Condition | None = None, delay: int = 0
     ) -> Self:
-        """One more edge, last in the listener's order.
+        """The graph with one more edge, which is the last in the listener's order.
 
         Args:
-            sender: whose messages.
-            listener: who receives them.
+            sender: the node that sends the messages.
+            listener: the node that receives them.
             when: which of the sender's messages travel over it; ``None``: all.
             delay: how many rounds later a message is delivered. With 1 or more, the edge may close
                 a cycle, as feedback does: ``graph.with_edge("critic", "writer", delay=1)``.
@@ -236,7 +236,7 @@ class Dag(GraphNode):
         """Send each message of a node to some of its listeners.
 
         Args:
-            sender: whose messages.
+            sender: the node whose messages are routed.
             routes: listeners and their conditions; an edge that is there already gets one. With
                 ``by``: listeners and the value that sends a message there, or only listeners,
                 whose value is their name; ``None``: the present listeners of the node.
@@ -322,10 +322,11 @@ class Dag(GraphNode):
         return self._with(nodes=nodes, edges=edges)
 
     def with_rounds(self, rounds: int, *, until: Until | None = None) -> Self:
-        """With another number of rounds.
+        """The graph with another number of rounds.
 
-        ``until``: given the newest message of each agent, by its name, whether the rounds end;
-        then ``rounds`` is their maximum number. ``None``: all rounds are made.
+        ``until``: a function that gets the newest message of each agent, by its name, and returns
+        whether the rounds end. ``rounds`` is then their maximum number. ``None``: all rounds are
+        made.
         """
         return self._with(rounds=rounds, until=until)
 
@@ -337,7 +338,7 @@ class Dag(GraphNode):
         return self._with(name=name)
 
     def rename(self, names: Mapping[str, str]) -> Self:
-        """Other names for some nodes."""
+        """The graph with other names for some nodes."""
 
         def pair(edge: Edge) -> Edge:
             return names.get(edge[0], edge[0]), names.get(edge[1], edge[1])

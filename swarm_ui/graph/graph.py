@@ -161,7 +161,7 @@ class CollabGraph(Dag):
         limits: Limits | None = None,
         on_event: OnEvent | None = None,
     ) -> Trace:
-        """Go on with a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
+        """Continue a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
 
         Only the calls that are missing are made.
 
@@ -169,7 +169,7 @@ class CollabGraph(Dag):
             run: name of the run in ``store``; or its trace so far, ``RunPaused.partial``.
             answers: by message id (``"approve:0"``), or by the node's name for all its questions.
             store: where the run is.
-            edge_logprob: as of :func:`~swarm_ui.engine.executor.execute`, for a run of a store.
+            edge_logprob: see :func:`~swarm_ui.engine.executor.execute`; for a run in a store.
             limits: the limits of the run.
             on_event: called with every event.
 
@@ -190,7 +190,8 @@ class CollabGraph(Dag):
     async def resample(
         self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
     ) -> list[Trace]:
-        """``k`` traces, in each of which one call was sampled again, with its consequences.
+        """``k`` traces, in each of which one call is sampled again, and the calls that depend on
+        it.
 
         Each trace makes that call with a different seed, and repeats only the calls whose messages
         change. An agent at temperature 0 gives the same answer every time; first give it another
@@ -226,7 +227,7 @@ class CollabGraph(Dag):
             options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
         Raises:
-            GraphError: edges are cyclic or name others, or a sequence has the wrong length.
+            GraphError: edges are cyclic or name unknown agents, or a sequence has the wrong length.
             ConfigError: the model cannot score, and the vote needs it.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
@@ -304,7 +305,7 @@ class CollabGraph(Dag):
         seed: int = 0,
         **options: Unpack[ShapeOptions],
     ) -> Self:
-        """A random DAG. Without a vote, its last node receives from all without successors."""
+        """A random DAG. Without a vote, its last node receives from all without a successor."""
         draw = shapes.converging if options.get("vote") is None else random_dag
         shape = partial(draw, density=density, rng=Random(seed))
         return cls._shaped(nodes, shape, "random", options)
@@ -312,7 +313,7 @@ class CollabGraph(Dag):
     # -- other forms --------------------------------------------------------------------------
 
     def to_networkx(self) -> networkx.DiGraph[str]:
-        """A ``networkx.DiGraph``.
+        """The graph as a ``networkx.DiGraph``.
 
         Nodes carry ``node`` and perhaps ``fallback``, edges ``place`` (their order) and perhaps
         ``when`` (the condition) and ``delay`` (in rounds), the graph ``name``, ``output``,
@@ -336,8 +337,8 @@ class CollabGraph(Dag):
 
         Args:
             nodes: the nodes by name; a missing one is taken from its label's ``node`` attribute.
-            output, rounds, name: ``None``: as :meth:`to_networkx` wrote them, else the only node
-                without a listener, 1 and ``"team"``.
+            output, rounds, name: ``None``: the values that :meth:`to_networkx` wrote; without them,
+                the only node without a listener, 1 and ``"team"``.
         """
         return serialization.from_networkx(cls, digraph, nodes, output, rounds, name)
 
@@ -367,7 +368,7 @@ class CollabGraph(Dag):
             fallbacks: the fallback nodes, by the name of the node that they replace.
 
         Raises:
-            GraphError: one of them is missing, or the text is no structure.
+            GraphError: one of them is missing, or the text is not a structure.
         """
         return serialization.from_json(cls, text, nodes, when, fallbacks)
 

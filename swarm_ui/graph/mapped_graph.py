@@ -44,7 +44,7 @@ def json_array(messages: Sequence[Message]) -> str:
 
 
 class MappedGraph(GraphNode):
-    """A graph that is run once for every item, with how items are taken and results gathered.
+    """A graph that is run once for every item, and the functions for its items and results.
 
     :class:`~swarm_ui.nodes.map_node.MapNode` is the node that runs it.
     """
@@ -60,13 +60,13 @@ class MappedGraph(GraphNode):
         """
         Args:
             id: name of the node.
-            graph: what is run for each item.
+            graph: the graph to run for each item.
             over: gives the items of a message; default: the entries of a JSON array.
             gather: makes the answer's content of the results; default: a JSON array of contents.
             most: maximum number of items; with more the call fails.
 
         Raises:
-            GraphError: ``graph`` is no graph, or another argument is unfit.
+            GraphError: ``graph`` is not a graph, or another argument is unusable.
         """
         check_name(id)
         if not isinstance(graph, Dag):

@@ -42,12 +42,12 @@ class ShapeOptions(TypedDict, total=False):
 
 
 def chain(names: Sequence[str]) -> tuple[Edge, ...]:
-    """Each receives from the one before."""
+    """Each name receives from the one before."""
     return tuple(pairwise(_distinct("chain", names)))
 
 
 def debate(names: Sequence[str]) -> tuple[Edge, ...]:
-    """Each receives from all names before it in the given order."""
+    """Each name receives from all names before it in the given order."""
     names = _distinct("debate", names)
     return tuple((sender, names[k]) for k in range(len(names)) for sender in names[:k])
 
@@ -75,7 +75,7 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
 
 
 def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
-    """Each receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
+    """Each name receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
     levels = rows(layers)
     _distinct("layered graph", [name for level in levels for name in level])
     return tuple((s, listener) for low, high in pairwise(levels) for listener in high for s in low)
@@ -110,7 +110,7 @@ def shaped(
 
 
 def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
-    """The layers as lists, none of them empty or a single thing."""
+    """The layers as lists, after checking that each is a list with at least one entry."""
     found: list[list[T]] = []
     for k, layer in enumerate(layers):
         if isinstance(layer, str) or not isinstance(layer, Iterable):

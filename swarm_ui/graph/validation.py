@@ -15,7 +15,7 @@ from swarm_ui.node import Condition, Node, Until, scope_of
 
 
 class GraphNode:
-    """A node that runs a graph: a :class:`~swarm_ui.graph.dag.Dag`, or one for every item."""
+    """A node that runs a graph, once (a :class:`~swarm_ui.graph.dag.Dag`) or for every item."""
 
     nodes: Mapping[str, Node]
 
@@ -189,7 +189,7 @@ def check_fallbacks(
 
 
 def check_delays(edges: Iterable[Edge], delays: Mapping[Edge, int]) -> Mapping[Edge, int]:
-    """The delays of at least 1, in edge order, once each belongs to an edge between two nodes."""
+    """The delays of at least 1, in edge order. Each must belong to an edge between two nodes."""
     there = tuple(edges)
     known = frozenset(there)
     for edge, delay in delays.items():
@@ -232,7 +232,7 @@ def _rounds(rounds: int) -> str:
 
 
 def check_until(until: Until | None) -> Until | None:
-    """The predicate, once it can be called and answers at once."""
+    """The predicate, after checking that it can be called and is not a coroutine function."""
     if until is not None and not callable(until):
         raise GraphError(
             "until: expected a function from the newest messages to a bool, "

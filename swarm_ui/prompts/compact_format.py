@@ -57,16 +57,16 @@ _PART = "You see a part of the screen. Others see other parts. Without a useful 
 
 
 class CompactFormat:
-    """See the module."""
+    """The compact format, which the module's docstring describes."""
 
     name = "compact"
 
     def chat(self, decision: Decision) -> tuple[ChatMessage, ...]:
-        """A system turn, because a chat template may add a long one otherwise, and a user turn."""
+        """A system turn and a user turn. Without the first, a chat template may add a long one."""
         return (ChatMessage("system", _SYSTEM), ChatMessage("user", "\n".join(_lines(decision))))
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
-        """One line. Actions without a short form (coordinates, key codes) are written as JSON."""
+        """The reply as one line. Actions without a short form (coordinates, key codes) are JSON."""
         said = PASS if isinstance(action, Abstain) else _written(action, observation)
         return f"{flat(reason)}\n{said}" if reason else said
 

@@ -146,7 +146,7 @@ def summary(past: Past) -> str:
 
 
 def said(speaker: str, content: str, action: Action | None, *, prompt_format: str = "json") -> str:
-    """One message as a labelled block of data. ``prompt_format``: of the content."""
+    """One message as a labelled block of data. ``prompt_format``: that of its content."""
     text = without_tags(utterance(content, action, prompt_format=prompt_format))
     return f"{inside(speaker)}:\n<said>\n{text}\n</said>"
 

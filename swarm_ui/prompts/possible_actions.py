@@ -21,7 +21,7 @@ _DEFAULT = tuple(kind for kind in ACTION_TYPES if kind not in (*_TAPS, "select")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An action without its text."""
+    """A possible action. If it takes a text, the text is still open."""
 
     kind: ActionType | Literal["pass"]
     label: str = ""

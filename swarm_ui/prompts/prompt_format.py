@@ -38,10 +38,10 @@ class PromptFormat(Protocol):
         ...
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
-        """A reply. :meth:`parse` reads the action back, and :meth:`reason` the reason.
+        """The text of a reply. :meth:`parse` reads its action, and :meth:`reason` its reason.
 
         Args:
-            action: in the indices of ``observation``.
+            action: the action, in the indices of ``observation``.
             observation: the screen as the agent sees it.
             reason: one line; line breaks become spaces.
         """

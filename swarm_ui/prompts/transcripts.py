@@ -102,7 +102,7 @@ def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, 
     if not text.startswith("[") or _HEADING.match(text) is None:
         raise TraceError(
             "not the transcript of a chat: expected it to begin with a line such as '[user]', "
-            f"got {text[:40]!r}. Prompts of models that do not read chats cannot be edited so"
+            f"got {text[:40]!r}. Prompts of models that do not read chats cannot be edited this way"
         )
     given = {_picture(png): png for png in pictures}
     headings = list(_HEADING.finditer(text))

@@ -121,7 +121,7 @@ def _whisker(arm: Arm, number: int, axes: _Axes) -> Markup:
 
 
 def arm_list(data: Arms) -> Markup:
-    """The arms by letter, with their values."""
+    """A list of the arms by letter, with their values."""
     lines = [
         tag("li", tag("b" if arm.chosen else "span", arm.name), " ",
             tag("small", interval(arm.value)))

@@ -109,7 +109,7 @@ def elements(data: Packed) -> Iterator[Markup]:
 
 
 def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[EpisodeSet, ...]:
-    """The sets, in which the episodes of the sample replace equal ones.
+    """The sets of episodes, in which episodes of the sample replace equal ones.
 
     A sample often has screenshots, which trace files lack. Its other episodes come first.
     """

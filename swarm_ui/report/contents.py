@@ -136,7 +136,7 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EdgeFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The edges at one moment."""
+    """The edge probabilities at one moment."""
 
     label: str
     edges: tuple[tuple[str, str, float], ...]
@@ -163,7 +163,7 @@ class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker did over time, or several workers on one row; seconds since the start."""
+    """The activities of a worker, or of several on one row; times are seconds since the start."""
 
     name: str
     detail: str = ""

@@ -1,4 +1,4 @@
-"""Tables of results, with one column of dots and intervals where that says something."""
+"""Tables of results. One column is also drawn as dots and intervals where this is useful."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def table(data: ReportTable, *, footnote: bool = True) -> Markup:
     """A table with its title.
 
     The first column of differences with two or more intervals, or else the first such column of
-    other estimates, is also drawn: as dots and intervals on one axis for the whole table, which has
-    0 as a line. A single interval, equal ones and estimates without intervals are not drawn.
+    other estimates, is also drawn: as dots and intervals, on one axis for the whole table, with a
+    line at 0. A single interval, equal ones and estimates without intervals are not drawn.
 
     Args:
         data: the contents.
-        footnote: with the note below the table.
+        footnote: whether the note below the table is included.
     """
     axis = _axis(data)
     numbers = [_numbers(column) for column in zip(*data.rows, strict=True)] or [False] * len(

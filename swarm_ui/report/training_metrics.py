@@ -132,7 +132,7 @@ def training_cost(lines: Sequence[Line]) -> ReportTable | None:
 def credit_maps(lines: Sequence[Line]) -> list[HeatMap]:
     """Mean credit by round and agent for the first, the last and some other iterations.
 
-    In the order of the iterations, with one colour scale for all of them.
+    The maps are in the order of the iterations and share one colour scale.
     """
     found = {line["iteration"]: line for line in lines if line.get("kind") == "credit"}
     order = sorted(found)

@@ -25,7 +25,7 @@ _IN_USE = "opentelemetry.trace"
 
 
 class SpanParent(msgspec.Struct, frozen=True):
-    """The span in which the episodes of a worker are."""
+    """The parent span of the episodes of a worker."""
 
     headers: dict[str, str] = {}
     """W3C headers: ``traceparent`` and maybe ``tracestate``; empty: there is none."""

@@ -70,7 +70,7 @@ async def rollout(
     max_steps: int | None = None,
     lap: Lap | None = None,
 ) -> Episode:
-    """One episode.
+    """Play one episode.
 
     Args:
         environment: the environment; it is not closed.
@@ -361,7 +361,7 @@ def attempt_of(
     max_steps: int | None,
     parent: SpanParent = HERE,
 ) -> Attempt:
-    """Plays episodes of a stream. ``parent``: of their spans."""
+    """A function that plays episodes of a stream. ``parent``: the parent of their spans."""
 
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
         play = partial(

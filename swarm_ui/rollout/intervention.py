@@ -51,8 +51,9 @@ class KeepsNotes(Protocol):
     """
 
     def take_notes(self, episode: Episode) -> object:
-        """What was kept for the decisions of this episode; it is forgotten here. Must be
-        picklable; ``None``: nothing."""
+        """Return the notes on this episode, and forget them here. They must be picklable; ``None``:
+        there are none.
+        """
         ...
 
     def add_notes(self, episode: Episode, notes: object) -> None:

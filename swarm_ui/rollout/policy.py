@@ -50,8 +50,8 @@ class GraphPolicy:
         """
         Args:
             graph: a graph, or a function that draws one for an episode.
-            name: for tables; by default that of the graph.
-            limits: of each decision.
+            name: the policy's name in tables; by default that of the graph.
+            limits: the limits of each decision.
             listen: makes the listener of each decision, such as
                 :class:`~swarm_ui.engine.telemetry.Spans`.
         """

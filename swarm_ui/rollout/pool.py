@@ -146,7 +146,7 @@ class EnvironmentPool:
 
         Args:
             attempt: plays one episode.
-            jobs: what to play.
+            jobs: the jobs to play.
             actor: policy name for episodes that could not start.
         """
         if self._tasks:
@@ -280,7 +280,7 @@ class Seat:
     ) -> Episode:
         """Play one episode. After a fault it is played again, at most ``retries`` times.
 
-        ``number``: of the job, for the reporter.
+        ``number``: the job's number, for the reporter.
         """
         self._reporter.queued(number)
         for _ in range(1 + self._restarts.retries):

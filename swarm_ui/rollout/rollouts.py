@@ -56,7 +56,7 @@ class PerWorker(Generic[T]):
 
 
 class Rollouts(Protocol):
-    """Plays jobs with policies, for ``async with``; environments are kept between streams.
+    """Plays jobs with policies. Use it with ``async with``; environments are kept between streams.
 
     :class:`~swarm_ui.rollout.episodes.LocalRollout` plays in this process,
     :class:`~swarm_ui.rollout.distributed.RayRollout` in workers of a Ray cluster. Equal seeds give
@@ -79,7 +79,7 @@ class Rollouts(Protocol):
         """Play jobs; yields the number and the episode of each job, in the order they finish.
 
         Every job gives exactly one episode. ``jobs`` is read only as fast as episodes are played
-        and consumed. One stream at a time.
+        and consumed. Only one stream may run at a time.
 
         Args:
             policy: serves all episodes.

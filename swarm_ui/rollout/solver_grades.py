@@ -15,10 +15,11 @@ from swarm_ui.trace.records import Trace
 async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:
     """Grade every proposal, and note the solver's own action; nothing else is executed.
 
-    An :class:`~swarm_ui.rollout.episodes.Intervene`. The credit of a message is 1.0 if its action
-    brings the state nearer to success, else 0.0, also for a reply without a valid action; messages
-    of failed calls and abstentions are unscored. ``None`` in an environment that cannot grade. An
-    error of the solver is no fault of the episode: it is the rationale of a step without credit.
+    It is an :class:`~swarm_ui.rollout.intervention.Intervene`. The credit of a message is 1.0 if
+    its action brings the state nearer to success, else 0.0, also for a reply without a valid
+    action; messages of failed calls and abstentions are unscored. It returns ``None`` if the
+    environment cannot grade. An error of the solver is not a fault of the episode; it is recorded
+    as the rationale of a step without credit.
     """
     if not isinstance(environment, Graded):
         return None

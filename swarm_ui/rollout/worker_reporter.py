@@ -1,4 +1,4 @@
-"""Tells what one place of a pool does: when it started, and how each attempt at an episode went."""
+"""Reports what one place of a pool does: its start, and each attempt at an episode."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wall_clock() -> Clock:
 
 
 class WorkerReporter:
-    """Tells a listener what one worker does; does nothing without a listener."""
+    """Reports to a listener what one worker does; does nothing without a listener."""
 
     def __init__(
         self, worker: int, listener: OnWorkerEvent | None, clock: Clock | None = None
@@ -58,13 +58,13 @@ class WorkerReporter:
         self._present = False
 
     def started(self) -> None:
-        """It has an environment; only the first time is told."""
+        """The worker has an environment. Only the first call is reported."""
         if not self._present:
             self._present = True
             self._tell("started")
 
     def queued(self, job: int) -> None:
-        """A job was given to it, which it begins as soon as it can."""
+        """A job was given to the worker, which begins it as soon as it can."""
         self._job, self._queued = job, self._now
 
     def began(self, task: str, seed: int) -> None:
@@ -108,11 +108,11 @@ class WorkerReporter:
         self._queued = self._now  # another attempt at the same job waits from now on
 
     def given_up(self, why: str) -> None:
-        """It is not used any more after too many faults."""
+        """The worker is no longer used, because it had too many faults."""
         self._tell("given_up", text=why)
 
     def closed(self) -> None:
-        """It is not needed any more."""
+        """The worker is no longer needed."""
         if self._present:
             self._present = False
             self._tell("closed")
@@ -133,7 +133,7 @@ class WorkerReporter:
 def told_elsewhere(
     attempts: Sequence[WorkerEvent], *, queued: float, now: float
 ) -> list[WorkerEvent]:
-    """Attempts at one job that another process told, by the clock of this process.
+    """Attempts at one job, reported by another process, with times of this process's clock.
 
     Only durations are taken from the other clock: the last attempt has ended just now.
 

@@ -49,13 +49,15 @@ def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Inte
     kept = [o for o in differences(ours, theirs) if o.value is not None]
     if len({o.run for o in kept}) > 1:
         raise ConfigError(
-            "a score interval is for one run on each side; for several: clustered_difference"
+            "a score interval is for one run on each side; use clustered_difference for several"
         )
     values = [float(o.value or 0.0) for o in kept]
     if not values:
         return None
     if not {-1.0, 0.0, 1.0}.issuperset(values):
-        raise ConfigError("a score interval needs outcomes of 0 or 1; else: clustered_difference")
+        raise ConfigError(
+            "a score interval needs outcomes of 0 or 1; use clustered_difference for others"
+        )
     n, templates = len(values), _by_template(kept)
     share = 1 / _design_effect(templates, sum(values) / n)
     if len(set(values)) == 1 and len(templates) > 1:

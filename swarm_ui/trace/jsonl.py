@@ -50,7 +50,7 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 
 
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
-    """Add records to a file (made if missing), safely on disk on return.
+    """Add records to a file, which is created if missing. They are on disk when this returns.
 
     Raises:
         TraceError: the file's last line was cut off, as by a crash (see :func:`repair_jsonl`); or

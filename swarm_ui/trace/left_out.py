@@ -1,4 +1,4 @@
-"""What the prompt of a call leaves out of its decision, in words."""
+"""Describes the parts of a decision that the prompt of a call leaves out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LABEL = 40
 
 
 def left_out(trace: Trace, call: Call) -> str:
-    """What ``Call.dropped`` says, for people; empty: nothing is left out.
+    """``Call.dropped`` as readable text; empty: nothing is left out.
 
     Elements have the indices of the screen, not those of the agent.
     """

@@ -166,7 +166,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return View(self.observation, call.order)
 
     def decision(self, call: Call) -> Decision:
-        """The exact context of a call, rebuilt: own view of the screen and received messages."""
+        """The exact context of a call: the agent's view of the screen, and its messages."""
         view = self.view(call)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
         return Decision(

@@ -17,7 +17,7 @@ has not got its resources. The rest of the time a worker has nothing to do."""
 
 
 class Part(NamedTuple):
-    """What a worker did for some time; seconds since the epoch."""
+    """A period with one activity of a worker; times are seconds since the epoch."""
 
     what: Activity
     begin: float
@@ -25,8 +25,9 @@ class Part(NamedTuple):
 
 
 class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of some workers went, in seconds. Episodes of a worker that overlap are
-    counted one by one."""
+    """The time that some workers spent on each activity, in seconds. Episodes of a worker that
+    overlap are counted one by one.
+    """
 
     deciding: float = 0.0
     environment: float = 0.0
@@ -38,7 +39,7 @@ class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> float:
-        """All of it, without counting calls twice."""
+        """The total time, without counting calls twice."""
         return self.deciding + self.environment + self.waiting + self.idle
 
     @classmethod
@@ -129,7 +130,7 @@ class WorkerHistory(WorkerNow):
 
     @property
     def times(self) -> WorkerTimes:
-        """Where its time went."""
+        """How the worker spent its time."""
         parts = [*self.parts()]
         spent: dict[Activity, float] = dict.fromkeys(get_args(Activity), 0.0)
         for part in parts:
@@ -144,7 +145,7 @@ class WorkerHistory(WorkerNow):
         )
 
     def parts(self) -> Iterator[Part]:
-        """What it did when. Episodes that it played at the same time overlap."""
+        """What the worker did over time. Episodes that it played at the same time overlap."""
         yield from self._waits
         for event in self.finished:
             yield from _parts(event)

@@ -1,7 +1,7 @@
 """Pictures for notebooks and pages, as SVG text: no Graphviz, no matplotlib, no torch.
 
-Graphs, traces and edge distributions show them by themselves in a notebook. Equal input gives
-equal bytes.
+In a notebook, graphs, traces and edge distributions display themselves as such pictures. Equal
+input gives equal bytes.
 """
 
 from swarm_ui.viz.edge_picture import edges_svg

@@ -60,7 +60,7 @@ def palette(trace: Trace) -> Palette:
 
 
 def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
-    """The entries of a ballot, heaviest first. An entry that is no action stays text."""
+    """The entries of a ballot, heaviest first. An entry that is not an action stays text."""
     found: list[tuple[Action | str, float]] = []
     for written, weight in sorted(ballot.items(), key=lambda item: -item[1]):
         try:

@@ -1,7 +1,7 @@
 """The SVG elements that all pictures share, as text.
 
 Every text is escaped. Colours suit light and dark pages: inside a page, lines and text have the
-colour of the page's text, and fills are half transparent; a file of its own has its own ground.
+colour of the page's text, and fills are half transparent; a separate file has its own background.
 """
 
 from __future__ import annotations

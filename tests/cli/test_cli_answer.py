@@ -127,8 +127,8 @@ def test_an_answer_may_lead_to_the_next_question(shell: Shell) -> None:  # noqa:
     ("words", "said"),
     [
         ("nowhere", "there is no store 'nowhere'"),
-        ("right.txt", "'right.txt' is no store"),
-        ("empty", "'empty' is no store"),
+        ("right.txt", "'right.txt' is not a store"),
+        ("empty", "'empty' is not a store"),
         ("kept other", "there is no run 'other'"),
         ("kept letter/1 yes", "--graph MODULE:NAME: name the graph"),
         ("kept letter/1 yes --graph nowhere:team", "no module 'nowhere'"),

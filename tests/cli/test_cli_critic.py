@@ -135,9 +135,9 @@ def test_a_dry_run_measures_and_writes_nothing(shell: Shell) -> None:  # noqa: F
     ("line", "said"),
     [
         ("nowhere phone out", "no model 'nowhere'"),
-        ("base phone out", "'base' cannot learn to judge"),
+        ("base phone out", "'base' cannot be trained as a critic"),
         ("tiny phon out", "did you mean 'phone'?"),
-        ("tiny autowebbench out --set environment.data=x", "has only tests"),
+        ("tiny autowebbench out --set environment.data=x", "is for tests only"),
         ("tiny phone phone out", "an environment is named twice"),
         ("tiny phone out --episodes 0", "--episodes must be at least 1"),
         ("tiny phone out --minutes 0", "--minutes must be above 0"),

@@ -179,7 +179,7 @@ def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
     )
     again = shell("export r episodes -o e.jsonl")
     assert again.code == 2 and "--force" in again.err
-    for what, said in (("adapters -o a", "has no adapters"), ("pairs", "gives no pair")):
+    for what, said in (("adapters -o a", "has no adapters"), ("pairs", "has no pairs")):
         done = shell(f"export r {what}")
         assert done.code == 2 and said in done.err
 

@@ -56,7 +56,7 @@ def test_pull_and_list(shell: Shell, cache: Path) -> None:  # noqa: F811
     ("train phone --model smollm2", "run: swarm-ui models pull smollm2"),
     ("eval phone --model smollm2 --dry-run", "run: swarm-ui models pull smollm2"),
     ("doctor --model smollm2", "swarm-ui models pull smollm2"),
-    ("run phone contacts-add --prompt-format compact", "'base' is no language model"),
+    ("run phone contacts-add --prompt-format compact", "'base' is not a language model"),
     ("run phone contacts-add --prompt-format xml", "expected '', 'json', 'compact'"),
 ])  # fmt: skip
 def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811

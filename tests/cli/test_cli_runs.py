@@ -90,7 +90,7 @@ def test_filters(shell: Shell) -> None:  # noqa: F811
     assert "no run in 'runs' that fits" in shell("runs --since 2999-01-01").err
     assert "expected one of running, finished" in shell("runs --state done").err
     for text in ("yesterday", "7", "9e99d", "99999999999999999d"):
-        with pytest.raises(ConfigError, match="is no point in time"):
+        with pytest.raises(ConfigError, match="is not a point in time"):
             point_in_time(text, datetime.now(UTC))
 
 
@@ -232,7 +232,7 @@ def test_what_is_not_certainly_a_free_run_is_not_deleted(
         done = shell("runs delete runs/good --yes")
         assert done.code == 2 and "is being written by another process" in done.err
     monkeypatch.chdir(good)
-    assert "you are inside of" in shell(f"runs delete {good} --yes").err
+    assert "current folder is inside of" in shell(f"runs delete {good} --yes").err
     monkeypatch.chdir(shell.folder)
     assert (good / "config.json").exists() and Path("notes/diary.txt").exists()
     assert shell("runs delete runs/good --yes").code == 0 and not good.exists()

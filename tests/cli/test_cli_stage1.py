@@ -70,7 +70,7 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
     [
         ("phone", "name the folder of the corpus with --out"),
         ("fridge -o d", "or a source of demonstrations: screens, demonstrations"),
-        ("autowebbench --data x -o d", "has only tests: nothing may be learned from it"),
+        ("autowebbench --data x -o d", "is for tests only and must not be used for training"),
         ("demonstrations -o d", "needs your recordings: --data FILE"),
         ("phone --task recipes-star -o d", "would leak a test split into training"),
         ("phone --adversary none -o d", "only the critic can be left out"),
@@ -174,7 +174,7 @@ def test_a_trained_model_chooses_the_way(shell: Shell) -> None:  # noqa: F811
     assert plan.json["calls"] > 0
     assert "walker base" in shell(line.replace("--json", "--dry-run")).out
     unnamed = shell("synthesize phone -n 2 --adapters smollm2-phone -o d")
-    assert unnamed.code == 2 and "name it with --walker" in unnamed.err
+    assert unnamed.code == 2 and "name one with --walker" in unnamed.err
     unknown = shell("synthesize phone -n 2 --walker base --adapters nowhere -o d")
     assert unknown.code == 2 and "no adapters in 'nowhere'" in unknown.err
     lenient = shell("synthesize phone -n 2 --walker base --critic none -o d")

@@ -135,7 +135,7 @@ def test_a_prompt_can_be_changed_by_a_function_of_the_request() -> None:
     changed = in_virtual_time(graph.replay(trace, prompts={"a0:0": hotter}))
     assert [r.temperature for r in model.requests] == [0.7]
     assert next(c for c in changed.calls if c.message == "a0:0").temperature == 0.7
-    with pytest.raises(ConfigError, match="the edit of call 'a0:0' gave a str"):
+    with pytest.raises(ConfigError, match="the edit of call 'a0:0' returned a str"):
         in_virtual_time(graph.replay(trace, prompts={"a0:0": lambda request: "no"}))  # type: ignore
 
 
@@ -206,7 +206,7 @@ def test_unknown_ids_and_names_are_refused() -> None:
             in_virtual_time(graph.replay(trace, **change))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="node 'c' is not in the graph"):
         in_virtual_time(graph.replay(trace, nodes={"c": Sleeper("c")}))
-    with pytest.raises(GraphError, match="'a' is no graph, so there is no node 'a/b'"):
+    with pytest.raises(GraphError, match="'a' is not a graph, so there is no node 'a/b'"):
         in_virtual_time(graph.replay(trace, nodes={"a/b": Sleeper("c")}))
     outer = CollabGraph([graph.named("inner")])
     with pytest.raises(GraphError, match="inside 'inner': node 'c' is not in the graph"):

@@ -386,7 +386,7 @@ class Undead(Notebook):
 MUTANTS = [
     (Nameless, "members", "name is ''"),
     (Doubled, "members", "a task is listed twice"),
-    (Stringly, "members", "reset gave a str, not an Observation"),
+    (Stringly, "members", "reset returned a str, not an Observation"),
     (Eager, "idle", "a step before the first reset was done"),
     (Eager, "idle", "a step after the end was done"),
     (Indifferent, "unknown-task", "reset with an unknown task was done"),

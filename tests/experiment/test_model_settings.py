@@ -49,7 +49,7 @@ def test_a_limit_of_prompts_is_for_language_models(tmp_path: Path) -> None:
     model = load_in_process(section)
     assert isinstance(model, CausalModel) and model.prompt_tokens == 50
     [(where, problem)] = model_findings(ModelSection(prompt_tokens=50), 1)
-    assert where == ("model", "prompt_tokens") and "'base' is no language model" in problem
+    assert where == ("model", "prompt_tokens") and "'base' is not a language model" in problem
 
 
 def test_no_server_acts_for_a_model_that_sees(tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ def test_replies_are_constrained_unless_the_setting_says_no(tmp_path: Path) -> N
     assert isinstance(possible(asyncio.run(reply(None)), observation), Action)
     assert not isinstance(possible(asyncio.run(reply(False)), observation), Action)
     ((_, problem),) = model_findings(ModelSection(constrained=True), 1)
-    assert "no language model in this process" in problem
+    assert "not a language model in this process" in problem

@@ -101,7 +101,7 @@ def any_action(observation: Observation, rng: random.Random) -> Action:
 
 
 class BrokenArm(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm of the study."""
+    """The definition of one arm of the study."""
 
     name: str
     label: str
@@ -134,7 +134,7 @@ ARMS = (
 
 
 class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
-    """All arms of one seed."""
+    """The results of all arms with one seed."""
 
     sight: Sight
     kind: Kind
@@ -211,7 +211,7 @@ def ladder(
     """Find the broken agent on tuning episodes, then play all arms on test episodes.
 
     Args:
-        tuning: graded episodes on which the broken agent is searched.
+        tuning: graded episodes that are used to find the broken agent.
         episodes: test episodes of each arm.
         progress: called with the number of finished parts, out of ``len(ARMS) + 2``.
     """

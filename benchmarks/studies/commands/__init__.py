@@ -1,1 +1,1 @@
-"""Studies whose cells are ``swarm-ui`` commands: doing them, their records, and their table."""
+"""Studies that consist of ``swarm-ui`` commands: running them, their records, and the table."""

@@ -47,7 +47,7 @@ class Cell:
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a cell that is done."""
+    """The record of a finished cell."""
 
     name: str
     command: str
@@ -61,13 +61,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_of(out: Path, cell: Cell) -> Record | None:
-    """The record of a cell; ``None``: it is not done."""
+    """The record of a cell; ``None``: it is not finished."""
     path = out / "records" / f"{cell.name}.json"
     return msgspec.json.decode(path.read_bytes(), type=Record) if path.exists() else None
 
 
 def perform(out: Path, cell: Cell) -> Record:
-    """Do a cell, or go on with it.
+    """Run a cell, or continue it.
 
     Raises:
         ConfigError: the command failed; the end of its output is in the message.

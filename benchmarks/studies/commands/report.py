@@ -14,7 +14,7 @@ from swarm_ui.stats import Outcome, clustered_mean
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A row on one split."""
+    """One row's results on one split."""
 
     name: str
     split: str
@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a study found, and how: the file that is kept in the source."""
+    """The results of a study and how they were obtained: the file that is kept in the source."""
 
     rows: list[Row]
     cells: list[Record]
@@ -42,13 +42,13 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def study_record(out: Path, cells: Sequence[Cell]) -> StudyRecord:
-    """What is done of a study."""
+    """The results of the finished cells of a study."""
     records = [record_of(out, cell) for cell in cells]
     return StudyRecord(rows=rows(out, cells), cells=[each for each in records if each])
 
 
 def rows(out: Path, cells: Sequence[Cell]) -> list[Row]:
-    """A row for each evaluation that is done, in the order of the plan."""
+    """A row for each finished evaluation, in the order of the plan."""
     found: dict[tuple[str, str], list[tuple[ArmResult, float]]] = {}
     for cell in cells:
         record = record_of(out, cell) if cell.row else None

@@ -51,14 +51,14 @@ def run_study(
     quick_cells: Sequence[str],
     plan: Callable[[Sizes, Path], list[Cell]],
 ) -> int:
-    """Do what the options say, and print the table and one line of JSON.
+    """Run the study with these options, and print the table and one line of JSON.
 
     Args:
-        name: of the study, and of the file with its recorded table.
+        name: the name of the study, and of the file with its recorded table.
         given: the parsed options of :func:`study_parser`.
         kind: the record of sizes.
-        quick: those of ``--quick``; the texts among them come from the options.
-        quick_cells: beginnings of the names of its cells.
+        quick: the sizes of ``--quick``; the texts among them come from the options.
+        quick_cells: the cells of ``--quick``, by the beginnings of their names.
         plan: makes the cells from sizes and the folder of the study.
 
     Raises:
@@ -87,7 +87,7 @@ def run_study(
 def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: Path | None) -> int:
     chosen = [cell for cell in cells if cell.name.startswith(tuple(only))]
     if not chosen:
-        raise ConfigError(f"--only {' '.join(only)}: no cell begins so; --dry-run lists them")
+        raise ConfigError(f"--only {' '.join(only)}: no cell has such a name; --dry-run lists all")
     if given.dry_run:
         return _list(out, chosen)
     if not given.summarise:

@@ -17,7 +17,7 @@ TRACE_SPLITS = {"traces_tasks": "test_task", "traces_sites": "test_website"}
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent of the team, greedy, on one split."""
+    """The results of one greedy agent of the team on one split."""
 
     split: str
     jobs: tuple[Job, ...]
@@ -44,7 +44,7 @@ class Record(msgspec.Struct, kw_only=True):
 
 
 class Cell:
-    """One stage with one training seed."""
+    """The results of one stage with one training seed."""
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.record = folder, record
@@ -79,7 +79,7 @@ class Cell:
 
     @property
     def done(self) -> bool:
-        """Whether it was trained."""
+        """Whether the cell was trained."""
         return self.record.training_cpu_s is not None
 
     @property

@@ -74,7 +74,7 @@ def splits(trained: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def drawn(what: str, tasks: Sequence[str], each: int, seeds: range) -> list[Job]:
-    """``each`` episodes of every page; equal ``what`` gives equal episodes."""
+    """``each`` episodes of every page. Equal arguments give equal episodes."""
     return [
         (task, random.Random(derive(6, "continuation", what, task, k)).choice(seeds))
         for task in tasks

@@ -35,7 +35,7 @@ def summary(folder: Path) -> str:
 
 
 def record(folder: Path) -> dict[str, Any]:
-    """The same as JSON values: ``rows``, and the ``critics`` with their training."""
+    """The figures as JSON values: ``rows``, and the ``critics`` with their training."""
     trained = cards(folder)
     rows = [
         {

@@ -1,1 +1,1 @@
-"""What variety of the training world is worth to a language model, at equal numbers of samples."""
+"""Effect of varied training environments on a language model, with equally many samples."""

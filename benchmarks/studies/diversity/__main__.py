@@ -1,15 +1,15 @@
-"""What variety of the training world is worth to a language model, at equal numbers of samples.
+"""Effect of varied training environments on a language model, with equally many samples.
 
     python -m benchmarks.studies.diversity --out runs/diversity --dry-run
     python -m benchmarks.studies.diversity --out runs/diversity
     python -m benchmarks.studies.diversity --out runs/diversity --summarise
 
-A base-agent adapter of SmolLM2 is trained on steps of the simulated phone's training templates
-alone, or half of them on phones with invented apps: 8, 32 or 128 devices, with many wordings of
-goals or few, and with samples of levels 1 and 2 in the same number of samples. Each is tested on
-the phone with new parameters, new templates and new apps, two of them also without constrained
-decoding. Every cell is one command; what is done is not done again. ``--quick`` shows that every
-kind of cell works; the figures mean nothing.
+A stage 1 adapter of SmolLM2 is trained on steps of the simulated phone's training templates. In
+most arms half of the samples come from phones with invented apps instead: 8, 32 or 128 devices,
+many or few wordings of goals, with or without samples of levels 1 and 2; the number of samples is
+always the same. Each adapter is tested on the phone with new parameters, new templates and new
+apps, two of them also without constrained decoding. Every cell is one command. Finished cells are
+not repeated. ``--quick`` shows that every kind of cell works; the figures mean nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The arms of the study: what the samples are made of."""
+"""The arms of the study: where the samples come from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ QUICK = Sizes(samples=12, batch_size=4, episodes=1, concurrency=2)
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What one training sees; half of the samples are of the phone, unless there are no devices."""
+    """The samples of one training: half of them, or without devices all, are of the phone."""
 
     name: str
     devices: int

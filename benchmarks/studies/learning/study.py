@@ -52,7 +52,7 @@ class Study:
         self.folder, self._agent, self._settings, self._display = folder, agent, settings, display
 
     def base(self) -> None:
-        """The base agent and its controls."""
+        """Play the base agent and its controls."""
         run, results = self._cell(BASE_CELL, self._settings)
         self._evaluate(run, results, base_arms(self._settings), self._agent, None)
 

@@ -1,1 +1,1 @@
-"""A real language model through both stages, by the commands that users have."""
+"""Both training stages of a real language model, with the ``swarm-ui`` commands."""

@@ -1,18 +1,18 @@
-"""A real language model through stage 1 and stage 2, on the splits of the small agent.
+"""Stage 1 and stage 2 of a real language model, on the splits of the small agent.
 
     swarm-ui models pull smollm2
     python -m benchmarks.studies.real_model --out runs/real_model --dry-run
     python -m benchmarks.studies.real_model --out runs/real_model
     python -m benchmarks.studies.real_model --out runs/real_model --summarise
 
-Every cell is one ``swarm-ui`` command in a process of its own, and can be typed by hand. A cell
-that is done is not done again, and one that was interrupted goes on, so the same command can be
-repeated on another day. ``--only`` chooses cells by the beginning of their names. The phone is
-simulated, and the critic "scripted" knows the solution; "learned" does not.
+Every cell is one ``swarm-ui`` command in a process of its own, and can be typed by hand. Finished
+cells are not repeated, and an interrupted cell is continued, so the same command can be repeated on
+another day. ``--only`` chooses cells by the beginning of their names. The phone is simulated, and
+the critic "scripted" knows the solution; "learned" does not.
 
 Every row starts from one stage 1, the adapter of this package or another (``--adapter``). A vote of
-four agents with that one adapter is also "one agent at the team's calls". ``--quick`` plays two
-episodes of three rows; the figures mean nothing.
+four agents with that one adapter is also the control "one agent with as many calls as the team".
+``--quick`` plays two episodes of three rows; the figures mean nothing.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _FIRST = (EVALUATION_SEEDS[0],)
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Who acts in an evaluation."""
+    """The agents of an evaluation."""
 
     label: str
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class Plan:
                          AGENTS * sizes.rounds)  # fmt: skip
 
     def cells(self) -> list[Cell]:
-        """Every cell; those that the issue of the study rests on come first."""
+        """Every cell; those of the main comparison come first."""
         stage1 = ("--model", self.sizes.model, "--adapters", self.sizes.adapter)
         base = ("--model", "base")
         return [

@@ -1,4 +1,4 @@
-"""How large the study is. Calls and hours of each cell follow from these numbers."""
+"""The sizes of the study. Calls and hours of each cell follow from these numbers."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 ``RUN``: a run directory of the demo, or a run of ``benchmarks/learning.py``. The team plays
 validation episodes of the simulated phone without edges. On every screen, the same team also
 decides with messages over the DAG that it was tested on. The scripted critic, without errors,
-grades the proposals of the last round. So both columns are of the same states. They show whether
-messages make the agents better, more similar, or both.
+grades the proposals of the last round. So both columns of the table describe the same states. They
+show whether messages make the agents better, more similar, or both.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def figures(steps: Sequence[tuple[Seen, Seen]], side: int) -> dict[str, float]:
 
 
 def difference(episodes: Sequence[Played]) -> dict[str, tuple[float, float, float]]:
-    """With edges minus without, and its 95 % bootstrap over episodes, by name."""
+    """Each figure with edges minus without, and its 95 % bootstrap interval over episodes."""
     rng = random.Random(0)
 
     def gaps(chosen: Sequence[Played]) -> dict[str, float]:

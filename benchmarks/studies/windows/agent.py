@@ -30,7 +30,7 @@ MEMORY = 1
 
 
 def long_phone() -> PhoneEnvironment:
-    """The phone of the whole study."""
+    """The phone with long screens that all parts of the study use."""
     return PhoneEnvironment(long=True, memory=MEMORY)
 
 

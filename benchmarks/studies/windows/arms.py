@@ -142,7 +142,8 @@ def random_arms() -> list[WindowArm]:
 
 def forms() -> tuple[str, ...]:
     """The training templates that fill in a form. The agent that sees the button must wait until
-    the fields above it are filled, which it does not see."""
+    the fields above it are filled, and they are outside of its window.
+    """
     tags = {task: TEMPLATES[task].tags for task in tasks("train")}
     return tuple(task for task, own in tags.items() if "form" in own and "across" not in own)
 

@@ -45,7 +45,7 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
     """Table of the phone with the records. Empty: the table has no rows."""
 
     def row(self, identity: int, record: Row) -> dict[str, Value]:
-        """A record as a row."""
+        """Convert a record to a row."""
         values: dict[str, Value] = {}
         for column in self.columns:
             text = record.get(column.field)

@@ -41,7 +41,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class App(msgspec.Struct, frozen=True, kw_only=True):
-    """One app."""
+    """An app of the phone."""
 
     name: str
     tables: tuple[Table, ...] = ()
@@ -144,7 +144,7 @@ def last_page_of(rows: int) -> int:
 
 
 def copyable(values: Mapping[str, str]) -> list[Widget]:
-    """Values by name; a tap copies one."""
+    """A list of named values; a tap copies one."""
     return [Widget("item", name, value, effect=Copy(name, value)) for name, value in values.items()]
 
 

@@ -29,7 +29,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         """The catalogue of these apps.
 
         Args:
-            apps: names of apps, tables and settings must be unique.
+            apps: the apps. Their names, and those of their tables and settings, must be unique.
             system: the builder of the system UI's screens.
             settings: switches and choices that belong to no app.
         """

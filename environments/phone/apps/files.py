@@ -59,12 +59,12 @@ _SHOWN = {"gallery": ("photo", "video"), "recorder": ("recording",)}
 
 
 def folder(name: str) -> Screen:
-    """The list of a folder."""
+    """The list of the files in a folder."""
     return Screen("files", "folder", name)
 
 
 def file_path(key: int, row: Row, via: str = "files") -> Path:
-    """Screens to a file in an app that shows it."""
+    """The screens that lead to a file, in an app that shows it."""
     if via in _SHOWN and row["kind"] in _SHOWN[via] and row["folder"] != TRASH:
         return (Screen(via), Screen(via, "detail", "file", key))
     return (ROOT, folder(row["folder"]), Screen("files", "detail", "file", key))

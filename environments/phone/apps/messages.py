@@ -33,7 +33,7 @@ PICK = Screen("messages", "pick")
 
 
 def reply_path(row: int) -> Path:
-    """Screens to the answer to a message."""
+    """The screens that lead to the answer to a message."""
     return (*MESSAGE.path("detail", row), MESSAGE.screen("reply", row))
 
 

@@ -40,7 +40,7 @@ _MAP = Widget("image", "", description="map", zone="hero")
 
 
 def route_path(key: int) -> Path:
-    """Screens to the route to a place."""
+    """The screens that lead to the route to a place."""
     return (*PLACE.path("detail", key), Screen("maps", "route", "place", key))
 
 

@@ -34,7 +34,7 @@ PERMISSIONS = Screen("settings", "permissions")
 
 
 def grant_path(key: str) -> Path:
-    """Screens to a permission of an app, such as ``"maps location"``."""
+    """The screens that lead to a permission of an app, such as ``"maps location"``."""
     return (ROOT, PERMISSIONS, Screen("settings", "grant", key))
 
 

@@ -90,7 +90,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, grants={**self.grants, key: value})
 
     def settled(self) -> System:
-        """Without the first interruption."""
+        """A copy without the first interruption."""
         return msgspec.structs.replace(self, pending=self.pending[1:])
 
     def notified(self, identity: int, notice: Notice) -> System:
@@ -177,7 +177,7 @@ class Device:
 
     @property
     def screen(self) -> Screen | None:
-        """The current screen; ``None`` at home."""
+        """The current screen; ``None`` on the home screen."""
         return self.stack[-1] if self.stack else None
 
     def show(self, stack: Path, draft: Row | None = None) -> None:

@@ -53,7 +53,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> tuple[Field, ...]:
-        """The fields in forms."""
+        """The fields that forms show."""
         return tuple(field for field in self.fields if field.kind != "switch")
 
     @property
@@ -61,7 +61,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(field for field in self.fields if field.kind == "switch")
 
     def path(self, kind: str, row: int = 0) -> Path:
-        """Screens to a record, or to a form or dialog about it."""
+        """The screens that lead to a record, or to a form or dialog about it."""
         if kind in ("detail", "new"):
             return (*self.trail, self.screen(kind, row))
         between = self.screen("remove") if self.checklist else self.screen("detail", row)

@@ -1,4 +1,4 @@
-"""Phones with invented apps: training environments in any number.
+"""Phones with invented apps: any number of training environments.
 
 phone = InventedPhone(devices=16, wordings="many")
 observation = await phone.reset(task=phone.tasks[0], seed=7)

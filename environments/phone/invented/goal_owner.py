@@ -30,7 +30,7 @@ class Owner(msgspec.Struct, frozen=True):
 
     @property
     def records(self) -> Table:
-        """The table; only for tasks about one."""
+        """The table of the task's records; only for tasks about a table."""
         assert self.table is not None
         return self.table
 
@@ -41,7 +41,7 @@ class Owner(msgspec.Struct, frozen=True):
         return not (self.app.named and table is not None and table is self.app.app.tables[0])
 
     def slots(self, **words: str) -> dict[str, str]:
-        """Words for a goal text."""
+        """The words for the placeholders of a goal text."""
         found = {"app": self.app.name, **words}
         table = self.table
         if table is not None:
@@ -52,14 +52,14 @@ class Owner(msgspec.Struct, frozen=True):
         return found
 
     def text(self, kind: str, rng: random.Random, **words: str) -> str:
-        """A goal of this kind in words; see :func:`.wordings.phrase`."""
+        """The text of a goal of this kind; see :func:`.wordings.phrase`."""
         slots = self.slots(**words)
         return phrase(
             kind, slots, rng, wordings=self.wordings, mention=self.mention, part=self.part
         )
 
     def half(self) -> Owner:
-        """The same for goals that are parts of a compound goal."""
+        """The text of a goal that is part of a compound goal."""
         return msgspec.structs.replace(self, part=True)
 
 

@@ -108,7 +108,7 @@ def delete_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def create_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Two new records."""
+    """Two new records are created."""
     half = owner.half()
     first, second = create(False, half, sampler, device), create(False, half, sampler, device)
     return joined(first, second, owner, sampler)

@@ -143,7 +143,7 @@ def listed(
     free: Sequence[str] = (),
     alone: Mapping[str, str] | None = None,
 ) -> str:
-    """Fields and their values in words, in random order.
+    """Fields and their values as text, in random order.
 
     Args:
         pairs: value by name of the field.
@@ -174,7 +174,7 @@ def rest(fields: str, rng: random.Random, *, wordings: Wordings) -> str:
 
 
 def several(titles: Sequence[str], rng: random.Random, *, wordings: Wordings) -> str:
-    """Several titles in words."""
+    """Several titles as one phrase."""
     if wordings == "few":
         return " and ".join(titles)
     quote = rng.choice(_QUOTES)

@@ -45,7 +45,7 @@ def random_row(sampler: Sampler, device: Device, table: Table) -> int:
 
 
 def numbered(name: str, texts: Sequence[str]) -> dict[str, str]:
-    """Words for a goal text: ``name``, ``name2``, ``name3``."""
+    """Values of the placeholders ``name``, ``name2``, ``name3`` … of a goal text."""
     return {f"{name}{k if k > 1 else ''}": text for k, text in enumerate(texts, start=1)}
 
 

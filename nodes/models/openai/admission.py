@@ -1,7 +1,7 @@
-"""Who admits a call to an endpoint: rate limits and budgets.
+"""Admission of calls to an endpoint: rate limits and budgets.
 
 In one process, :class:`LocalAdmission` keeps both. Where several processes call the same endpoint,
-each of them has an admission that asks for permission elsewhere
+each of them has an admission that requests permits from a common one
 (:mod:`swarm_ui.nodes.models.remote.limits`).
 """
 
@@ -39,7 +39,7 @@ class Admission(Protocol):
 
         Args:
             most: the most tokens that the call may use.
-            price: of its model; ``None``: unknown.
+            price: the price of its model; ``None``: unknown.
             where: the model, for the error.
 
         Raises:
@@ -51,7 +51,7 @@ class Admission(Protocol):
     def settle(self, permit: Permit, used: Usage | None) -> float:
         """Replace the reservation by the actual usage; returns the cost of the call.
 
-        ``used``: ``None`` if unknown: the whole reservation counts.
+        ``used``: the actual usage; ``None`` if unknown: then the whole reservation counts.
         """
         ...
 

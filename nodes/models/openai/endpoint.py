@@ -71,7 +71,7 @@ class ServedModel(NamedTuple):
 def _served_model(card: object) -> ServedModel:
     name, *rest = (getattr(card, field, None) for field in ("id", "root", "parent"))
     if not isinstance(name, str):
-        raise TypeError("a model without a name")
+        raise TypeError("expected a model with a name, got one without")
     root, parent = (text if isinstance(text, str) else None for text in rest)
     return ServedModel(name, root, parent)
 
@@ -222,7 +222,7 @@ class Endpoint:
             route: relative to the address, such as ``"/load_lora_adapter"``; or with a leading
                 ``"//"`` to the root of the server, without ``/v1``.
             body: sent as JSON.
-            what: what is asked for, for the error.
+            what: a description of the request, for the error.
 
         Raises:
             ModelUnavailable: no attempt succeeded; a later one may.

@@ -167,10 +167,10 @@ class OpenAIModel:
             self._endpoint.admission = sent.admission
 
     def admit_by(self, admission: Callable[[], Admission]) -> None:
-        """Ask another keeper of the limits before each call, in place of the model's own.
+        """Use other limits before each call, in place of the model's own.
 
-        ``admission``: makes what gives permits to the calls of one event loop; it is sent with the
-        model to other processes. Call this before the first chat request.
+        ``admission``: creates the :class:`Admission` of one event loop; it is sent with the model
+        to other processes. Call this before the first chat request.
         """
         self._endpoint.admission = admission
 
@@ -300,7 +300,7 @@ class OpenAIModel:
 
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
-        if the server does not answer, or does not tell."""
+        if the server does not answer, or has no such route."""
         messages: list[dict[str, object]] = [
             {"role": turn.role, "content": turn.content} for turn in chat
         ]

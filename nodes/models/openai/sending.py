@@ -1,4 +1,4 @@
-"""What is sent of a model behind an endpoint to another process: settings, and no secret.
+"""How a model behind an endpoint is sent to another process: its settings, without secrets.
 
 The other process reads the key, and an address with a password, from its own environment. It opens
 its own connections. Limits that count (rates, budgets) are sent only if one process keeps them for

@@ -2,7 +2,7 @@
 
 A version of an adapter is called ``agent_2@7`` in this library and in traces. A server calls it
 ``agent_2-v7``: a served name is part of addresses and of file names. :func:`served_name` and
-:func:`adapter_version` are the only places that know both.
+:func:`adapter_version` are the only functions that convert one to the other.
 """
 
 from __future__ import annotations

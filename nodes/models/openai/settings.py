@@ -35,7 +35,7 @@ class RateLimits:
 
     @property
     def counted(self) -> bool:
-        """Whether requests or tokens are limited in a time."""
+        """Whether the number of requests or tokens in a period is limited."""
         return self.requests is not None or self.tokens_per_minute is not None
 
     def __post_init__(self) -> None:
@@ -46,8 +46,8 @@ class RateLimits:
 class RetryPolicy:
     """Time limit of one attempt, and rules for repeating failed attempts.
 
-    Repeated are HTTP 408, 409, 425, 429 and 5xx, timeouts, broken connections and malformed
-    replies.
+    An attempt is repeated after HTTP 408, 409, 425, 429 and 5xx, a timeout, a broken connection or
+    a malformed reply.
 
     Raises:
         ConfigError: a value is out of range.
@@ -75,7 +75,7 @@ class ChatOptions:
 
     Raises:
         ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or
-            ``prompt_tokens`` is not positive, or ``tools`` is neither way.
+            ``prompt_tokens`` is not positive, or ``tools`` is neither ``"api"`` nor ``"text"``.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)

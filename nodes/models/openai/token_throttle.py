@@ -1,4 +1,4 @@
-"""A limit on tokens per minute: even, in the order of arrival, and without polling.
+"""A limit on tokens per minute, which are granted evenly and in the order of arrival.
 
 asyncio-throttle, which limits requests, counts one per call; it cannot weigh a call by its tokens.
 """
@@ -68,7 +68,7 @@ class TokenMeter:
         return grant
 
     def correct(self, grant: Grant, used: int) -> None:
-        """Set the tokens that were used of a grant."""
+        """Set how many tokens of a grant were used."""
         back = grant.tokens - used
         self._level = min(self._burst, self._level + back)
         if grant.recent:

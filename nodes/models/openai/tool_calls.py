@@ -16,7 +16,7 @@ _MOST = 128
 
 
 def called_tools(message: Any) -> tuple[ToolCall, ...]:
-    """The calls of a whole message."""
+    """The tool calls in a complete message."""
     listed = getattr(message, "tool_calls", None) or ()
     if len(listed) > _MOST:
         raise TypeError(f"{len(listed)} tool calls in one reply; at most {_MOST} are read")

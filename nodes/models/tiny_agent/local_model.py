@@ -142,7 +142,8 @@ class LocalModel(InProcessModel[Encoded]):
         if request.decision is None:
             raise ModelError(
                 "the embedded agent answers decisions about a screen, not chats; use an "
-                "OpenAI-compatible model, or CausalModel, for critics and adversaries that talk"
+                "OpenAI-compatible model, or CausalModel, for critics and adversaries that are "
+                "asked in text"
             )
         return self.tokenizer.encode(request.decision)
 

@@ -7,7 +7,7 @@ thousand parameters. This tokenizer converts them:
   at all its positions in a prompt, and a random symbol in each training prompt. So the model can
   match and copy words that are not in its vocabulary.
 - An element's label comes before its index, and an action names its target before its index. So
-  pointing is induction: copy the label, then the index that followed it.
+  choosing an element is induction: copy the label, then the index that followed it.
 - A reply becomes raw text again by looking up its words in the goal and on the screen, which
   restores case and punctuation.
 - If ``"<pass>"`` is among the extra words, an agent that sees a part of the screen can abstain. It
@@ -153,7 +153,7 @@ class ScreenTokenizer:
 
     @property
     def passes(self) -> bool:
-        """Whether it has the word for abstaining."""
+        """Whether the tokenizer has the word for abstaining."""
         return PASS in self._ids
 
     def reply(self, prompt: Encoded, action: Action | Abstain) -> list[int]:

@@ -84,8 +84,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         """
         Args:
             network: a network with a key-value cache.
-            tokenizer: of the same vocabulary.
-            name: for traces; the network's own by default.
+            tokenizer: a tokenizer with the network's vocabulary.
+            name: the model's name in traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
                 (:meth:`~.LoraNetwork.format_of`).
@@ -150,7 +150,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             dtype: the type of the weights; ``"auto"``: as saved.
             quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
                 which adapters train as usual (QLoRA, arXiv 2305.14314).
-            name: for traces; the folder's by default.
+            name: the model's name in traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
             prompt_tokens, constrained, prefix_bytes: see the constructor; ``None``: its defaults.
 
@@ -216,8 +216,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
                 on the Hugging Face Hub.
             device, dtype, quantize: see :meth:`from_pretrained`.
-            prompt_format: how decisions are written and replies are read; empty: as the model's
-                folder says (a merged model was trained with one), else ``"json"``.
+            prompt_format: how decisions are written and replies are read; empty: the format that
+                the model's folder names (a merged model was trained with one), else ``"json"``.
             prompt_tokens, constrained: see the constructor.
 
         Raises:

@@ -33,8 +33,8 @@ class ChatTokens:
     def __init__(self, tokenizer: Any, name: str, content: Any = "x") -> None:
         """
         Args:
-            tokenizer: of transformers, with a chat template or without.
-            name: of the model, for errors.
+            tokenizer: a tokenizer of transformers, with or without a chat template.
+            name: the model's name, for errors.
             content: an example of the content of a turn, in the form that the template reads.
         """
         self._tokenizer, self._name = tokenizer, name

@@ -65,7 +65,7 @@ class PictureTokens:
         """
         Args:
             network: replaces ids of pictures with vectors in each forward from now on.
-            processor: of transformers.
+            processor: a processor of transformers.
             image_id: the token for a picture in a chat.
         """
         embeddings: Any = network.get_input_embeddings()

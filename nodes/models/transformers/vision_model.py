@@ -55,8 +55,8 @@ class VisionModel(CausalModel):
     ) -> None:
         """
         Args:
-            network: of one of :data:`KINDS`.
-            processor: of transformers, with a tokenizer and a chat template.
+            network: a network of one of :data:`KINDS`.
+            processor: a processor of transformers, with a tokenizer and a chat template.
             name, prompt_format, prompt_tokens, constrained: see ``CausalModel``. Tokens of pictures
                 count as any.
             prefix_bytes: 0; the beginnings of prompts with pictures are not kept.

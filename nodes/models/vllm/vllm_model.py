@@ -28,7 +28,7 @@ class VLLMModel:
     """A model in vLLM's engine, with one adapter for each agent and version.
 
     It is a :class:`~swarm_ui.model.VersionedModel`. All requests of all agents and runs are batched
-    by the engine. It belongs to the event loop in which it is first asked.
+    by the engine. It belongs to the event loop in which it is first used.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class VLLMModel:
         """
         Args:
             folder_or_name: a folder as transformers saves it, or a name on the Hugging Face Hub.
-            name: for traces; the folder's by default.
+            name: the model's name in traces; the folder's by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`.
             constrained: whether replies to decisions are restricted to the actions that are

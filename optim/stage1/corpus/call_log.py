@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line: the begin or the end of a call."""
+    """One line: the start or the end of a call."""
 
     key: str
     model: str
@@ -79,7 +79,7 @@ class CallLog:
             self._past += [(line.model, line.most) for line in lines if line.most is not None]
 
     def begin(self, key: str, model: str, most: Usage) -> Hold:
-        """Record the begin of a call; pass the result to :meth:`end`.
+        """Record the start of a call; pass the result to :meth:`end`.
 
         Raises:
             BudgetExceeded: the call could exceed the budget; nothing is written.

@@ -36,7 +36,7 @@ _REPLY = 60
 
 
 class SynthesisSize(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate."""
+    """The estimated size of a synthesis."""
 
     walks: int
     measured: int

@@ -46,7 +46,7 @@ def export(
         corpus: folder of a corpus, or several; a sample that two of them contain is written once.
         format: one of :data:`FORMATS`.
         out: folder to write into; files of the same names are replaced.
-        levels: which to write.
+        levels: the levels to write.
         held_out: checked in addition to the rule that the corpus was made with.
 
     Returns:
@@ -60,7 +60,9 @@ def export(
         raise ConfigError(f"export: no format {format!r}; expected one of {', '.join(FORMATS)}")
     samples = gather(corpus, levels=levels, held_out=held_out)
     if not samples:
-        raise ConfigError(f"export: nothing of level {', '.join(map(str, levels))} in '{corpus}'")
+        raise ConfigError(
+            f"export: no samples of level {', '.join(map(str, levels))} in '{corpus}'"
+        )
     if format == "datasets":
         return [_save_datasets(samples, out)]
     form = {"trl": conversational, "alpaca": _alpaca, "sharegpt": _sharegpt}[format]

@@ -68,7 +68,7 @@ class InventedScreens:
 
     def restore(self, state: object) -> Observation:
         if not isinstance(state, _State):
-            raise ConfigError(f"restore: expected what snapshot() gave, got {type(state).__name__}")
+            raise ConfigError(f"restore: expected a snapshot() result, got {type(state).__name__}")
         self._now = state
         return state.observation
 

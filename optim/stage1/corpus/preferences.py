@@ -1,4 +1,4 @@
-"""Level 3: a step of a successful walk against a plausible wrong one, in the same context."""
+"""Level 3: a step of a successful walk and a plausible wrong one, in the same context."""
 
 from __future__ import annotations
 

@@ -71,7 +71,9 @@ class UIAgent(Protocol):
 
 
 class Walker(Protocol):
-    """Chooses the way of a walk, so that the corpus has the screens that a trained model meets."""
+    """Chooses the actions of a walk, so that the corpus has the screens that a trained model
+    reaches.
+    """
 
     @property
     def name(self) -> str: ...

@@ -82,7 +82,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Corpus:
-    """A folder of samples that grows walk by walk."""
+    """A corpus in a folder, to which the samples of each finished walk are added."""
 
     def __init__(self, folder: Path, header: Header) -> None:
         """Create a corpus, or open an existing one to continue it.

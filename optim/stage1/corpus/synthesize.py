@@ -80,7 +80,7 @@ async def synthesize(
 
     Args:
         make_environment: makes an environment; called once for each of ``parallel`` walks.
-        models: who writes and judges.
+        models: the models, or objects, that write and judge.
         jobs: (task, seed) pairs, one for each walk; finished walks are not repeated.
         folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
@@ -133,8 +133,8 @@ def _checked_header(
     held_out.check(name, jobs, "synthesize")
     if models.walker is not None and models.critic is None:
         raise ConfigError(
-            "synthesize: a walker's way may fail, so only a critic can tell which replies are "
-            "right; name a critic, or leave the walker out"
+            "synthesize: walks that a walker chooses may fail, so only a critic can tell which "
+            "replies are right; name a critic, or leave the walker out"
         )
     return Header(
         environment=name,

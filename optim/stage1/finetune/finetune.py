@@ -78,12 +78,12 @@ def finetune(
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
         corpus: folder of a corpus, or several with the same prompt format.
         out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the model, or
-            with ``method="lora"`` the adapter in peft's format. ``swarm_ui.json`` in it says the
+            with ``method="lora"`` the adapter in peft's format. Its ``swarm_ui.json`` states the
             prompt format and the base model (:mod:`swarm_ui.adapter_metadata`).
         config: settings.
         held_out: checked in addition to the rule that the corpus was made with.
         report: called after each step.
-        name: of the base model, for people; by default the name of its folder.
+        name: a readable name of the base model; by default the name of its folder.
         adapter: folder of an adapter to go on from, with its own rank and layers; ``None``: a new
             one.
 

@@ -1,4 +1,4 @@
-"""How much of a fine-tuning is done, and how its time is divided over the stages.
+"""The progress of a fine-tuning, and the division of its time among the stages.
 
 The time that is left follows from the tokens that were trained on since a stage began, not from its
 steps: batches of similar length begin with the longest ones, so the first steps are the slowest.
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a fine-tuning."""
+    """The progress of a fine-tuning."""
 
     stage: str
     step: int

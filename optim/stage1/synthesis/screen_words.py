@@ -82,7 +82,7 @@ def means(element: Element) -> str:
 
 
 def only_ones(elements: Sequence[Element]) -> dict[str, Element]:
-    """Meaning -> the only button with it."""
+    """The only button with each meaning, by meaning."""
     found = [(means(element), element) for element in elements]
     times = Counter(meaning for meaning, _ in found)
     return {meaning: element for meaning, element in found if meaning and times[meaning] == 1}

@@ -86,7 +86,7 @@ class Learners:
         self._loading = self._broken = False
 
     def begin(self, model: bytes) -> None:
-        """Let the other processes load a model. ``model``: what their ``load`` gets."""
+        """Let the other processes load a model. ``model`` is passed to their ``load``."""
         self._send(_Load(model))
         self._loading = True
 
@@ -125,8 +125,8 @@ class Learners:
         Args:
             model: the model of this process.
             tasks: one for each adapter.
-            settings: with the defaults of the model filled in.
-            shape: of adapters that the other processes do not have yet.
+            settings: the update's settings, with the defaults of the model filled in.
+            shape: the shape of adapters that the other processes do not have yet.
             spread: how the processes share the updates.
             done: called while this process is training.
 
@@ -168,7 +168,7 @@ class Learners:
 
 
 def follow(processes: Processes, load: Callable[[bytes], Trainable]) -> None:
-    """Do what the first process says, until it closes its :class:`Learners`.
+    """Take part in the updates of the first process, until it closes its :class:`Learners`.
 
     Args:
         processes: this process is not the first one.

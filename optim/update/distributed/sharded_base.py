@@ -32,7 +32,7 @@ def shard_base(module: nn.Module, processes: Processes) -> None:
 
     Args:
         module: a transformers model, or peft's model around it.
-        processes: of a launch with a configuration for FSDP2.
+        processes: the processes of a launch with a configuration for FSDP2.
 
     Raises:
         ConfigError: accelerate has no FSDP on these devices, or the configuration is for FSDP1.
@@ -43,9 +43,9 @@ def shard_base(module: nn.Module, processes: Processes) -> None:
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
     if plugin is None:
         raise ConfigError(
-            f"FSDP: accelerate divides no model on the device '{processes.device.type}'; expected "
-            "one GPU for each process. Start without the FSDP configuration: then each process "
-            "holds the whole base model"
+            f"FSDP: accelerate cannot divide a model on the device '{processes.device.type}'; "
+            "expected one GPU for each process. Start without the FSDP configuration: then each "
+            "process holds the whole base model"
         )
     if not accelerator.is_fsdp2:
         raise ConfigError(

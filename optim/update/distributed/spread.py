@@ -13,7 +13,7 @@ one for each process, else ``batches``."""
 
 
 def spread_of(wanted: Spread, adapters: int, processes: int, *, sharded: bool = False) -> Spread:
-    """``adapters`` or ``batches``.
+    """How work is shared: by ``adapters`` or by ``batches``.
 
     Args:
         wanted: the setting.

@@ -80,9 +80,9 @@ def import_adapters(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> int:  # fmt: skip
-    """Make one adapter the start of a team: a folder with a copy for each agent.
+    """Copy one adapter once for each agent of a new team.
 
-    The folder is for --adapters of run, eval and train.
+    Give the new folder to --adapters of run, eval or train.
     Example: [bold]swarm-ui adapters import final start --agents 4[/]
     """
     output = Output(machine=json, quiet=quiet)
@@ -144,7 +144,7 @@ def export_one(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> int:
-    """Write a copy of one adapter to pass on: bfloat16, and no paths of this machine.
+    """Write a copy of one adapter to share, in bfloat16 and without paths of this machine.
 
     Example: [bold]swarm-ui adapters export base-agent/final my-adapter[/]
     """

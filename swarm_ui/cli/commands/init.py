@@ -80,7 +80,7 @@ concurrency = 8           # episodes at once, in this process
 # on = "ray"              # workers of a Ray cluster on this machine; "ray:HOST:PORT": a running
                           # cluster; "local": this process
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
-max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
+max_masked = 0.2          # report no success if faults masked a larger share of the episodes
 report = true             # write report.html
 log = []                  # loggers: "tensorboard", "wandb", "mlflow", or "module:factory"
 

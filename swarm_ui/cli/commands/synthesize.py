@@ -80,10 +80,10 @@ def _environments(incomplete: str) -> list[str]:
     flags.QUIET,
 )  # fmt: skip
 def synthesize(arguments: flags.Arguments) -> int:
-    """Make a corpus of three levels by walking through an environment.
+    """Make a corpus of three levels from walks (exploratory episodes) in an environment.
 
-    Test splits of the environment are held out. A synthesis that was interrupted goes on if the
-    command is repeated; with a larger number of walks it grows.
+    Test splits of the environment are held out. Repeat the command to continue an interrupted
+    synthesis, or with more walks to extend the corpus.
 
     Example: [bold]swarm-ui synthesize phone --prompt-format compact -n 200 -o corpus[/]
     """

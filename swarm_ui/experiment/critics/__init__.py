@@ -1,1 +1,1 @@
-"""Critics that a language model learns: the replies, the training and the figures."""
+"""Trained critics: the judged replies, the training on them, and the measured figures."""

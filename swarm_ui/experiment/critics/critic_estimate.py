@@ -1,4 +1,4 @@
-"""What the training of a critic would take, measured on a few episodes; nothing is written."""
+"""The estimated cost of training a critic, measured on a few episodes; nothing is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 30.0
 
 
 class PlaceSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What the collection in an environment would take."""
+    """The estimated cost of collecting replies in an environment."""
 
     name: str
     labels: str
@@ -33,7 +33,7 @@ class PlaceSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriticSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What a critic would take on this machine."""
+    """The estimated cost of a critic on this machine."""
 
     places: tuple[PlaceSize, ...]
     replies: int

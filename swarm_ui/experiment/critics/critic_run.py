@@ -41,7 +41,7 @@ _PLAN, _FIGURES = "critic_run.json", "validation.json"
 
 
 class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A critic to make. It cannot change when it is continued."""
+    """The settings of a critic's training. They cannot change when it is continued."""
 
     model: ModelSection
     """The language model that gets the adapter."""
@@ -93,8 +93,8 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(mistake)
         if kind_of(self.model) != "local":
             raise ConfigError(
-                f"'{self.model.name}' cannot learn to judge: expected a language model in this "
-                "process (smollm2, a folder, or org/name on the Hugging Face Hub)"
+                f"'{self.model.name}' cannot be trained as a critic: expected a language model in "
+                "this process (smollm2, a folder, or org/name on the Hugging Face Hub)"
             )
         try:
             self.training()
@@ -111,7 +111,7 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriticResult(NamedTuple):
-    """A finished critic."""
+    """The result of a critic's training."""
 
     folder: Path
     card: CriticCard
@@ -120,7 +120,7 @@ class CriticResult(NamedTuple):
 
 
 def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult:
-    """Collect replies, train a critic and measure it, or do what is left of it.
+    """Collect replies, train a critic and measure it, or continue an interrupted run.
 
     Episodes that were collected are kept. A training that was interrupted begins again.
 
@@ -142,7 +142,9 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
     try:
         figures = msgspec.json.decode((out / _FIGURES).read_bytes(), type=dict[str, JudgingFigures])
     except (OSError, msgspec.MsgspecError, UnicodeError) as error:
-        raise ConfigError(f"'{out / _FIGURES}' are no figures of a critic: {error}") from error
+        raise ConfigError(
+            f"'{out / _FIGURES}' does not hold the figures of a critic: {error}"
+        ) from error
     return CriticResult(out / FINAL, read_card(out / FINAL), figures)
 
 
@@ -234,14 +236,18 @@ def _begin(work: CriticRun, out: Path) -> None:
     try:
         before = msgspec.json.decode(path.read_bytes(), type=CriticRun)
     except (OSError, msgspec.MsgspecError, UnicodeError, ConfigError) as error:
-        raise ConfigError(f"'{path}' is not of a critic's training: {error}") from error
+        raise ConfigError(
+            f"'{path}' does not belong to the training of a critic: {error}"
+        ) from error
     fields = CriticRun.__struct_fields__
     check_same(before, work, fields, out, "use the same, or choose another folder")
 
 
 @contextmanager
 def threads_kept() -> Iterator[None]:
-    """Undo the choice of one thread that the embedded agent makes, which is wrong for training."""
+    """Restore torch's number of threads: the embedded agent sets it to one, which is too few for
+    training.
+    """
     import torch
 
     threads = torch.get_num_threads()

@@ -1,4 +1,6 @@
-"""Environments in which replies are judged: training tasks only, labelled by solver or outcome."""
+"""Environments in which replies are judged. Only training tasks are used; the labels come from the
+solver or from the outcome.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,15 @@ class Place(NamedTuple):
 async def opened(
     section: EnvironmentSection, episodes: int, validation: int
 ) -> AsyncIterator[Place]:
-    """Open an environment and choose its episodes. Equal sections give equal ones.
+    """Open an environment and choose its episodes. Equal sections give equal episodes.
 
     Args:
         section: the environment; its ``seed`` chooses the episodes.
-        episodes, validation: how many for training and for validation.
+        episodes, validation: the number of episodes for training and for validation.
 
     Raises:
-        ConfigError: nothing may be learned from it, or an episode is of a held-out task or, in
-            training, of a held-out seed.
+        ConfigError: the environment is for tests only, or an episode has a held-out task or, in
+            training, a held-out seed.
     """
     spec = spec_of(section.name)
     section = spec.for_training(section)
@@ -57,7 +59,7 @@ async def opened(
         if environment.jobs is not None:
             raise ConfigError(
                 f"'{section.name}' replays recorded episodes; a critic learns from replies on "
-                "screens that agents get to themselves"
+                "screens that its agents reached themselves"
             )
         one = await environment.one()
         try:

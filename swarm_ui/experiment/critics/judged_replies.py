@@ -1,4 +1,4 @@
-"""Who makes the replies that a critic learns from, and the files that hold them."""
+"""The team that makes the replies for a critic's training, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ AGENTS = len(_TEST_TEMPERATURES)
 
 
 def temperatures(purpose: Purpose) -> tuple[float, ...]:
-    """Of each agent of the team whose replies are judged."""
+    """The temperature of each agent of the team whose replies are judged."""
     return _TRAINING_TEMPERATURES if purpose == "train" else _TEST_TEMPERATURES
 
 
 def judged_team(
     model: ChatModel, purpose: Purpose, adapters: Sequence[str | None] | None = None
 ) -> GraphPolicy:
-    """The team whose replies are judged: four agents, one round, own orders of the elements.
+    """The team whose replies are judged: four agents, one round, each with its own element order.
 
-    ``adapters``: of each agent; ``None``: the model as it is.
+    ``adapters``: one for each agent; ``None``: the model without adapters.
     """
     graph = CollabGraph.collaborative(
         AGENTS,
@@ -50,7 +50,7 @@ def continued(
     """A file of judged episodes, begun or opened again, and the jobs that it lacks.
 
     Raises:
-        ConfigError: the file was begun with another head, or cannot be read or written.
+        ConfigError: the file was begun with another header, or cannot be read or written.
     """
     file = JudgedFile(path, head)
     try:

@@ -57,8 +57,8 @@ def load_judge(section: ModelSection, start: str = "") -> JudgingModel:
     model = load_in_process(section) if kind_of(section) == "local" else None
     if not isinstance(model, ChoosingInProcessModel):
         raise ConfigError(
-            f"'{section.name}' is no language model in this process; expected smollm2, the folder "
-            "of a transformers model, or org/name on the Hugging Face Hub"
+            f"'{section.name}' is not a language model in this process; expected smollm2, the "
+            "folder of a transformers model, or org/name on the Hugging Face Hub"
         )
     if start:
         model.load_adapter(adapter_folder(start), ADAPTER)
@@ -87,10 +87,10 @@ def trained_critic(
 
     Args:
         model: gets the adapter.
-        screens: what is trained on.
+        screens: the training data.
         validation: episodes with one kind of labels, on which the scores are scaled.
         config: settings of the training.
-        card: what is known about the critic before; the training is added to its settings.
+        card: the metadata of the critic; the settings of the training are added to it.
         bar: shows the share that is done.
 
     Raises:

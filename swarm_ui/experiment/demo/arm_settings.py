@@ -13,14 +13,14 @@ _KEYS = frozenset({"env", "agents", "rounds", "density", "critic_noise"})
 
 
 def is_demo_run(run: RunDirectory) -> bool:
-    """Whether the demo made a run."""
+    """Whether a run was made by the demo."""
     return run.config().keys() >= _KEYS
 
 
 def arm_configuration(run: RunDirectory, file: str) -> Config:
     """The configuration of the arm whose episodes are in ``traces/<file>.jsonl``.
 
-    The edges are those of the recorded decision, and not part of it. Adapters are those at the end
+    It contains no edges: those of the recorded decision are used. Adapters are those at the end
     of training, also for episodes of earlier iterations.
 
     Raises:

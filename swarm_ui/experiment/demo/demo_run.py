@@ -112,7 +112,7 @@ class DemoRun:
         return trained
 
     def training_facts(self, concurrency: int) -> dict[str, str]:
-        """The update and its memory, as ``swarm-ui train --dry-run`` says them."""
+        """The update and its memory, as ``swarm-ui train --dry-run`` prints them."""
         from swarm_ui.experiment.training.plan import training_facts
         from swarm_ui.experiment.training.stage2 import team_config
 
@@ -241,7 +241,7 @@ def check_own_model(settings: Settings) -> None:
     here = name in PRETRAINED or is_hub_name(name) or (Path(name) / "config.json").is_file()
     if not here or (Path(name) / "words.json").is_file():
         raise ConfigError(
-            f"--model: '{name}' is no language model that runs in this process; name smollm2, a "
+            f"--model: '{name}' is not a language model that runs in this process; name smollm2, a "
             "folder, or org/name on the Hugging Face Hub; a served one needs --base-url too"
         )
     _check_extra()

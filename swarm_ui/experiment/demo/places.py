@@ -24,7 +24,7 @@ EPISODES_AT_ONCE = 8
 
 
 class Place(NamedTuple):
-    """Where a model acts."""
+    """The environment in which a model acts."""
 
     split: str
     title: str

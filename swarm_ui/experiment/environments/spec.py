@@ -154,7 +154,7 @@ class EnvironmentSpec:
             ConfigError: the environment has only tests, or the section names another split.
         """
         if self.trains_on is None:
-            raise ConfigError(f"'{self.name}' has only tests: nothing may be learned from it")
+            raise ConfigError(f"'{self.name}' is for tests only and must not be used for training")
         if not self.trains_on:
             return section
         if section.split not in ("", self.trains_on):

@@ -35,7 +35,7 @@ _EPISODES = msgspec.json.Decoder(Episode)
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
-    """An episode, as far as the page lists it."""
+    """The fields of an episode that the page lists."""
 
     trace: str
     """Name of the file, without its suffix."""
@@ -54,7 +54,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """The run at one moment."""
+    """The state of a run at one moment."""
 
     name: str
     command: str
@@ -144,7 +144,7 @@ class RunFollower:
         return {path.stem: path for path in sorted(folder.glob("*.jsonl")) if path.is_file()}
 
     def look(self) -> Look:
-        """The run now. A file that cannot be read is listed among the problems."""
+        """The present state of the run. A file that cannot be read is listed among the problems."""
         problems: list[str] = []
         files = self.traces
         for name in self._tails.keys() - files.keys():

@@ -26,7 +26,7 @@ _FRESH = 1.0
 
 
 class Answer(NamedTuple):
-    """What a request gets."""
+    """The response to a request."""
 
     code: int
     kind: str
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 def plain(code: int, text: str) -> Answer:
-    """A short text."""
+    """A response of plain text."""
     return Answer(code, "text/plain", text + "\n")
 
 

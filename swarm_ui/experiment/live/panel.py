@@ -165,7 +165,7 @@ def _episode(seen: Seen) -> Markup:
 
 
 def spoken(seconds: float) -> str:
-    """A duration in words."""
+    """A duration as readable text."""
     if seconds < 90:
         return f"{max(0.0, seconds):.0f} s"
     if seconds < 5400:

@@ -1,4 +1,4 @@
-"""The progress of a run in ``progress.json``, for whoever follows the run from outside."""
+"""The progress of a run in ``progress.json``, for other programs that follow the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgressFile:
-    """Keeps the file of a run up to date. It is not written before something is done."""
+    """Keeps the file of a run up to date. It is first written when there is progress."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ def record_progress(display: ProgressDisplay, folder: Path, warn: Callable[[str]
 
 
 def read_progress(folder: Path) -> Written | None:
-    """What a run has recorded last; ``None``: nothing, or it cannot be read."""
+    """The progress that a run recorded last; ``None``: there is none, or it cannot be read."""
     try:
         return msgspec.json.decode((folder / NAME).read_bytes(), type=Written)
     except (OSError, *UNREADABLE):

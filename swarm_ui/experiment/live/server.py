@@ -1,9 +1,9 @@
 """The server of a live page: on this machine only, for those who know its address.
 
 The address contains a random token; every other path is not found. Requests must name this server
-in their ``Host`` header, so that a page of another site whose name was made to lead here
-(DNS rebinding) gets nothing. Only ``GET`` is answered. Nothing is written, and a request names no
-file: episodes are found by the names of existing trace files.
+in their ``Host`` header, so that a page of another site whose name resolves to this machine (DNS
+rebinding) gets nothing. Only ``GET`` is answered. Nothing is written, and a request names no file:
+episodes are found by the names of existing trace files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LiveServer(ThreadingHTTPServer):
             warn: told about a page that could not be made.
 
         Raises:
-            ConfigError: the folder is no run, or the port cannot be used.
+            ConfigError: the folder is not a run, or the port cannot be used.
         """
         RunDirectory(run).document()
         self.token = secrets.token_urlsafe(24)
@@ -70,7 +70,7 @@ class LiveServer(ThreadingHTTPServer):
         self.server_name, self.server_port = ADDRESS, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no error; anything else is told."""
+        """Ignore clients that closed the connection; report all other errors."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             self.warn(f"the live page could not answer: {error!r}")

@@ -25,11 +25,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class WorkerWatch:
-    """Listens to the workers of a run, for ``with``.
+    """Listens to the workers of a run. Use it in a ``with`` statement.
 
-    Every event is a line of ``workers.jsonl``. The lines are not waited for until they are on the
-    disk, because no result depends on them. The workers of other machines are also summed up in
-    :attr:`note`, and warned about when they are lost.
+    Every event is a line of ``workers.jsonl``. Lines are not flushed to disk one by one, because no
+    result depends on them. :attr:`note` sums up the workers of other machines, and a warning is
+    given when one of them is lost.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class WorkerWatch:
     ) -> None:
         """
         Args:
-            folder: of the run.
+            folder: the folder of the run.
             warn: called with one line when a worker is lost or waits for resources, and once if
                 the file cannot be written; the run goes on.
             clock: seconds.
@@ -62,7 +62,7 @@ class WorkerWatch:
         this process."""
 
     def shown(self, trace: str, on_change: Callable[[], None] = lambda: None) -> None:
-        """What is played from now on.
+        """Set which episodes are played from now on.
 
         Args:
             trace: name of the trace file of the episodes; empty: none.

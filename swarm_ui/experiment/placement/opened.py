@@ -46,12 +46,13 @@ class Placement:
 async def opened_placement(
     config: Config, model: Any, on_event: OnWorkerEvent
 ) -> AsyncIterator[Placement]:
-    """The place that the configuration names.
+    """Open the local pool, or the workers of a cluster, as the configuration says.
 
     Args:
         config: the settings.
         model: one of this process that is already loaded; ``None``: it is opened where it is used.
-        on_event: called with what the workers do; without a cluster, they are places here.
+        on_event: called with every event of the workers; without a cluster, a worker is a place in
+            the local pool.
 
     Raises:
         ConfigError: there is no such cluster or no such model.

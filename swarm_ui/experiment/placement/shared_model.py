@@ -82,7 +82,7 @@ async def opened_in_actors(config: Config) -> AsyncIterator[RayModel]:
 
 
 def made_in(folder: str, section: ModelSection) -> ChatModel:
-    """The model of an actor. Its files are named as in the driver's working directory."""
+    """The model of an actor. Its relative paths start in the driver's working directory."""
     if os.path.isdir(folder):
         os.chdir(folder)
     model: ChatModel = made_model(section)

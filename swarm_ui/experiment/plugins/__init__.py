@@ -1,1 +1,1 @@
-"""What other packages add under a name: environments, models, wrappers and loggers."""
+"""Plug-ins: environments, models, wrappers and loggers that other packages provide."""

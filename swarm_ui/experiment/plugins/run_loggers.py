@@ -28,7 +28,7 @@ def make_loggers(names: Sequence[str], folder: Path) -> list[Logger]:
 
     Args:
         names: those of :data:`LOGGERS`, plug-ins, or ``module:factory``; factories of plug-ins and
-            of the user get the folder.
+            of the user are called with the folder.
         folder: the folder of the run.
 
     Raises:
@@ -71,7 +71,7 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 def logger_demands(names: Sequence[str]) -> Iterator[str]:
-    """What loggers in the settings of a folder would do that needs the user's consent."""
+    """Actions of the loggers in a folder's settings that need the user's consent."""
     for name in names:
         if name not in LOGGERS:
             yield f"import and call '{name}' (a logger)"

@@ -149,7 +149,7 @@ def check_users_wrappers(texts: Sequence[str]) -> bool:
 
 
 def wrapper_demands(texts: Sequence[str]) -> Iterator[str]:
-    """What wrappers in the settings of a folder would do that needs the user's consent."""
+    """Actions of the wrappers in a folder's settings that need the user's consent."""
     for text in texts:
         try:
             if is_users(text):

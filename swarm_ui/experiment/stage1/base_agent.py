@@ -56,7 +56,7 @@ def make_base_agent(
 
 
 def pool(config: BaseAgentConfig) -> list[ActionSample]:
-    """The demonstrated steps: the reference solver on training templates, training parameters."""
+    """The demonstrated steps of the reference solver, on training templates and parameters."""
 
     async def show() -> list[ActionSample]:
         environment, rng = PhoneEnvironment(), random.Random(config.demonstrations_seed)

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from swarm_ui.optim.stage1.corpus.estimate import SynthesisSize
 
 SCRIPTED, NONE = "scripted", "none"
-"""Names of roles that are no models; only the critic may be ``none``."""
+"""Names of roles that are not models; only the critic may be ``none``."""
 ROLES = ("agent", "adversary", "critic")
 DEFAULT_WALKS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthesis:
-    """A corpus to make."""
+    """The settings of a corpus that is to be made."""
 
     place: EnvironmentSection
     """An environment, or one of :data:`SOURCES`; its ``seed`` chooses the walks."""
@@ -221,7 +221,7 @@ def _check_walker(work: Synthesis) -> None:
     """Raise ``ConfigError`` for a walker that cannot be opened, or for adapters without one."""
     if not work.walker:
         if work.model.adapters:
-            raise ConfigError("--adapters are the walker's: name it with --walker")
+            raise ConfigError("--adapters belongs to a walker: name one with --walker")
         return
     if work.roles.get("critic") == NONE:
         raise ConfigError(

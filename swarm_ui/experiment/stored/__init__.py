@@ -1,1 +1,1 @@
-"""Runs that are on disk: listed, deleted, compared on one page, answered and gone on with."""
+"""Runs on disk: listing, deleting, comparing on one page, and answering their questions."""

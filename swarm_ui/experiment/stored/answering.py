@@ -50,7 +50,9 @@ def opened_store(path: Path) -> DirectoryStore | SQLiteStore:
         raise ConfigError(f"there is no store '{path}': expected a folder or a SQLite file of runs")
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
-            raise ConfigError(f"'{path}' is no store: expected a folder or a SQLite file of runs")
+            raise ConfigError(
+                f"'{path}' is not a store: expected a folder or a SQLite file of runs"
+            )
     return SQLiteStore(path)
 
 

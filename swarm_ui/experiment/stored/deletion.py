@@ -20,7 +20,7 @@ def to_delete(paths: Sequence[Path]) -> list[RunSummary]:
     """The runs that would be deleted, after checking all of them; changes nothing.
 
     Raises:
-        ConfigError: one of them is no run, is being written, or holds something else.
+        ConfigError: one of them is not a run, is being written, or holds something else.
     """
     for path in paths:
         _check(path)
@@ -34,8 +34,8 @@ def to_delete(paths: Sequence[Path]) -> list[RunSummary]:
 def delete(path: Path) -> None:
     """Delete the folder of a run.
 
-    The folder is renamed first, so that an interrupted deletion leaves no half of a run behind
-    under its name.
+    The folder is renamed first, so that an interrupted deletion leaves no partial run under the old
+    name.
 
     Raises:
         ConfigError: as :func:`to_delete`; or it cannot be deleted.
@@ -74,7 +74,9 @@ def _check(path: Path) -> None:
             "yourself. Nothing was deleted"
         ) from error
     if Path.cwd().is_relative_to(path.resolve()):
-        raise ConfigError(f"you are inside of '{path}'; leave it first. Nothing was deleted")
+        raise ConfigError(
+            f"the current folder is inside of '{path}'; leave it first. Nothing was deleted"
+        )
     inside = [inner for folder in path.iterdir() if folder.is_dir() and not folder.is_symlink()
               for inner in run_folders(folder)]  # fmt: skip
     if inside:

@@ -10,10 +10,10 @@ from swarm_ui.graph.graph import CollabGraph
 def graph_named(place: str) -> CollabGraph:
     """The graph ``module:name``, or the one that this function returns without arguments.
 
-    The module is imported: name it only if the user did.
+    The module is imported, so pass only a name that the user gave.
 
     Raises:
-        ConfigError: it cannot be imported, or is no graph.
+        ConfigError: it cannot be imported, or is not a graph.
     """
     found = named_in_code(place)
     if not isinstance(found, CollabGraph):

@@ -1,4 +1,4 @@
-"""Several runs on one page: curves overlaid, success side by side, and what was set otherwise."""
+"""Several runs on one page: overlaid curves, success side by side, and settings that differ."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def overlay_report(paths: Sequence[Path], out: Path) -> Path:
         out: the HTML file; a report there is replaced.
 
     Raises:
-        ConfigError: one of them is no run or is damaged, or ``out`` is another page.
+        ConfigError: one of them is not a run or is damaged, or ``out`` is another page.
     """
     expect_report(out, "the report of these runs")
     runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]

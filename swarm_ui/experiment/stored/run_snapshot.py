@@ -62,7 +62,7 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``swarm-ui status`` tells."""
+    """The information that ``swarm-ui status`` shows."""
 
     run: str
     state: RunState
@@ -97,7 +97,7 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
         now: seconds since the epoch; by default the present time.
 
     Raises:
-        ConfigError: this is no folder of a run.
+        ConfigError: this is not the folder of a run.
     """
     if not path.is_dir():
         raise ConfigError(f"there is no run '{path}': expected the folder of a run")

@@ -50,9 +50,9 @@ def _record(run: RunDirectory, stage: str, error: BaseException) -> None:
 
 
 def state_of(run: RunDirectory) -> tuple[RunState, str]:
-    """The state of a run, and the error that ended it or the damage; changes nothing.
+    """The state of a run, and the error that ended it or a description of damage; changes nothing.
 
-    The files of a run that is being written are not judged.
+    The files of a run that is being written are not checked for damage.
     """
     if being_written(run.path):
         return "running", ""

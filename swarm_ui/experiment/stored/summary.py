@@ -1,4 +1,4 @@
-"""What a list of runs shows of each run, read without changing anything."""
+"""Summaries of runs for a list, read without changing anything."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs of a list are wanted; what is empty does not restrict it."""
+    """A filter for a list of runs. Empty fields do not restrict the list."""
 
     command: str = ""
     environment: str = ""
@@ -84,7 +84,7 @@ def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
 
 
 def run_folders(folder: Path, depth: int = _DEPTH) -> Iterator[Path]:
-    """The folders of runs, damaged ones too. Links are not followed, and runs not searched."""
+    """The folders of runs, including damaged ones. Links and folders inside runs are skipped."""
     if looks_like_a_run(folder):
         yield folder
         return
@@ -111,7 +111,7 @@ def looks_like_a_run(folder: Path) -> bool:
 
 
 def summary_of(path: Path) -> RunSummary:
-    """The summary of a run's folder. Damage is part of it, and no error."""
+    """The summary of a run's folder. A damaged run has a summary too; this raises no error."""
     run = RunDirectory(path)
     state, problem = state_of(run)
     document: dict[str, Any] = {}
@@ -182,7 +182,7 @@ def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
 
 
 def main_arm(arms: Sequence[ArmResult]) -> str:
-    """The short name of the policy that a run is about: the last in the order of tables."""
+    """The short name of the main policy of a run, which is the last one in the order of tables."""
     names = list(dict.fromkeys(arm.arm for arm in arms))
     place = {name: k for k, name in enumerate(ORDER)}
     return max(names, key=lambda name: (place.get(name, -1), names.index(name)))
@@ -232,6 +232,6 @@ def point_in_time(text: str, now: datetime) -> datetime:
     with suppress(ValueError, OverflowError, OSError):
         return datetime.fromisoformat(text.strip()).astimezone(UTC)
     raise ConfigError(
-        f"'{text}' is no point in time; expected a date (2025-01-31), date and time "
+        f"'{text}' is not a point in time; expected a date (2025-01-31), date and time "
         "(2025-01-31T14:00), or an age such as 12h, 7d or 2w"
     )

@@ -31,9 +31,10 @@ class Decision(NamedTuple):
 def team_decision(sets: Iterable[EpisodeSet]) -> Decision | None:
     """The decision that shows best how a team decides; ``None``: no team of agents decided.
 
-    Of the first 200 episodes. Decisions that can be drawn call by call are preferred, then those of
-    solved episodes, those in which agents heard each other, and those in which two fifths of the
-    proposals were not the most frequent one. Earlier ones are preferred among equals.
+    It is chosen from the first 200 episodes. Decisions that can be drawn call by call are
+    preferred, then those of solved episodes, those in which agents received each other's messages,
+    and those in which two fifths of the proposals were not the most frequent one. Earlier ones are
+    preferred among equals.
     """
     best, value = None, (False, False, False, -2.0)
     episodes = (episode for part in sets for episode in part.episodes)

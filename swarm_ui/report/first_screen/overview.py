@@ -15,7 +15,7 @@ def overview(data: ReportData, decision: Decision | None) -> Markup:
 
     Args:
         data: the headline, the arms and the first curve are drawn.
-        decision: is drawn too, with a link to its step in the viewer.
+        decision: drawn below them, with a link to its step in the viewer.
     """
     cards = []
     if data.headline is not None:

@@ -41,7 +41,7 @@ def ray_cluster(
 ) -> Iterator[RayCluster]:
     """A running cluster by its address, or one on this machine that is stopped at the end.
 
-    If this process is connected already, its cluster is used and left as it is.
+    If this process is connected already, its cluster is used and stays running.
 
     Args:
         address: ``HOST:PORT``; empty: the variable ``RAY_ADDRESS``, or else a local cluster.
@@ -157,7 +157,7 @@ def _expect_listening(address: str) -> None:
     if address == "auto":
         return
     if not host or not port.isdecimal():
-        raise ConfigError(f"'{address}' is no address of a Ray cluster; expected HOST:PORT")
+        raise ConfigError(f"'{address}' is not the address of a Ray cluster; expected HOST:PORT")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT).close()
     except (OSError, OverflowError) as error:

@@ -11,7 +11,7 @@ from swarm_ui.rollout.pool import Job
 
 
 class NumberedJob(NamedTuple):
-    """A job of a stream."""
+    """A job of a stream, with its number."""
 
     number: int
     job: Job
@@ -20,7 +20,7 @@ class NumberedJob(NamedTuple):
 
 
 class JobQueue:
-    """The jobs of a stream; each is read from its source when somebody is free to play it.
+    """The jobs of a stream; each is read from its source when a worker is free to play it.
 
     A job that was taken is outstanding until :meth:`finish` or :meth:`put_back`. At most one job of
     an asynchronous source waits here.
@@ -37,7 +37,7 @@ class JobQueue:
 
     @property
     def finished(self) -> bool:
-        """All jobs are played."""
+        """Whether all jobs have been played."""
         return self._exhausted and not self._ready and not self._outstanding
 
     async def take(self) -> NumberedJob | None:
@@ -69,7 +69,7 @@ class JobQueue:
         self._wake(1)
 
     def finish(self) -> None:
-        """One outstanding job has its episode."""
+        """Record that an outstanding job has its episode."""
         self._outstanding -= 1
         if self.finished:
             self._wake(len(self._waiting))

@@ -1,4 +1,4 @@
-"""The texts of Ray's errors, which have many lines, in one line."""
+"""Shortens the texts of Ray's errors, which have many lines, to one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _END = " Some common causes"
 
 
 def reason(error: BaseException) -> str:
-    """Why Ray says that something failed, in one line: of a traceback the last exception."""
+    """The reason that Ray gives for a failure, in one line; of a traceback, only the last
+    exception.
+    """
     lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
     raised = [line for line in lines if _RAISED.match(line)]
     if raised:

@@ -143,7 +143,7 @@ class RayRollout:
         """Play jobs; see :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`.
 
         Raises:
-            ConfigError: what a worker needs cannot be sent, or nothing in the cluster can hold one.
+            ConfigError: what a worker needs cannot be sent, or no node has the resources for one.
             EnvironmentFault: every worker was lost too often.
         """
         if self._tasks:
@@ -292,7 +292,7 @@ class RayRollout:
 
 
 def _sent(value: Any, what: str) -> Any:
-    """The reference to a value in the object store. Raises ``ConfigError`` if it is no data."""
+    """The reference to a value in the object store. Raises ``ConfigError`` if it is not data."""
     ray = imported()
     try:
         return ray.put(value)

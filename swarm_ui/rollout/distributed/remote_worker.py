@@ -46,7 +46,7 @@ class GivenUp(Exception):
 
 
 class Result(NamedTuple):
-    """A job that was played."""
+    """The result of a job that was played."""
 
     episode: Episode
     notes: object
@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 
 class RemoteWorker:
-    """A place for a worker of the cluster."""
+    """A worker of the cluster, and those that replace it."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RemoteWorker:
     ) -> None:
         """
         Args:
-            number: in events.
+            number: the worker's number in events.
             setup: reference to a ``Setup`` in the object store.
             concurrency: episodes at a time.
             resources, losses, on_event: see ``RayRollout``.
@@ -102,7 +102,7 @@ class RemoteWorker:
         Raises:
             Lost: the worker died.
             GivenUp: it was lost too often.
-            ConfigError: the cluster has not enough resources, or the worker another version.
+            ConfigError: the cluster has not enough resources, or the worker has another version.
             SwarmError: what the worker raised when it made the environment or the policy.
         """
         async with self._starting:
@@ -120,7 +120,7 @@ class RemoteWorker:
 
         Raises:
             NotBegun: the worker was gone before.
-            Lost: the worker is gone; another one is to play the job.
+            Lost: the worker is gone; another one must play the job.
             EnvironmentFault: the worker was stopped.
             Exception: what the episode raised.
         """
@@ -232,7 +232,7 @@ class RemoteWorker:
         """The result of a call.
 
         Args:
-            reference: of the call's result.
+            reference: the reference to the call's result.
             actor: the worker that was called; ``None``: the present one.
             starting: it is the first call, which fails if the worker cannot be made.
 

@@ -13,7 +13,7 @@ _SLACK = 1e-9
 
 
 class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What Ray reserves for a worker while it exists. Ray counts; it does not limit the usage."""
+    """The resources that Ray reserves for a worker. Ray only counts them and limits no usage."""
 
     cpus: Amount = 1.0
     gpus: Amount = 0.0
@@ -42,7 +42,9 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self._fit(node) for node in nodes)
 
     def lacking(self, nodes: Iterable[Mapping[str, float]]) -> str:
-        """What no node has enough of for one worker, as a text; empty: there is such a node."""
+        """The resources that no node has enough of for one worker, as a text; empty: a node has
+        room.
+        """
         known = list(nodes)
         if self.fits(known):
             return ""

@@ -1,4 +1,4 @@
-"""Exceptions on their way from a worker to the driver."""
+"""Exceptions that are sent from a worker to the driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SentError(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: BaseException, where: str) -> SentError:
-        """What is sent of an exception. ``where``: the worker, for people."""
+        """The form in which an exception is sent. ``where``: a readable name of the worker."""
         told = f"in {where}:\n{''.join(traceback.format_exception(error))}"
         if isinstance(error, SwarmError):
             attributes = {k: v for k, v in vars(error).items() if k != "__notes__"}

@@ -28,7 +28,7 @@ from swarm_ui.version import __version__
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is made with."""
+    """The arguments with which a worker is created."""
 
     make_environment: MakeEnvironment | PerWorker[MakeEnvironment]
     concurrency: int
@@ -48,7 +48,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker is, and its versions."""
+    """The address of a worker, and its versions."""
 
     node: str
     pid: int
@@ -90,7 +90,7 @@ class RolloutWorker:
         self._running: set[asyncio.Task[Played]] = set()
 
     async def hello(self, node: str) -> Hello:
-        """The worker is there. ``node``: address to report if Ray knows none."""
+        """Report that the worker has started. ``node``: its address if Ray knows none."""
         with contextlib.suppress(MissingExtra):
             node = str(imported().util.get_node_ip_address())
         return Hello(

@@ -149,8 +149,8 @@ def test_notes_on_what_is_no_answer(tmp_path: Path) -> None:
     for action, note in (
         (Action(action_type="click", index=0), "element 0 is only to be read: it has no id"),
         (Action(action_type="click", x=1, y=2), "pages have no coordinates: give 'index'"),
-        (Action(action_type="scroll", direction="left"), "'scroll' is no call of AutoWebBench"),
-        (NONE_OF_THESE, "'wait' is no call of AutoWebBench: taken as no answer"),
+        (Action(action_type="scroll", direction="left"), "'scroll' is not a call of AutoWebBench"),
+        (NONE_OF_THESE, "'wait' is not a call of AutoWebBench: taken as no answer"),
     ):
         assert gold.remark(action).startswith(note) and not gold.right(action)
 

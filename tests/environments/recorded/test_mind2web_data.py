@@ -173,7 +173,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
     where = r"test_task_0.json, record 1 \(bad\).*Expected `str`, got `int` - at `\$.confirmed_task"
     with pytest.raises(ConfigError, match=where):
         data.load("bad")
-    with pytest.raises(ConfigError, match=r"test_task_1.json: not a JSON array.*to its end"):
+    with pytest.raises(ConfigError, match=r"test_task_1.json: not a JSON array.*complete"):
         _ = data.tasks
 
 

@@ -82,7 +82,7 @@ def test_what_is_no_operation_is_none_of_these(data: Mind2Web) -> None:
     scroll = always(Action(action_type="scroll", direction="down"))
     aside = always(Action(action_type="click", x=-5, y=3))
     first, second, *_ = play(data, "t", [scroll, aside, on("n30")]).steps
-    assert first.note == "'scroll' is no operation of Mind2Web: taken as 'none of these'"
+    assert first.note == "'scroll' is not an operation of Mind2Web: taken as 'none of these'"
     assert second.note == "no element at (-5, 3): taken as 'none of these'"
 
 
@@ -109,7 +109,7 @@ async def test_empty_tasks_and_strange_states_are_refused(tmp_path: Path) -> Non
     env: TeacherForced = Mind2Web(tmp_path).environment()
     with pytest.raises(ConfigError, match="'t' has no steps"):
         await env.reset(task="t", seed=0)
-    with pytest.raises(ConfigError, match="expected what snapshot"):
+    with pytest.raises(ConfigError, match="expected a snapshot"):
         env.restore("state")
 
 

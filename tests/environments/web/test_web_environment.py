@@ -295,7 +295,7 @@ async def test_a_page_that_hangs_is_a_fault(
 async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
     with pytest.raises(ConfigError, match="give 'url', 'task' and 'reward'"):
         WebEnvironment("http://a.example", "do it")
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(ConfigError, match="not the address"):
         WebEnvironment("file:///etc/passwd", "do it", reward=lambda visit: True)
     with pytest.raises(ConfigError, match="does not allow"):
         WebEnvironment(

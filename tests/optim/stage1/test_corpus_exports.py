@@ -175,7 +175,7 @@ def test_exports_are_refused(corpus: Path, tmp_path: Path) -> None:
         export(corpus, "parquet", tmp_path / "out")
     with pytest.raises(ConfigError, match="no corpus in"):
         export(tmp_path, "trl", tmp_path / "out")
-    with pytest.raises(ConfigError, match="nothing of level 4"):
+    with pytest.raises(ConfigError, match="no samples of level 4"):
         export(corpus, "trl", tmp_path / "out", levels=[4])
     mine = tmp_path / "mine"
     mine.mkdir()

@@ -156,7 +156,7 @@ def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
         raise UnsupportedArguments("known: sqlite3 FILE STATEMENTS")
     database = handset.database(canonical(args[0]))
     if database is None:
-        raise AdbFailure(f'Error: unable to open database "{args[0]}": no app keeps it here')
+        raise AdbFailure(f'Error: unable to open database "{args[0]}": no app has this database')
     return database.run(handset, args[1])
 
 

@@ -72,7 +72,7 @@ def switch(text: str, on: bool, effect: Effect) -> Widget:
 
 
 def dialog(title: str, question: str, yes: str, accept: Effect, no: str = "Cancel") -> Page:
-    """A question with two answers."""
+    """A dialog: a question with two answers."""
     rows: list[Line] = [Control("dialog", question, read_only=True)]
     return Page(title=title, rows=[*rows, (button(no, Back()), button(yes, accept))])
 

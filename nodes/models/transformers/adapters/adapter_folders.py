@@ -98,7 +98,7 @@ def import_adapter(folder: Path, out: Path, names: Sequence[str], about: Adapter
 
 
 def export_adapter(folder: Path, out: Path, about: AdapterMetadata) -> None:
-    """Write a copy of an adapter to pass on: weights in bfloat16, and no paths of this machine.
+    """Write a copy of an adapter to share: weights in bfloat16, and no paths of this machine.
 
     Args:
         folder: the adapter, in peft's format.

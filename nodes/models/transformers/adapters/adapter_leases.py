@@ -78,7 +78,7 @@ class AdapterLeases:
         return not self.leased(version)
 
     def listing(self) -> str:
-        """All versions, for error messages."""
+        """A list of all versions, for error messages."""
         current = [self.current(name) for name in self.numbers]
         older = [f"{version} (leased)" for version in +self._leases if version not in current]
         return ", ".join([*current, *older]) or "none"

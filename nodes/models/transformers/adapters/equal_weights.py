@@ -1,4 +1,4 @@
-"""Which versions of adapters have equal weights, as the copies that a team begins with have."""
+"""Finds versions of adapters with equal weights, such as the copies with which a team begins."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class EqualWeights:
         """The number of each version.
 
         Args:
-            versions: to be numbered; each is in ``weights``.
-            weights: of all versions in memory. A version is compared with others once.
+            versions: the versions to number; each is in ``weights``.
+            weights: the weights of all versions in memory. A version is compared with others once.
         """
         self._numbers = {v: number for v, number in self._numbers.items() if v in weights}
         for version in versions:

@@ -51,12 +51,12 @@ class LoraNetwork:
     """A network and its adapters; every row of a batch can use another adapter.
 
     **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
-    only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
-    and under the plain name, until the training ends. If the weights have changed by then, they are
-    version 8 from then on, and the copy is deleted unless it is leased. Loading keeps leased ones.
+    only inside :meth:`activate`, which first copies them. Until the training ends, the copy answers
+    requests to version 7 and to the plain name. If the training changed the weights, they then
+    become version 8, and the copy is deleted unless it is leased. Loading keeps leased versions.
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
-    saved and loaded with it. One that was trained on other weights than these is not loaded.
+    saved and loaded with it. An adapter that was trained on other base weights is not loaded.
     """
 
     name: str = ""
@@ -149,7 +149,7 @@ class LoraNetwork:
 
         Args:
             name: its name.
-            rank, alpha: of LoRA.
+            rank, alpha: the settings of LoRA.
             copy_from: an adapter of the same rank and layers.
             layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
                 The backward pass ends at the lowest one.
@@ -244,7 +244,9 @@ class LoraNetwork:
         write_adapter(folder, weights, str(self.network.name_or_path))
 
     def load_version(self, version: str, folder: Path) -> None:
-        """Load what :meth:`save_version` wrote, as that version; else as :meth:`load_adapter`."""
+        """Load a folder of :meth:`save_version` as that version, others as :meth:`load_adapter`
+        does.
+        """
         self._replace(folder, read_adapter(folder), *parsed_version(version))
 
     def has_version(self, version: str) -> bool:

@@ -67,7 +67,7 @@ _CHOOSING = frozenset({"layers_to_transform", "layers_pattern", "exclude_modules
 
 
 class PlainAdapter(NamedTuple):
-    """An adapter that was read."""
+    """A plain LoRA adapter, as read from a folder."""
 
     fields: Mapping[str, Any]
     weights: dict[str, Tensor]

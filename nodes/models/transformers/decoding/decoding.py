@@ -7,8 +7,8 @@ Logits stay on the device of the network. Of each step, only the chosen tokens a
 log-probabilities are copied to the host.
 
 **Tokens without an alternative.** Where a grammar allows only one token, the network has no choice.
-Such tokens (the rest of a label, an index, the end) are read together with the token before them in
-one forward, which also gives their log-probabilities.
+Such tokens (the rest of a label, an index, the end) are processed together with the token before
+them in one forward pass, which also gives their log-probabilities.
 """
 
 from __future__ import annotations
@@ -159,10 +159,11 @@ def generate(
 ) -> list[Continuation]:
     """Continue every row; usually one forward per new token for the whole batch.
 
-    The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
-    ``stops`` end a row; ``routing`` is updated when rows are removed; with ``sharing``, common
-    prefixes of prompts are read once. With ``same_in_any_batch``, the tokens of a row do not depend
-    on the other rows: close choices are decided by a forward of the row alone.
+    The network is in eval mode. Rows may have different lengths; they are padded on the left with
+    ``pad_id``. The tokens ``stops`` end a row. ``routing`` is updated when rows are removed. With
+    ``sharing``, common prefixes of prompts are computed once. With ``same_in_any_batch``, the
+    tokens of a row do not depend on the other rows: where two tokens have nearly equal scores, a
+    forward pass of the row alone decides.
     """
     cost = forward_cost(network)
     states = [_State(row, stops, network.device) for row in rows]

@@ -1,4 +1,4 @@
-"""Reads the prompts of a batch: in groups of similar length, and common prefixes only once."""
+"""Runs the network on the prompts of a batch: in groups of similar length, prefixes only once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OVERHEAD_GPU = 2000
 
 
 class Batch(NamedTuple):
-    """Prompts that have been read."""
+    """Prompts whose keys and values have been computed."""
 
     order: list[int]
     """The rows, in the order of the batch."""
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 
 class Sharing(NamedTuple):
-    """Settings to read common prefixes of prompts with the same adapter version once."""
+    """Settings for computing common prefixes of prompts with the same adapter version only once."""
 
     store: PrefixStore
     versions: Sequence[str | None]
@@ -119,7 +119,9 @@ def prefill(
     routing: LoraRouting | None = None,
     sharing: Sharing | None = None,
 ) -> Batch:
-    """Read all prompts. They may have any lengths, and are padded on the left with ``pad_id``."""
+    """Run the network on all prompts. They may have any lengths, and are padded on the left with
+    ``pad_id``.
+    """
     reader = _Reader(network, prompts, pad_id, routing, forward_cost(network))
     if sharing is None or not KVCache(network.config).joinable:
         return reader.read(range(len(prompts)))

@@ -19,16 +19,16 @@ _BLOCK = 16
 
 
 class Layout(NamedTuple):
-    """The positions of the prompts' tokens in a batch. Both parts are padded on the left."""
+    """Positions of tokens in a batch: known prefixes, then new tokens, both left-padded."""
 
     known: list[int]
-    """Number of tokens of each row that were read before."""
+    """Number of tokens of each row whose keys and values are known."""
     before: int
     """Width of the part with the known tokens; the rest is the part with the others."""
 
 
 class StoredBatch:
-    """Keys and values of prompts that were read in one forward."""
+    """Keys and values of prompts that were computed in one forward pass."""
 
     __slots__ = ("_layout", "layers", "prompts", "size", "width")
 
@@ -50,7 +50,7 @@ class StoredBatch:
 
 
 class Prefix(NamedTuple):
-    """The beginning of a prompt that was read before."""
+    """The beginning of a prompt that was computed before."""
 
     batch: StoredBatch
     row: int
@@ -114,7 +114,7 @@ class PrefixStore:
 def loaded(cache: KVCache, prefixes: Sequence[Prefix | None], width: int, room: int) -> Tensor:
     """Put known beginnings into an empty cache, one row each, padded on the left to ``width``.
 
-    ``room`` is the number of tokens that are read next.
+    ``room`` is the number of tokens that are computed next.
 
     Returns:
         The mask of these tokens, ``[rows, width]``.

@@ -49,7 +49,7 @@ class ReplyGrammars:
             texts: the text of each token by id; ``None``: a control token.
             tokenize: the tokens of literal texts, without control tokens.
             end: the token that ends a reply.
-            device: on which masks are needed.
+            device: the device on which masks are needed.
         """
         self._texts, self._tokenize, self._end, self._device = texts, tokenize, end, device
         self._masks: dict[tuple[str, str], _Mask] = {}
@@ -290,7 +290,7 @@ def token_texts(tokenizer: Any, words: int) -> list[str | None]:
     """The text of each token; ``None`` for control tokens and ids without a token.
 
     Args:
-        tokenizer: of transformers.
+        tokenizer: a tokenizer of transformers.
         words: number of the network's tokens, which may be more than the tokenizer's.
     """
     [anchor] = tokenizer(["a"], add_special_tokens=False)["input_ids"]

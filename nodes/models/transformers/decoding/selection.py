@@ -64,8 +64,8 @@ def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None
     Args:
         logits: ``[rows, words]``.
         choices: one per row. What one row draws does not depend on the others.
-        alone: decides close choices among all words, so that they do not depend on the batch;
-            ``None``: the logits decide.
+        alone: decides between words with nearly equal scores, so that the choice does not depend on
+            the batch; ``None``: the logits decide.
 
     Returns:
         ``[rows]``, on the device of the logits.

@@ -35,7 +35,7 @@ def answer(
                    "for the trace of the finished run")] = None,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Answer a question that a paused run of a graph waits for, and go on with the run.
+    """Answer a question that a paused run of a graph waits for, and continue the run.
 
     The answer and every call are kept in the store before the run goes on. The module of the graph
     is imported from the current folder or where it is installed.

@@ -98,7 +98,7 @@ def delete_runs(
 ) -> int:  # fmt: skip
     """Delete the folders of runs, with everything in them, after asking.
 
-    All of them are checked first: a folder that is no run, is damaged, holds another run, or is
+    All of them are checked first: a folder that is not a run, is damaged, holds another run, or is
     being written is refused, and then nothing is deleted.
     Example: [bold]swarm-ui runs delete runs/old --yes[/]
     """

@@ -1,4 +1,4 @@
-"""``swarm-ui status``: how far a run is, and how its workers are."""
+"""``swarm-ui status``: the progress of a run, and the state of its workers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def status(
                    "killed")],
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Say how far a run is: episodes, success so far, faults, rate, time left, and its workers.
+    """Show the progress of a run: episodes, success so far, faults, rate, time left and workers.
 
-    It reads the files of the run only, so it also works while another process or machine is at
-    work on the run, and changes nothing. Example: [bold]swarm-ui status runs/solo[/]
+    It only reads the files of the run, so it also works while another process or machine writes
+    them. Example: [bold]swarm-ui status runs/solo[/]
     """
     output = Output(machine=json)
     found = snapshot(run)

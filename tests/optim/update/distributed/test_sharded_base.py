@@ -156,7 +156,7 @@ def test_accelerate_has_no_fsdp_on_cpus(tmp_path: Path) -> None:
         os.environ["ACCELERATE_USE_FSDP"], os.environ["FSDP_VERSION"] = "true", "2"
         learners = Learners(processes)
         learners.begin(b"")
-        with pytest.raises(ConfigError, match="accelerate divides no model on the device 'cpu'"):
+        with pytest.raises(ConfigError, match="cannot divide a model on the device 'cpu'"):
             learners.ready(model())
         learners.close()
 
