@@ -38,7 +38,7 @@ LOADED: list[CausalModel] = []
 def forgotten() -> Iterator[None]:
     """No model of a test stays in this process."""
     yield
-    for kept in (LOADED, per_process._MADE, published_model._FOLLOWERS):
+    for kept in (LOADED, per_process._MADE, published_model._COPIES):
         kept.clear()  # type: ignore[attr-defined]
 
 
