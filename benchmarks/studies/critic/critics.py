@@ -21,6 +21,7 @@ from swarm_ui.experiment.critics.trained_critic import (
     trained_critic,
 )
 from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.model import Decision, Request
 from swarm_ui.optim.credit.analysis.judging import (
     JudgingFigures,
     Score,
@@ -35,14 +36,15 @@ from swarm_ui.optim.credit.assigners.learned_critic import (
     learned_critic,
 )
 from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, save_critic
-from swarm_ui.optim.credit.learned.judged import read_judged
+from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, read_judged
 from swarm_ui.optim.credit.learned.train_critic import CriticConfig
+from swarm_ui.optim.preferences.adversary import with_label
 from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.critics.trained_critic import JudgingModel
 
-UNTRAINED = "untrained"
+UNTRAINED, START = "untrained", "start"
 BASELINES: dict[str, Score] = {
     "majority": majority,
     "likelihood": likelihood,
@@ -91,12 +93,18 @@ class Critics:
                 self._judge(name, split, critic_score(critic))
 
     def baselines(self, splits: Sequence[str]) -> None:
-        """The figures of the model without training, and of scores without a model."""
+        """The figures of the model without training, of the probability of the reply under the
+        adapter that training starts from, and of scores without a model."""
         missing = [s for s in splits if not self._figures(UNTRAINED, s).exists()]
         if missing:
             critic = LearnedCritic(self._model(), adapter=None)
             for split in missing:
                 self._judge(UNTRAINED, split, critic_score(critic))
+        missing = [s for s in splits if not self._figures(START, s).exists()]
+        if missing and self._sizes.start:
+            score = _probability(self._model(self._sizes.start))
+            for split in missing:
+                self._judge(START, split, score)
         for name, score in BASELINES.items():
             for split in splits:
                 if not self._figures(name, split).exists():
@@ -123,6 +131,18 @@ class Critics:
 
     def _model(self, start: str = "") -> JudgingModel:
         return load_judge(ModelSection(name=self._sizes.model), start)
+
+
+def _probability(model: JudgingModel) -> Score:
+    """The probability of each reply under the adapter in a model, as an agent would write it."""
+
+    async def score(episode: JudgedEpisode, screen: JudgedScreen) -> list[float]:
+        request = Request(decision=Decision(observation=screen.observation), adapter=ADAPTER)
+        actions = [with_label(reply.action, screen.observation) for reply in screen.replies]
+        found = await model.score([request] * len(actions), [each.json() for each in actions])
+        return [math.exp(value) for value in found]
+
+    return score
 
 
 def cards(folder: Path) -> dict[str, CriticCard]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.studies.critic.critics import BASELINES, UNTRAINED, cards
+from benchmarks.studies.critic.critics import BASELINES, START, UNTRAINED, cards
 from benchmarks.studies.critic.sizes import TESTS
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures
@@ -21,7 +21,8 @@ _LABEL = (
 )
 _LABELS = {
     UNTRAINED: "the model without training", "majority": "majority of agents",
-    "likelihood": "probability of the reply", "outcome": "outcome of the episode",
+    START: "probability of the reply under the adapter that training starts from",
+    "likelihood": "probability of the reply under an agent", "outcome": "outcome of the episode",
 }  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def _kinds(figures: list[JudgingFigures]) -> str:
 def _curves(figures: list[JudgingFigures]) -> str:
     lines = ["| critic | replies of | score → share right (replies) |", "| --- | --- | --- |"]
     for f in figures:
-        if f.scorer not in BASELINES:
+        if f.scorer not in (START, *BASELINES):
             curve = ", ".join(f"{c.score:.2f} → {c.right.mean:.2f} ({c.right.n})" for c in f.bins)
             lines.append(f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {curve} |")
     return "Reliability on the agents' replies:\n\n" + "\n".join(lines)
@@ -116,5 +117,5 @@ def _load(folder: Path) -> list[JudgingFigures]:
         except (OSError, msgspec.DecodeError) as error:
             raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
     order = {split: k for k, split in enumerate(TESTS)}
-    last = {name: k for k, name in enumerate((UNTRAINED, *BASELINES), start=1)}
+    last = {name: k for k, name in enumerate((START, UNTRAINED, *BASELINES), start=1)}
     return sorted(found, key=lambda f: (order.get(f.split, 99), last.get(f.scorer, 0), f.scorer))
