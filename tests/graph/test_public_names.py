@@ -8,13 +8,12 @@ import sys
 
 import swarm_ui
 
-COST = """
-import json, sys, time
-before = time.process_time()
+IMPORTED = """
+import json, sys
+before = set(sys.modules)
 import swarm_ui
-spent = time.process_time() - before
-heavy = {"torch", "transformers", "numpy", "networkx", "openai", "rich", "PIL", "pandas"}
-print(json.dumps([spent, sorted(heavy & set(sys.modules)), "swarm_ui.nodes" in sys.modules]))
+packages = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps([sorted(packages - sys.stdlib_module_names), "swarm_ui.nodes" in sys.modules]))
 """
 
 
@@ -25,8 +24,8 @@ def test_exports_are_sorted_and_all_there() -> None:
 
 def test_import_is_light() -> None:
     output = subprocess.run(
-        [sys.executable, "-c", COST], capture_output=True, text=True, check=True
+        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True
     ).stdout
-    spent, heavy, nodes = json.loads(output)
-    assert heavy == [] and nodes is False
-    assert spent < 0.2
+    packages, nodes = json.loads(output)
+    assert set(packages) <= {"msgspec", "swarm_ui", "typing_extensions"}
+    assert nodes is False

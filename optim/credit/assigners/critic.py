@@ -1,4 +1,4 @@
-"""Credit from an environment that grades actions, from the outcome only, and with errors added."""
+"""Critics that know the solution, with or without errors, and credit by the outcome alone."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class EndedByLauncher(KeyboardInterrupt):
 
 
 def follow_training(processes: Processes) -> bool:
-    """What every process but the first does: wait for updates, and take part in them.
+    """Wait for updates and take part in them, in every process except the first.
 
     Returns:
         whether the training ended as the first process wanted.
