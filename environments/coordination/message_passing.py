@@ -63,8 +63,8 @@ class GatherAnswers:
             failure = context.source(message).call.error
             if failure is not None and not failure.by_model:
                 raise ModelError(
-                    f"agent '{message.sender}' failed in round {message.round}, so the answers of "
-                    f"the others are not theirs alone: {failure}"
+                    f"agent '{message.sender}' failed in round {message.round}, and its messages "
+                    f"may matter to all others: {failure}"
                 )
         last = max((message.round for message in inbox), default=0)
         said = {m.sender: m.action for m in inbox if m.round == last and m.action is not None}

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 
 from swarm_ui.environments.coordination.networks import draw_network
 from swarm_ui.environments.coordination.splits import Kind, names_of, parts_of
@@ -59,28 +59,17 @@ _TASKS: Mapping[Kind, str] = {
 }
 
 
+@dataclass(frozen=True)
 class Problem:
-    """A task with its network. Immutable."""
+    """A task with its network."""
 
-    def __init__(
-        self,
-        kind: Kind,
-        neighbours: Mapping[str, tuple[str, ...]],
-        *,
-        passes: int,
-        numbers: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        """
-        Args:
-            kind: what the agents have to agree on.
-            neighbours: the names of the neighbours of each agent, by its name; symmetric.
-            passes: how often messages are passed on, at least 1.
-            numbers: the number that each agent holds, by its name; only for ``consensus``.
-        """
-        self.kind = kind
-        self.neighbours: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(neighbours))
-        self.passes = passes
-        self.numbers: Mapping[str, int] = MappingProxyType(dict(numbers))
+    kind: Kind
+    neighbours: Mapping[str, tuple[str, ...]]
+    """The names of the neighbours of each agent, by its name; symmetric."""
+    passes: int
+    """How often messages are passed on, at least 1."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The number that each agent holds, by its name; only for ``consensus``."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,12 +94,13 @@ class Problem:
     @cached_property
     def rows(self) -> Mapping[str, tuple[int, ...]]:
         """The indices of the elements that each agent sees, by its name."""
-        found, first = {}, 0
+        found: dict[str, tuple[int, ...]] = {}
+        first = 0
         for name in self.neighbours:
             count = len(self._about(name))
             found[name] = tuple(range(first, first + count))
             first += count
-        return MappingProxyType(found)
+        return found
 
     def answers(self, name: str) -> frozenset[str] | None:
         """The valid answers of an agent, in lower case.
