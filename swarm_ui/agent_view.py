@@ -6,6 +6,7 @@ better than any single agent. A view also maps proposals back to the screen's in
 If each agent sees only a window of a long screen, no agent has enough information, and messages
 contain information from outside of the window. Another agent may then refer to a hidden element.
 Such an element gets a number after those of the shown elements, and can be proposed by that number.
+The same holds for the panes of a divided screen, such as the open apps of several agents.
 """
 
 from __future__ import annotations
@@ -96,7 +97,17 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(k % elements for k in range(first, end))
 
 
-AgentView = Literal["same", "shuffle"] | Window
+class Pane(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a divided screen, by its name in :attr:`Element.pane`."""
+
+    name: str
+
+    def order(self, screen: Observation) -> list[int]:
+        """Screen indices of its elements, in screen order; empty if there is no such pane."""
+        return [element.index for element in screen.elements if element.pane == self.name]
+
+
+AgentView = Literal["same", "shuffle"] | Window | Pane
 
 
 def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
@@ -114,6 +125,11 @@ def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
 def windowed(screen: Observation, window: Window) -> View:
     """The elements of a window, in the screen's order."""
     return View(screen, window.order(len(screen.elements)))
+
+
+def paned(screen: Observation, pane: Pane) -> View:
+    """The elements of a pane, in the screen's order."""
+    return View(screen, pane.order(screen))
 
 
 def identity(screen: Observation) -> View:
