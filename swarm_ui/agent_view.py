@@ -98,13 +98,26 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pane(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of a divided screen, by its name in :attr:`Element.pane`."""
+    """One part of a divided screen, by its name or by its number."""
 
-    name: str
+    name: str | None = None
+    """The name in :attr:`Element.pane`."""
+    part: int | None = None
+    """Number of the pane, from 0, in the order in which the panes first occur on the screen."""
+
+    def __post_init__(self) -> None:
+        if (self.name is None) == (self.part is None) or (self.part or 0) < 0:
+            raise ConfigError(
+                f"pane: expected either a name or a part >= 0, got {self.name!r} and {self.part}"
+            )
 
     def order(self, screen: Observation) -> list[int]:
         """Screen indices of its elements, in screen order; empty if there is no such pane."""
-        return [element.index for element in screen.elements if element.pane == self.name]
+        wanted = self.name
+        if self.part is not None:
+            names = list(dict.fromkeys(element.pane for element in screen.elements))
+            wanted = names[self.part] if self.part < len(names) else None
+        return [element.index for element in screen.elements if element.pane == wanted]
 
 
 AgentView = Literal["same", "shuffle"] | Window | Pane
@@ -120,6 +133,11 @@ def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
         [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [0, 1, 6, 7]]
     """
     return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
+
+
+def panes(parts: int) -> tuple[Pane, ...]:
+    """The first panes of a divided screen, one for each agent of a team."""
+    return tuple(Pane(part=k) for k in range(parts))
 
 
 def windowed(screen: Observation, window: Window) -> View:

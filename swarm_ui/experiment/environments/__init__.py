@@ -12,6 +12,7 @@ from swarm_ui.experiment.environments import (
     invented,
     miniwob,
     phone,
+    phone_split,
     recorded,
     web,
 )
@@ -21,7 +22,7 @@ from swarm_ui.experiment.user_code import user_environment
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
-    for spec in (phone.SPEC, invented.SPEC, miniwob.SPEC, androidworld.EMULATOR,
+    for spec in (phone.SPEC, invented.SPEC, phone_split.SPEC, miniwob.SPEC, androidworld.EMULATOR,
                  androidworld.HANDSET, recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC)
 }  # fmt: skip
 
