@@ -151,10 +151,10 @@ def _hide(
             k = sampler.pick(range(len(names)))
             rows[None] = _wrong(app, names[k], spec.facts[k].value(sampler), sampler)
         _fill(device, APPS[app], sampler)
-        for k, key in _mixed_in(device, rows.items(), sampler):
-            if k is not None:
-                fact, row = spec.facts[k], rows[k][1]
-                found[k] = Source.of(fact.table, key, row, fact.field)
+        for number, key in _mixed_in(device, rows.items(), sampler):
+            if number is not None:
+                fact, row = spec.facts[number], rows[number][1]
+                found[number] = Source.of(fact.table, key, row, fact.field)
     return [found[k] for k in range(len(spec.facts))]
 
 
