@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from benchmarks.studies.split.learning import Learned
-from benchmarks.studies.split.team import AGENTS, SplitTeams, tokens
+from benchmarks.studies.split.team import AGENTS, Edges, SplitTeams, tokens
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.graph.topology import Edge
@@ -103,10 +103,7 @@ class Test:
     def play_learned(self, learned: Sequence[Learned]) -> None:
         """The arm with learned edges, over all runs of learning."""
         for one in learned:
-            edges = {**one.edges}
-            policy = self._teams.policy(
-                "learned", lambda task, seed, e=edges: e[self._teams.phone.spec(task).acting]
-            )
+            policy = self._teams.policy("learned", self._learned(one))
             self._play("learned edges", policy, run=one.seed)
 
     def row(self, name: str) -> Row:
@@ -130,6 +127,10 @@ class Test:
             low=round(gap.low, 4), high=round(gap.high, 4),
             tokens=round(fmean(one.tokens) / fmean(other.tokens), 4),
         )  # fmt: skip
+
+    def _learned(self, one: Learned) -> Edges:
+        """The learned graph of the acting app."""
+        return lambda task, seed: one.edges[self._teams.phone.spec(task).acting]
 
     def _few(self, task: str, seed: int) -> Sequence[Edge]:
         """A few random senders to the acting agent."""

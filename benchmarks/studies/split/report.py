@@ -11,6 +11,7 @@ from benchmarks.studies.split.learning import Learned, Plan, learn
 from benchmarks.studies.split.team import AGENTS
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 
+_LABELS = {"train": "known templates", "new_templates": "new templates"}
 SIZED = ("broadcast", "oracle router")
 """Arms that are played with other numbers of agents, too."""
 
@@ -81,24 +82,20 @@ def run(
 
 def markdown(study: Study) -> str:
     """The tables of the study."""
-    known = {"train": "known templates", "new_templates": "new templates"}
     origin = study.origin
     dirty = " with changes" if origin.dirty else ""
     parts = [
         f"Commit {origin.commit[:10]}{dirty}, {origin.machine}: {origin.command}",
         "Scripted agents on the simulated phone. They are no evidence about language models.",
     ]
-    for templates, label in known.items():
-        rows = [r for r in study.rows if r.templates == templates and r.agents == AGENTS]
-        parts.append(f"**{AGENTS} agents, {label}, {rows[0].episodes} episodes**")
-        parts.append(_table(rows))
+    parts += [f"**{AGENTS} agents**", main_table(study)]
     sized = [r for r in study.rows if r.templates == "train" and r.name in SIZED]
     sized.sort(key=lambda row: row.agents)
-    parts += ["**Other numbers of agents, known templates**", _table(sized, agents=True)]
+    parts += ["**Other numbers of agents, known templates**", _sized_table(sized)]
     lines = ["| difference | templates | success | tokens, ratio |", "| --- | --- | --- | --- |"]
     for gap in study.differences:
         shown = _percent(gap.difference, gap.low, gap.high, "+.1f")
-        label = known[gap.templates]
+        label = _LABELS[gap.templates]
         lines.append(f"| {gap.name} | {label} | {shown} | {gap.tokens:.2f} |")
     parts.append("\n".join(lines))
     if study.learned:
@@ -116,18 +113,29 @@ def needed_edges() -> dict[str, set[str]]:
     return found
 
 
-def _table(rows: Sequence[Row], *, agents: bool = False) -> str:
+def main_table(study: Study) -> str:
+    """All arms with the full number of agents; tokens are those of an episode."""
+    rows = {(r.name, r.templates): r for r in study.rows if r.agents == AGENTS}
+    counts = [rows["broadcast", templates].episodes for templates in ("train", "new_templates")]
     lines = [
-        "| arm | success % [95 %] | tokens an episode |",
-        "| --- | --- | ---: |",
+        f"| arm | known templates, success % of {counts[0]} episodes | tokens "
+        f"| new templates, success % of {counts[1]} | tokens |",
+        "| --- | --- | ---: | --- | ---: |",
     ]
-    for row in rows:
-        label = f"{row.name}, {row.agents} agents" if agents else row.name
-        if row.seeds:
-            label += f", {row.seeds} runs"
-        rate = _percent(row.success, row.low, row.high, ".1f")
-        lines.append(f"| {label} | {rate} | {row.tokens:,.0f} |")
+    for (name, templates), row in rows.items():
+        if templates == "train":
+            label = f"{name}, {row.seeds} runs" if row.seeds else name
+            lines.append(f"| {label} | {_cells(row)} | {_cells(rows[name, 'new_templates'])} |")
     return "\n".join(lines)
+
+
+def _sized_table(rows: Sequence[Row]) -> str:
+    lines = ["| arm | agents | success % | tokens |", "| --- | ---: | --- | ---: |"]
+    return "\n".join([*lines, *(f"| {r.name} | {r.agents} | {_cells(r)} |" for r in rows)])
+
+
+def _cells(row: Row) -> str:
+    return f"{_percent(row.success, row.low, row.high, '.1f')} | {row.tokens:,.0f}"
 
 
 def _percent(mean: float, low: float, high: float, form: str) -> str:
