@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
 from benchmarks.studies.split.__main__ import RECORD, main
-from benchmarks.studies.split.arms import CONTRASTS, Test
+from benchmarks.studies.split.arms import CONTRASTS, Arms
 from benchmarks.studies.split.learning import Plan, learn
 from benchmarks.studies.split.report import Study, main_table, needed_edges
 from benchmarks.studies.split.team import SplitTeams
@@ -34,7 +34,7 @@ def test_agents_without_a_path_to_the_acting_one_are_not_in_the_team() -> None:
 
 
 def test_arms_differ_as_their_edges_do() -> None:
-    test = Test("new_templates", 1, agents=6)
+    test = Arms("new_templates", 1, agents=6)
     test.play_fixed(("no talk", "broadcast", "oracle router", "one agent, switches apps"))
     rows = {name: test.row(name) for name in test.played}
     assert [row.success for row in rows.values()] == [0.0, 1.0, 1.0, 1.0]

@@ -73,8 +73,8 @@ class Played(msgspec.Struct, kw_only=True):
     runs: int
 
 
-class Test:
-    """The test episodes of one set of templates and one number of agents."""
+class Arms:
+    """The arms on the test episodes of one set of templates, with one number of agents."""
 
     def __init__(self, templates: Templates, each: int, agents: int = AGENTS) -> None:
         """``each``: episodes of each template."""

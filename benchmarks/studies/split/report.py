@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from benchmarks.studies.split.arms import CONTRASTS, SIZES, Difference, Row, Test
+from benchmarks.studies.split.arms import CONTRASTS, SIZES, Arms, Difference, Row
 from benchmarks.studies.split.learning import Learned, Plan, learn
 from benchmarks.studies.split.team import AGENTS
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
@@ -56,7 +56,7 @@ def run(
     for seed in seeds:
         learned.append(learn(plan, seed))
         tell(f"edges learned, seed {seed}: {learned[-1].seconds:.0f} CPU-seconds")
-    tests = [Test("train", each), Test("new_templates", each)]
+    tests = [Arms("train", each), Arms("new_templates", each)]
     rows: list[Row] = []
     for test in tests:
         test.play_fixed()
@@ -65,7 +65,7 @@ def run(
         tell(f"played: {test.templates}")
     for agents in SIZES:
         if agents != AGENTS:
-            sized = Test("train", each, agents)
+            sized = Arms("train", each, agents)
             sized.play_fixed(SIZED)
             rows += [sized.row(name) for name in SIZED]
     tell("played: other numbers of agents")

@@ -12,7 +12,7 @@ from swarm_ui.graph.topology import Edge, descendants, random_dag
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.node import derive
-from swarm_ui.nodes import AgentNode, ScriptedModel
+from swarm_ui.nodes import AgentNode
 from swarm_ui.prompts import as_chat, format_named
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode
@@ -37,9 +37,14 @@ def _reply(request: Request) -> Completion:
     )
 
 
-def scripted_model() -> ScriptedModel:
+class ScriptedAgents:
     """The model of all agents. It is a script, not a language model."""
-    return ScriptedModel(_reply)
+
+    name = "scripted"
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """One scripted reply for each request."""
+        return [_reply(request) for request in requests]
 
 
 class SplitTeams:
@@ -50,11 +55,8 @@ class SplitTeams:
 
     def __init__(self, phone: SplitPhone) -> None:
         self.phone = phone
-        self._model = _Forgetful(_reply)
-        self._nodes = {
-            app: AgentNode(app, self._model, view=Pane(name=app), timeout=None)
-            for app in SPLIT_APPS
-        }
+        self._model = ScriptedAgents()
+        self._nodes = {app: AgentNode(app, self._model, view=Pane(name=app)) for app in SPLIT_APPS}
         self.one = CollabGraph.solo(self._model)
         """One agent that sees the whole screen."""
 
@@ -98,13 +100,6 @@ class SplitTeams:
         """The needed senders only."""
         spec = self.phone.spec(task)
         return [(app, spec.acting) for app in spec.sources]
-
-
-class _Forgetful(ScriptedModel):
-    """A scripted model that does not keep its requests, of which a study has very many."""
-
-    async def _one(self, request: Request) -> Completion:
-        return _reply(request)
 
 
 def tokens(episode: Episode) -> int:

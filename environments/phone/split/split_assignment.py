@@ -67,6 +67,7 @@ def split_assign(task: str, seed: int, *, agents: int, whole: bool = False) -> S
     Raises:
         ConfigError: no such task, a seed that belongs to no split, or too few or many agents.
     """
+    check_agents(agents)
     spec = TEMPLATES.get(task)
     if spec is None:
         raise ConfigError(f"phone-split: no task {task!r}; expected one of {', '.join(TEMPLATES)}")
@@ -108,12 +109,16 @@ def split_assign(task: str, seed: int, *, agents: int, whole: bool = False) -> S
     )
 
 
-def _team(spec: SplitTemplate, agents: int, sampler: Sampler) -> tuple[str, ...]:
-    """The apps of the task and some others."""
+def check_agents(agents: int) -> None:
+    """Raise ``ConfigError`` if a team cannot have this number of agents."""
     if not LEAST_AGENTS <= agents <= MOST_AGENTS:
         raise ConfigError(
             f"phone-split: expected {LEAST_AGENTS} to {MOST_AGENTS} agents, got {agents}"
         )
+
+
+def _team(spec: SplitTemplate, agents: int, sampler: Sampler) -> tuple[str, ...]:
+    """The apps of the task and some others."""
     needed = {spec.acting, *spec.sources}
     others = [app for app in SPLIT_APPS if app not in needed]
     needed.update(sampler.rng.sample(others, agents - len(needed)))

@@ -17,6 +17,7 @@ from swarm_ui.environments.phone.split.app_panes import pane, with_pane
 from swarm_ui.environments.phone.split.split_assignment import (
     MOST_AGENTS,
     SplitAssignment,
+    check_agents,
     split_assign,
 )
 from swarm_ui.environments.phone.split.split_templates import TEMPLATES, SplitTemplate
@@ -54,8 +55,8 @@ class SplitPhone(PhoneEnvironment):
             ConfigError: the number of agents is out of range.
         """
         super().__init__(memory=memory)
+        check_agents(agents)
         self._agents, self._whole = agents, whole
-        split_assign(next(iter(TEMPLATES)), 0, agents=agents)
 
     @property
     def name(self) -> str:
