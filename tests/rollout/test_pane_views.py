@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from swarm_ui import AgentNode, CollabGraph, Element, Observation, Request, ScriptedModel
 from swarm_ui.action import Abstain
-from swarm_ui.agent_view import Pane, paned
+from swarm_ui.agent_view import Pane, paned, panes
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, scripted_reply, split_tasks
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
 from swarm_ui.rollout.episodes import rollout
@@ -86,3 +92,46 @@ async def test_wrong_values_of_other_apps_are_not_used() -> None:
     assert len(spoken) >= 4
     wrong = [edge for edge in others if edge[0] != "messages"]
     assert (await play(task, 8, wrong)).success is False
+
+
+def test_panes_by_number_are_in_the_order_of_the_screen() -> None:
+    orders = [pane.order(SCREEN) for pane in panes(3)]
+    assert orders == [[0, 1], [2, 3], []]
+
+
+@pytest.mark.parametrize("given", [{}, {"name": "l", "part": 0}, {"part": -1}])
+def test_a_pane_has_either_a_name_or_a_number(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected either a name or a part >= 0"):
+        Pane(**given)
+
+
+def test_a_team_with_views_by_pane_has_the_acting_app_first() -> None:
+    phone = SplitPhone(agents=4)
+    screen = phone.begin("split-phone-message", 2)
+    order = list(dict.fromkeys(e.pane for e in screen.elements))
+    sender = f"agent_{order.index('contacts')}"
+    team = CollabGraph.collaborative(
+        5, 1, model=ScriptedModel(answer), views="pane", edges=[(sender, "agent_0")]
+    )
+    trace = team.run_sync(screen)
+    for call in trace.calls:
+        if call.node != "vote":
+            at = int(call.node.removeprefix("agent_"))
+            seen = {e.pane for e in trace.decision(call).observation.elements}
+            assert seen == set(order[at : at + 1])
+    assert order[0] == "messages" and str(trace.action).startswith("click “compose”")
+
+
+def test_the_command_line_s_splits_hold_out_templates_and_seeds() -> None:
+    spec = spec_of("phone-split")
+    for split, names, seeds in (
+        ("parameters", split_tasks("train"), TEST_SEEDS),
+        ("templates", split_tasks("new_templates"), TEST_SEEDS),
+        ("validation", split_tasks("train"), VALIDATION_SEEDS),
+        ("train", split_tasks("train"), TRAIN_SEEDS),
+    ):
+        assert spec.test_jobs is not None
+        section = EnvironmentSection(name="phone-split", split=split, episodes=30)
+        jobs = spec.test_jobs(section)
+        assert {task for task, _ in jobs} == set(names) and all(s in seeds for _, s in jobs)
+        assert not list(environment_findings(section))
