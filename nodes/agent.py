@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import msgspec
 
 from swarm_ui.action import Abstain, Action, Unparsed
-from swarm_ui.agent_view import AgentView, View, identity, shuffled, windowed
+from swarm_ui.agent_view import (
+    AgentView,
+    Pane,
+    View,
+    Window,
+    identity,
+    paned,
+    shuffled,
+    windowed,
+)
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request
 from swarm_ui.node import NodeContext, NodeReply
@@ -28,7 +37,7 @@ class AgentNode:
     temperature: float = 0.0
     view: AgentView = "same"
     """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A window or
-    a selection: it sees only these elements, and may abstain."""
+    a pane: it sees only these elements, and may abstain."""
     max_tokens: int = 256
     timeout: float | None = None
     """Seconds for one call; ``None``: the limit of the run."""
@@ -46,9 +55,11 @@ class AgentNode:
         """The agent's view of the screen, which is the same in every round of a decision."""
         if self.view == "same":
             return identity(context.observation)
-        if self.view == "shuffle":
-            return shuffled(context.observation, context.stream("view"))
-        return windowed(context.observation, self.view)
+        if isinstance(self.view, Window):
+            return windowed(context.observation, self.view)
+        if isinstance(self.view, Pane):
+            return paned(context.observation, self.view)
+        return shuffled(context.observation, context.stream("view"))
 
     def request(self, decision: Decision, *, seed: int = 0) -> Request:
         """The request to the model in a context."""

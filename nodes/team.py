@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-from swarm_ui.agent_view import AgentView, windows
+from swarm_ui.agent_view import AgentView, panes, windows
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.team_spec import TeamSpec, Views, VoteRule
@@ -52,8 +52,12 @@ def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentVie
         return ["same", *["shuffle"] * (agents - 1)]  # type: ignore[list-item]
     if views == "window":
         return windows(agents)
+    if views == "pane":
+        return panes(agents)
     if isinstance(views, str):
-        raise ConfigError(f"views must be 'same', 'shuffle', 'window' or a list, got {views!r}")
+        raise ConfigError(
+            f"views must be 'same', 'shuffle', 'window', 'pane' or a list, got {views!r}"
+        )
     return views
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from swarm_ui import deprecation
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
-from swarm_ui.agent_view import Selection, View, Window, windows
+from swarm_ui.agent_view import Pane, View, Window, panes, windows
 from swarm_ui.budget import Budget, Price
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.engine.executor import execute
@@ -104,14 +104,14 @@ __all__ = [
     "EnvironmentFault", "EnvironmentPool", "Episode", "Graded", "GraphError", "GraphPolicy",
     "Heard", "Intervention", "KeptRun", "LearningError", "Limits", "LoopEscapePolicy",
     "MajorityVote", "Message", "MissingExtra", "ModelError", "Node", "NodeContext", "NodeError",
-    "NodeReply", "NodeTimeout", "Observation", "Policy", "Price", "ProbabilityVote", "Question",
-    "Request", "Restarts", "Restorable", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel",
-    "ScoringModel", "ScriptedModel", "Selection", "SlidingWindowPolicy", "Step", "StepRecord",
-    "StreamingModel", "SwarmError", "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage",
-    "VersionedModel", "View", "Window", "__version__", "append_jsonl", "chat_of", "execute",
-    "function_node", "iter_jsonl", "map_node", "open_jsonl", "parse_action", "random_dag",
-    "read_jsonl", "render", "repair_jsonl", "rollout_many", "rollout_stream", "shapes",
-    "trace_schema", "transcript", "windows", "write_jsonl",
+    "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy", "Price", "ProbabilityVote",
+    "Question", "Request", "Restarts", "Restorable", "RunPaused", "RunRecord", "SQLiteStore",
+    "SamplingModel", "ScoringModel", "ScriptedModel", "SlidingWindowPolicy", "Step",
+    "StepRecord", "StreamingModel", "SwarmError", "TeamSpec", "Tool", "Trace", "TraceError",
+    "Unparsed", "Usage", "VersionedModel", "View", "Window", "__version__", "append_jsonl",
+    "chat_of", "execute", "function_node", "iter_jsonl", "map_node", "open_jsonl", "panes",
+    "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl", "rollout_many",
+    "rollout_stream", "shapes", "trace_schema", "transcript", "windows", "write_jsonl",
 ]  # fmt: skip
 
 

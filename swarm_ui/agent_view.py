@@ -6,6 +6,7 @@ better than any single agent. A view also maps proposals back to the screen's in
 If each agent sees only a window of a long screen, no agent has enough information, and messages
 contain information from outside of the window. Another agent may then refer to a hidden element.
 Such an element gets a number after those of the shown elements, and can be proposed by that number.
+The same holds for the panes of a divided screen, such as the open apps of several agents.
 """
 
 from __future__ import annotations
@@ -111,30 +112,30 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(k % elements for k in range(first, end))
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Some elements of a screen, by their indices, in this order.
+class Pane(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a divided screen, by its name or by its number."""
 
-    It is for environments whose observation says which agent sees what.
-    """
+    name: str | None = None
+    """The name in :attr:`Element.pane`."""
+    part: int | None = None
+    """Number of the pane, from 0, in the order in which the panes first occur on the screen."""
 
-    elements: tuple[int, ...]
-
-    def order(self, elements: int) -> list[int]:
-        """The indices, out of a number of elements.
-
-        Raises:
-            ConfigError: the screen has no such element, or one is selected twice.
-        """
-        chosen = list(self.elements)
-        if len(set(chosen)) < len(chosen) or any(not 0 <= k < elements for k in chosen):
+    def __post_init__(self) -> None:
+        if (self.name is None) == (self.part is None) or (self.part or 0) < 0:
             raise ConfigError(
-                f"selection: expected different indices below {elements}, the number of elements "
-                f"on the screen, got {chosen}"
+                f"pane: expected either a name or a part >= 0, got {self.name!r} and {self.part}"
             )
-        return chosen
+
+    def order(self, screen: Observation) -> list[int]:
+        """Screen indices of its elements, in screen order; empty if there is no such pane."""
+        wanted = self.name
+        if self.part is not None:
+            names = list(dict.fromkeys(element.pane for element in screen.elements))
+            wanted = names[self.part] if self.part < len(names) else None
+        return [element.index for element in screen.elements if element.pane == wanted]
 
 
-AgentView = Literal["same", "shuffle"] | Window | Selection
+AgentView = Literal["same", "shuffle"] | Window | Pane
 
 
 def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
@@ -149,9 +150,19 @@ def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
     return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
 
 
-def windowed(screen: Observation, window: Window | Selection) -> View:
-    """The elements of a window or a selection, in its order."""
+def panes(parts: int) -> tuple[Pane, ...]:
+    """The first panes of a divided screen, one for each agent of a team."""
+    return tuple(Pane(part=k) for k in range(parts))
+
+
+def windowed(screen: Observation, window: Window) -> View:
+    """The elements of a window, in the screen's order."""
     return View(screen, window.order(len(screen.elements)))
+
+
+def paned(screen: Observation, pane: Pane) -> View:
+    """The elements of a pane, in the screen's order."""
+    return View(screen, pane.order(screen))
 
 
 def identity(screen: Observation) -> View:

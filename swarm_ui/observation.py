@@ -49,6 +49,10 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Class of the widget, such as ``android.widget.EditText``; empty if unknown."""
     depth: int = 0
     """Levels below the root of the accessibility tree; 0 if unknown."""
+    pane: str = ""
+    """Part of a divided screen that the element is in, such as an app; empty: it is not divided.
+    Prompts do not contain it: an agent sees a pane alone with the view
+    :class:`~swarm_ui.agent_view.Pane`."""
 
     @property
     def label(self) -> str:

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.agent_view import AgentView, Selection
+from swarm_ui.agent_view import AgentView, Pane
 from swarm_ui.engine.limits import Limits
 from swarm_ui.environments.coordination.answer_lines import written
 from swarm_ui.environments.coordination.problem import Problem, draw_problem
@@ -110,9 +110,7 @@ def message_graph(
         delivery: which messages agents receive.
         seed: for ``delivery="shuffled"``.
     """
-    nodes: dict[str, Node] = {
-        name: make_agent(name, Selection(elements=problem.rows[name])) for name in problem.names
-    }
+    nodes: dict[str, Node] = {name: make_agent(name, Pane(name=name)) for name in problem.names}
     edges: list[Edge] = []
     rng = random.Random(derive(seed, "shuffled"))
     for name, neighbours in problem.neighbours.items():

@@ -91,17 +91,6 @@ class Problem:
         """Each pair of neighbours once."""
         return tuple((a, b) for a, found in self.neighbours.items() for b in found if a < b)
 
-    @cached_property
-    def rows(self) -> Mapping[str, tuple[int, ...]]:
-        """The indices of the elements that each agent sees, by its name."""
-        found: dict[str, tuple[int, ...]] = {}
-        first = 0
-        for name in self.neighbours:
-            count = len(self._about(name))
-            found[name] = tuple(range(first, first + count))
-            first += count
-        return found
-
     def answers(self, name: str) -> frozenset[str] | None:
         """The valid answers of an agent, in lower case.
 
@@ -116,14 +105,14 @@ class Problem:
         return frozenset(["yes", "no"])
 
     def observation(self, history: tuple[Past, ...] = ()) -> Observation:
-        """The whole network, the rows of one agent after the other. An agent sees its own rows."""
+        """The whole network, one pane for each agent, which sees only its own."""
         task = _TASKS[self.kind].format(colours=self.colours)
-        about = [row for name in self.neighbours for row in self._about(name)]
+        about = [(name, *row) for name in self.neighbours for row in self._about(name)]
         return Observation(
             goal=_SETTING.format(rounds=self.rounds, task=task),
             elements=tuple(
-                Element(index=k, role="text", text=text, value=value, clickable=False)
-                for k, (text, value) in enumerate(about)
+                Element(index=k, role="text", text=text, value=value, clickable=False, pane=name)
+                for k, (name, text, value) in enumerate(about)
             ),
             app=self.kind,
             history=history,

@@ -11,7 +11,7 @@ from swarm_ui.environment import Step
 from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.schema import same_text
-from swarm_ui.environments.phone.expert.solver import distance, solve
+from swarm_ui.environments.phone.expert.solver import Intent, distance, solve
 from swarm_ui.environments.phone.expert.subgoals import subgoals
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.ui.actions import act
@@ -170,7 +170,7 @@ class PhoneEnvironment:
             state.ended = True
             reward = 1.0 if _success(state, action.goal_status) else 0.0
             return Step(observation=self._observation(state), reward=reward, terminated=True)
-        note = act(state.device, state.view, action)
+        note = self._operate(state.assignment, state.device, state.view, action)
         state.ended = state.steps >= budget
         state.view = _look(state.device, state.assignment.salt, state.options)
         self._distance = None
@@ -196,7 +196,7 @@ class PhoneEnvironment:
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
         state = self._running()
-        intent = solve(state.assignment.goal, state.assignment.start, state.device)
+        intent = self._intent(state.assignment, state.device)
         if intent.kind == "answer":
             return Action(action_type="answer", text=intent.text)
         if intent.kind not in ("tap", "type"):
@@ -216,19 +216,18 @@ class PhoneEnvironment:
         the record, although the success check accepts it.
         """
         state = self._running()
-        goal, start = state.assignment.goal, state.assignment.start
+        assignment = state.assignment
         if action.action_type == "status":
-            return float(solve(goal, start, state.device).kind == action.goal_status)
+            return float(self._intent(assignment, state.device).kind == action.goal_status)
         after = state.device.clone()
-        act(after, state.view, action)
-        return float(distance(goal, start, after) < self.distance())
+        self._operate(assignment, after, state.view, action)
+        return float(self._steps_left(assignment, after) < self.distance())
 
     def distance(self) -> int:
         """Number of actions the reference solver still needs, the final ``status`` included."""
         if self._distance is None:
             state = self._running()
-            start = state.assignment.start
-            self._distance = distance(state.assignment.goal, start, state.device)
+            self._distance = self._steps_left(state.assignment, state.device)
         return self._distance
 
     def picture(self) -> bytes:
@@ -243,6 +242,18 @@ class PhoneEnvironment:
         if self._state is None or (self._state.ended and not ended):
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
         return self._state
+
+    def _operate(self, assignment: Assignment, device: Device, seen: View, action: Action) -> str:
+        """Apply an action to a device, shown as ``seen``. Returns a note if it is invalid."""
+        return act(device, seen, action)
+
+    def _intent(self, assignment: Assignment, device: Device) -> Intent:
+        """What the reference solver does next."""
+        return solve(assignment.goal, assignment.start, device)
+
+    def _steps_left(self, assignment: Assignment, device: Device) -> int:
+        """Number of actions that the reference solver needs from a device on."""
+        return distance(assignment.goal, assignment.start, device)
 
     def _observation(self, state: State) -> Observation:
         history, memory = state.history, state.options.memory

@@ -78,7 +78,7 @@ class TeamSection(_Section, frozen=True, kw_only=True):
     rounds: Annotated[int, Meta(ge=1, le=16)] = 1
     edges: str = "random"
     density: Share = 0.5
-    views: Literal["same", "shuffle", "window"] = "same"
+    views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
     temperature: Temperature = 0.0
     temperatures: tuple[Temperature, ...] = ()

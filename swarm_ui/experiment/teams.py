@@ -44,7 +44,7 @@ class Arm:
     temperature: float = 0.0
     temperatures: tuple[float, ...] = ()
     """One for each agent, instead of ``temperature``; empty: all have the same."""
-    views: Literal["same", "shuffle", "window"] = "same"
+    views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
     max_tokens: int = 256
     """Maximum number of tokens of a reply."""
@@ -73,7 +73,7 @@ class Arm:
                 model,
                 adapter=self._adapters()[0],
                 temperature=(self.temperatures or (self.temperature,))[0],
-                view="same" if self.views == "window" else self.views,
+                view="shuffle" if self.views == "shuffle" else "same",
                 max_tokens=self.max_tokens,
             )
         return CollabGraph.collaborative(

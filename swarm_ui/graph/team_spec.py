@@ -11,7 +11,7 @@ from swarm_ui.graph.shapes import Shape
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Scope, Ties
 
-Views = Literal["same", "shuffle", "window"]
+Views = Literal["same", "shuffle", "window", "pane"]
 VoteRule = Literal["majority", "probability"]
 
 
@@ -34,8 +34,8 @@ class TeamSpec:
     views: Views | Sequence[AgentView] = "same"
     """With ``"shuffle"`` each agent except the first sees the elements in a different order.
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
-    agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. An agent that sees a
-    part may abstain."""
+    agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. ``"pane"`` shows each
+    agent one pane of a divided screen. An agent that sees a part may abstain."""
     vote: VoteRule = "majority"
     """``"probability"`` needs a model that can score replies."""
     vote_scope: Scope = "last"

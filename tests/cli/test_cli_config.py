@@ -47,8 +47,8 @@ def test_all_mistakes_come_at_once_each_with_its_place(tmp_path: Path) -> None:
         f"{path}:2: [environment] has no setting 'taks'; did you mean 'tasks'?",
         f"{path}:5: [team] agents = 'four'",
         f"{path}:6: [team] rounds = 0",
-        f"{path}:7: [team] views = 'shufle': expected 'same', 'shuffle', 'window'; did you mean "
-        "'shuffle'?",
+        f"{path}:7: [team] views = 'shufle': expected 'same', 'shuffle', 'window', "
+        "'pane'; did you mean 'shuffle'?",
         f"{path}:8: [team] edges",
         f"{path}:10: no section [trian]; did you mean 'train'?",
         "--temperature: [team] temperature = -1.0",

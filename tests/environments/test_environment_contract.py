@@ -18,6 +18,7 @@ from swarm_ui.environments.coordination import CoordinationEnvironment, task_nam
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.invented import InventedPhone
+from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
@@ -39,6 +40,10 @@ ENVIRONMENTS = [
     pytest.param(lambda: InventedPhone(devices=2), INVENTED.tasks[::9], (0,), id="invented"),
     pytest.param(
         CoordinationEnvironment, task_names((4, 100))[::4], (0, 20_000_000), id="coordination"
+    ),
+    pytest.param(lambda: SplitPhone(agents=5), SplitPhone().tasks[::3], (0,), id="split"),
+    pytest.param(
+        lambda: SplitPhone(agents=5, whole=True), SplitPhone().tasks[::5], (0,), id="split-whole"
     ),
     pytest.param(Notebook, None, (0, 1), id="notebook"),
     pytest.param(Bare, None, (0, 1), id="neither restorable nor graded"),

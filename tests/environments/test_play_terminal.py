@@ -194,7 +194,7 @@ def test_the_command_plays_lists_and_refuses(shell: Shell) -> None:  # noqa: F81
     assert "solved in 2 steps" in done.stdout and read_jsonl(out)[0].success is True
     assert shell("play small_world:Notebook").out.split() == ["write", "write-again"]
     for arguments, why in (
-        (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, miniwob"),
+        (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, phone-split"),
         (("small_world:Nothing", "t"), "cannot make 'small_world:Nothing'"),
         (("small_world:Notebook", "sing"), "no task 'sing'"),
     ):

@@ -19,8 +19,8 @@ TEMPLATE = """\
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
-name = "phone"            # phone, invented, miniwob, androidworld, handset, mind2web,
-                          # autowebbench, web, or "module:factory"
+name = "phone"            # phone, invented, phone-split, miniwob, androidworld, handset,
+                          # mind2web, autowebbench, web, or "module:factory"
 tasks = []                # only these, such as ["contacts-add"]; empty: the suite
 suite = "core"            # phone: core (the published tasks) or extended (harder)
 devices = 32              # invented: number of devices, of 8 apps each
@@ -67,7 +67,7 @@ vision = false            # the model can see: show it screenshots
 # rounds = 1              # train: 3
 edges = "random"          # random, none, chain, debate, star, tree, or "agent_0>agent_1"
 density = 0.5             # chance that two agents are joined at random
-# views = "same"          # shuffle: each agent its own order (train); window: its own part
+# views = "same"          # shuffle: each agent its own order (train); window, pane: its own part
 vote = "majority"         # probability: weighed by what each agent thinks (a scoring model)
 # temperature = 0.0       # train: 0.8
 # temperatures = [0.2, 0.5, 0.6, 0.8]  # one for each agent, instead of temperature

@@ -13,6 +13,7 @@ from swarm_ui.experiment.environments import (
     invented,
     miniwob,
     phone,
+    phone_split,
     recorded,
     web,
 )
@@ -22,7 +23,7 @@ from swarm_ui.experiment.user_code import user_environment
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
-    for spec in (phone.SPEC, invented.SPEC, miniwob.SPEC, androidworld.EMULATOR,
+    for spec in (phone.SPEC, invented.SPEC, phone_split.SPEC, miniwob.SPEC, androidworld.EMULATOR,
                  androidworld.HANDSET, recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC,
                  coordination.SPEC)
 }  # fmt: skip

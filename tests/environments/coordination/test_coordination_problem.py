@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.agent_view import Selection, windowed
+from swarm_ui.agent_view import Pane, paned
 from swarm_ui.environments.coordination import (
     TEST_SEEDS,
     TRAIN_SEEDS,
@@ -71,7 +71,7 @@ def test_a_seed_of_no_split_is_refused(seed: int) -> None:
 
 
 def rows(problem: Problem, name: str) -> list[tuple[str, str | None]]:
-    view = windowed(problem.observation(), Selection(elements=problem.rows[name]))
+    view = paned(problem.observation(), Pane(name=name))
     return [(element.text, element.value) for element in view.observation.elements]
 
 
@@ -85,15 +85,16 @@ def test_an_agent_sees_its_name_its_neighbours_and_what_it_holds() -> None:
         ]
     goal = problem.observation().goal
     assert f"{problem.rounds} rounds" in goal and not any(n in goal for n in problem.names)
-    shown = [k for name in problem.names for k in problem.rows[name]]
-    assert shown == list(range(len(problem.observation().elements)))
+    screen = problem.observation()
+    shown = [k for name in problem.names for k in Pane(name=name).order(screen)]
+    assert shown == list(range(len(screen.elements)))
 
 
 @pytest.mark.parametrize("prompt_format", ["json", "compact"])
 def test_the_prompt_of_an_agent_names_nobody_else(prompt_format: str) -> None:
     problem = draw_problem("colouring-geometric-16", 1)
     name = problem.names[0]
-    view = windowed(problem.observation(), Selection(elements=problem.rows[name]))
+    view = paned(problem.observation(), Pane(name=name))
     chat = format_named(prompt_format).chat(Decision(observation=view.observation, partial=True))
     text = "\n".join(turn.content for turn in chat)
     told = {other for other in problem.names if other in text}
@@ -103,20 +104,13 @@ def test_the_prompt_of_an_agent_names_nobody_else(prompt_format: str) -> None:
 
 def test_the_page_shows_the_prompt() -> None:
     problem = draw_problem("matching-preferential-8", 20_000_002)
-    view = windowed(problem.observation(), Selection(elements=problem.rows["Nasu"]))
+    view = paned(problem.observation(), Pane(name="Nasu"))
     reply = 'Reason: Round 1: I ask Nasu.\nAction: {"action_type":"answer","text":"Nasu"}'
     heard = (Heard(sender="Boga", round=0, content=reply),)
     decision = Decision(observation=view.observation, partial=True, heard=heard)
     goal, *rest = format_named("compact").chat(decision)[-1].content.splitlines()
     page = (ROOT / "docs" / "coordination.md").read_text(encoding="utf-8")
     assert goal[: goal.index("8 rounds.") + 9] + " […]\n" + "\n".join(rest) in page
-
-
-@pytest.mark.parametrize("elements", [(0, 0), (0, 99), (-1,)])
-def test_a_selection_of_elements_that_are_not_there(elements: tuple[int, ...]) -> None:
-    screen = draw_problem("leader-smallworld-4", 0).observation()
-    with pytest.raises(ConfigError, match="expected different indices below 16"):
-        windowed(screen, Selection(elements=elements))
 
 
 async def test_one_answer_ends_the_episode_and_other_actions_are_lost() -> None:

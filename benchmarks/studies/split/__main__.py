@@ -1,0 +1,83 @@
+"""Split facts: success and tokens of scripted teams, with edges from none to all, and learned ones.
+
+    python -m benchmarks.studies.split --record benchmarks/results/split.json
+    python -m benchmarks.studies.split --quick
+    python -m benchmarks.studies.split --recorded
+
+Every value that a task needs is on the screen of another agent. The agents are **scripted**: the
+study shows that the environment separates the arms and that the edge learner finds the senders. It
+says nothing about language models. The last line is JSON: the rows of the table. The phone is
+simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from swarm_ui.experiment.script_runner import script
+from swarm_ui.storage.run_directory import write_atomic
+
+if TYPE_CHECKING:
+    from benchmarks.studies.split.report import Study
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORD = ROOT / "benchmarks" / "results" / "split.json"
+
+
+@script
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--episodes", type=int, default=12, help="test episodes of each template")
+    parser.add_argument("--record", type=Path, help="write the figures as JSON, too")
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--recorded", action="store_true", help="print the committed record")
+    given = parser.parse_args()
+    from benchmarks.studies.split.report import Study, markdown
+
+    if given.recorded:
+        study = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    else:
+        study = _study(given)
+    if given.record is not None:
+        write_atomic(given.record, json.dumps(msgspec.to_builtins(study), indent=1) + "\n")
+    print(markdown(study))
+    print(json.dumps(msgspec.to_builtins(study.rows)))
+    return 0
+
+
+def _study(given: argparse.Namespace) -> Study:
+    from benchmarks.studies.split.learning import Plan
+    from benchmarks.studies.split.report import Origin, run
+
+    origin = Origin(
+        commit=_git("rev-parse", "HEAD"),
+        dirty=bool(_git("status", "--porcelain", "--untracked-files=no")),
+        command=" ".join(["python -m benchmarks.studies.split", *sys.argv[1:]]),
+        machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+    )
+    plan = Plan(steps=3, graphs=4) if given.quick else Plan()
+    seeds, each = (given.seeds[:1], 1) if given.quick else (given.seeds, given.episodes)
+    return run(origin, plan, seeds, each, partial(print, file=sys.stderr, flush=True))
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

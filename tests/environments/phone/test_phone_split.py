@@ -1,0 +1,251 @@
+"""Split facts: no agent has all that a task needs, and the check accepts only the right record."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from swarm_ui.action import Action
+from swarm_ui.environments.phone import TEST_APPS, TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.environments.phone.parameters import owner
+from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
+from swarm_ui.environments.phone.split.facts import computed
+from swarm_ui.environments.phone.split.goal_reading import read_goal
+from swarm_ui.environments.phone.split.split_templates import TEMPLATES
+from swarm_ui.environments.phone.tasks.goal import Create
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation
+
+SEEDS = (TRAIN_SEEDS[0], TRAIN_SEEDS[5], VALIDATION_SEEDS[8], TEST_SEEDS[3])
+SIZES = (4, 7, 10)
+DIGEST = "d197d85720388fd68bf950e7610261b1c5437bb538b212f989ec008bc5d84ce6"
+"""Of every byte of every observation, action and reward along the reference solutions."""
+
+
+def panes(screen: Observation) -> dict[str, list[Element]]:
+    found: dict[str, list[Element]] = {}
+    for element in screen.elements:
+        found.setdefault(element.pane, []).append(element)
+    return found
+
+
+def texts(elements: list[Element]) -> str:
+    return " | ".join(f"{e.text} | {e.value}" for e in elements)
+
+
+def says(text: str, value: str) -> bool:
+    """Whether a text contains a value, between other characters than those of words."""
+    return re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", text) is not None
+
+
+def wanted(phone: SplitPhone, task: str, seed: int) -> Create:
+    (want,) = phone.assign(task, seed).goal.wants
+    assert isinstance(want, Create)
+    return want
+
+
+def facts(task: str, seed: int, agents: int) -> dict[int, str]:
+    """The values of the facts, from the assignment for one agent, which has them as sources."""
+    sources = SplitPhone(agents=agents, whole=True).assign(task, seed).goal.sources
+    return dict(enumerate(source.value for source in sources))
+
+
+def cases() -> Iterator[tuple[str, int, int]]:
+    for number, task in enumerate(TEMPLATES):
+        for agents in SIZES:
+            yield task, SEEDS[(number + agents) % len(SEEDS)], agents
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("agents", [4, 5, 6, 7, 8, 9, 10])
+def test_the_solver_solves_every_task_with_every_number_of_apps(agents: int, whole: bool) -> None:
+    phone = SplitPhone(agents=agents, whole=whole)
+    for number, task in enumerate(phone.tasks):
+        phone.begin(task, SEEDS[number % len(SEEDS)])
+        planned, done = phone.distance(), 0
+        while True:
+            action = phone.expert()
+            assert phone.grade(action) == 1.0
+            step, done = phone.act(action), done + 1
+            if step.ended:
+                break
+        assert (step.reward, done) == (1.0, planned)
+        assert planned <= phone.assign(task, 0).template.steps + 1
+
+
+def test_a_value_is_on_the_screen_of_one_agent_only() -> None:
+    for task, seed, agents in cases():
+        phone = SplitPhone(agents=agents)
+        shown = panes(phone.begin(task, seed))
+        assert set(shown) == set(phone.team(task, seed)) and len(shown) == agents
+        spec = phone.spec(task)
+        for k, value in facts(task, seed, agents).items():
+            holders = [app for app, elements in shown.items() if says(texts(elements), value)]
+            assert holders == [spec.facts[k].app] != [spec.acting]
+
+
+def test_goal_and_acting_view_contain_nothing_of_what_is_computed() -> None:
+    for task, seed, agents in cases():
+        phone = SplitPhone(agents=agents)
+        screen = phone.begin(task, seed)
+        spec, want = phone.spec(task), wanted(phone, task, seed)
+        seen = f"{screen.goal} | {texts(panes(screen)[spec.acting])}"
+        for field in spec.fills:
+            assert not says(seen, want.fields[field])
+
+
+def test_twins_look_equal_to_the_acting_agent_and_need_other_records() -> None:
+    for task, seed, agents in cases():
+        phone = SplitPhone(agents=agents)
+        one, other = phone.begin(task, seed), phone.begin(task, seed ^ 1)
+        acting = phone.spec(task).acting
+        assert one.goal == other.goal and one.app == other.app
+        assert panes(one)[acting] == panes(other)[acting]
+        left, right = wanted(phone, task, seed), wanted(phone, task, seed ^ 1)
+        for field in phone.spec(task).fills:
+            assert left.fields[field] != right.fields[field]
+
+
+def test_apps_without_a_fact_hold_a_wrong_value_under_the_same_name() -> None:
+    for task, seed, agents in cases():
+        phone = SplitPhone(agents=agents)
+        shown, spec = panes(phone.begin(task, seed)), phone.spec(task)
+        names = read_goal(phone.begin(task, seed).goal).names
+        for app in set(shown) - {spec.acting, *spec.sources, "settings"}:
+            assert any(says(texts(shown[app]), name) for name in names)
+
+
+def test_every_goal_text_is_read_back_as_its_template_and_words() -> None:
+    phone = SplitPhone()
+    for task in phone.tasks:
+        for seed in range(20):
+            given = phone.assign(task, seed)
+            found = read_goal(given.text)
+            assert (found.spec.name, dict(found.words)) == (task, dict(given.goal.words))
+    with pytest.raises(ConfigError, match="is not the goal of a task of SplitPhone"):
+        read_goal("add a contact")
+
+
+@pytest.mark.parametrize("task", TEMPLATES)
+def test_near_misses_are_refused(task: str) -> None:
+    """A value of the twin, a missing field, and a surplus record."""
+    phone = SplitPhone(agents=6)
+    want, twin = wanted(phone, task, 4), wanted(phone, task, 5)
+    field = next(iter(phone.spec(task).fills))
+    assert solved(phone, task, dict(want.fields)) == 1.0
+    assert solved(phone, task, {**want.fields, field: twin.fields[field]}) == 0.0
+    assert solved(phone, task, {k: v for k, v in want.fields.items() if k != field}) == 0.0
+    assert solved(phone, task, dict(want.fields), times=2) == 0.0
+
+
+def solved(phone: SplitPhone, task: str, fields: dict[str, str], times: int = 1) -> float:
+    """The reward after records with these fields are saved, and the task is declared done."""
+    phone.begin(task, 4)
+    table = phone.spec(task).into
+    for _ in range(times):
+        click(phone, table.add)
+        for name, text in fields.items():
+            click(phone, name, text)
+        screen = click(phone, table.save)
+    assert screen.app.split()[0] == phone.spec(task).acting
+    return phone.act(Action(action_type="status", goal_status="complete")).reward
+
+
+def click(phone: SplitPhone, label: str, text: str | None = None) -> Observation:
+    screen = phone.restore(phone.snapshot())
+    acting = phone.spec(phone.snapshot().assignment.template.name).acting
+    index = next(e.index for e in screen.elements if e.text == label and e.pane == acting)
+    action = Action(
+        action_type="click" if text is None else "input_text", index=index, text=text
+    )  # fmt: skip
+    return phone.act(action).observation
+
+
+def test_only_the_acting_app_can_be_operated_and_it_stays_open() -> None:
+    phone = SplitPhone(agents=5)
+    screen = phone.begin("split-phone-message", 3)
+    assert screen.app == "messages" and screen.elements[0].pane == "messages"
+    index = next(e.index for e in screen.elements if e.pane == "contacts")
+    step = phone.act(Action(action_type="click", index=index))
+    assert step.note == "only messages can be operated"
+    step = phone.act(Action(action_type="open_app", app_name="contacts"))
+    assert step.note == "only messages is open"
+    for kind in ("navigate_home", "navigate_back"):
+        step = phone.act(Action(action_type=kind))  # type: ignore[arg-type]
+        assert step.observation.app == "messages"
+        assert step.observation.elements == screen.elements
+
+
+def test_a_saved_record_is_on_the_device_that_all_panes_show() -> None:
+    phone = SplitPhone(agents=4)
+    before = panes(phone.begin("split-phone-message", 3))
+    while (action := phone.expert()).action_type != "status":
+        step = phone.act(action)
+    after = panes(step.observation)
+    to = wanted(phone, "split-phone-message", 3).fields["to"]
+    assert says(texts(after["messages"]), to) and not says(texts(before["messages"]), to)
+    for app in set(before) - {"messages"}:
+        assert texts(after[app]) == texts(before[app])
+
+
+def test_splits_share_neither_templates_nor_values() -> None:
+    named = [split_tasks(split) for split in ("train", "validation", "new_templates")]
+    assert sorted(name for names in named for name in names) == sorted(TEMPLATES)
+    assert [len(names) for names in named] == [13, 2, 6]
+    for task in TEMPLATES:
+        for seed, split in ((0, "train"), (10_000_000, "validation"), (20_000_000, "test")):
+            assert {owner(value) for value in facts(task, seed, 8).values()} == {split}
+
+
+def test_the_needed_senders_form_no_cycle_and_no_test_app_takes_part() -> None:
+    place = {app: k for k, app in enumerate(SPLIT_APPS)}
+    for spec in TEMPLATES.values():
+        assert all(place[app] < place[spec.acting] for app in spec.sources)
+        assert 1 <= len(spec.sources) <= 3
+    assert not set(SPLIT_APPS) & set(TEST_APPS)
+
+
+@pytest.mark.parametrize("agents", [3, 11])
+def test_a_wrong_number_of_agents_is_named(agents: int) -> None:
+    with pytest.raises(ConfigError, match=f"expected 4 to 10 agents, got {agents}"):
+        SplitPhone(agents=agents)
+
+
+def test_an_unknown_task_is_named() -> None:
+    with pytest.raises(ConfigError, match="phone-split: no task 'contacts-add'"):
+        SplitPhone().begin("contacts-add", 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "text"),
+    [
+        ("join", ["a b", "c"], "a b c"),
+        ("sum", ["0.10", "0.20"], "0.30"),
+        ("sum", ["99.99", "0.01", "3.00"], "103.00"),
+        ("least", ["9.50", "10.00"], "9.50"),
+        ("most", ["9.50", "10.00"], "10.00"),
+        ("first", ["09:05", "10:00"], "09:05"),
+        ("last", ["09:05", "10:00"], "10:00"),
+    ],
+)
+def test_rules(rule: str, values: list[str], text: str) -> None:
+    assert computed(rule, values) == text  # type: ignore[arg-type]
+
+
+def test_episodes_are_what_they_were() -> None:
+    encoder, digest = msgspec.json.Encoder(), hashlib.sha256()
+    for agents, whole in ((4, False), (10, False), (6, True)):
+        phone = SplitPhone(agents=agents, whole=whole)
+        for number, task in enumerate(phone.tasks):
+            digest.update(encoder.encode(phone.begin(task, SEEDS[number % len(SEEDS)])))
+            while True:
+                action = phone.expert()
+                step = phone.act(action)
+                digest.update(action.json().encode() + encoder.encode(step))
+                if step.ended:
+                    break
+    assert digest.hexdigest() == DIGEST

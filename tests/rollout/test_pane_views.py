@@ -1,0 +1,137 @@
+"""Agents that see one pane of a divided screen each, and a value that travels in a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swarm_ui import AgentNode, CollabGraph, Element, Observation, Request, ScriptedModel
+from swarm_ui.action import Abstain
+from swarm_ui.agent_view import Pane, paned, panes
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
+from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, scripted_reply, split_tasks
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.graph.topology import Edge
+from swarm_ui.model import Completion
+from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.trace.records import Episode
+
+SCREEN = Observation(
+    goal="g",
+    elements=tuple(
+        Element(index=k, role="button", text=f"b{k}", pane=pane) for k, pane in enumerate("llrr")
+    ),
+)
+
+
+def test_a_pane_shows_its_elements_and_is_partial() -> None:
+    view = paned(SCREEN, Pane(name="r"))
+    assert [(e.index, e.text) for e in view.observation.elements] == [(0, "b2"), (1, "b3")]
+    assert view.partial and view.order == (2, 3)
+    assert paned(SCREEN, Pane(name="x")).observation.elements == ()
+
+
+@pytest.mark.parametrize(
+    "reply", [Abstain().json(), 'Reason: it is 7\nAction: {"action_type":"pass"}']
+)
+def test_an_abstention_with_a_reason_is_a_message_in_the_prompt_of_the_listener(reply: str) -> None:
+    model = ScriptedModel(lambda request: reply)
+    nodes = [AgentNode("l", model, view=Pane(name="l")), AgentNode("r", model, view=Pane(name="r"))]
+    trace = CollabGraph(nodes, [("l", "r")], output="r").run_sync(SCREEN)
+    assert trace.action is None and len(trace.passed) == 2
+    assert ("it is 7" in trace.calls[1].prompt) == ("7" in reply)
+    assert trace.decision(trace.calls[1]).observation == paned(SCREEN, Pane(name="r")).observation
+
+
+def answer(request: Request) -> Completion:
+    assert request.decision is not None
+    text = scripted_reply(request.decision)
+    return Completion(text=text, prompt="", prompt_format="compact")
+
+
+async def play(task: str, seed: int, edges: list[Edge], *, view: bool = True) -> Episode:
+    phone = SplitPhone(agents=6)
+    apps = phone.team(task, seed)
+    model = ScriptedModel(answer)
+    nodes = [AgentNode(app, model, view=Pane(name=app) if view else "same") for app in apps]
+    team = CollabGraph(nodes, edges, output=phone.spec(task).acting)
+    return await rollout(phone, GraphPolicy(team), task=task, seed=seed)
+
+
+@pytest.mark.parametrize("task", [*split_tasks("train"), *split_tasks("new_templates")])
+async def test_scripted_teams_need_their_senders(task: str) -> None:
+    phone = SplitPhone(agents=6)
+    spec = phone.spec(task)
+    needed = [(app, spec.acting) for app in spec.sources]
+    assert (await play(task, 7, needed)).success
+    assert (await play(task, 7, [])).success is False
+    for edge in needed:
+        assert (await play(task, 7, [e for e in needed if e != edge])).success is False
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_one_scripted_agent_with_everything_solves_all(whole: bool) -> None:
+    phone = SplitPhone(agents=len(SPLIT_APPS), whole=whole)
+    policy = GraphPolicy(CollabGraph.solo(ScriptedModel(answer)))
+    for task in phone.tasks:
+        assert (await rollout(phone, policy, task=task, seed=20_000_000)).success
+
+
+async def test_wrong_values_of_other_apps_are_not_used() -> None:
+    """All agents speak, and all but the needed ones state a wrong value under the same name."""
+    task = "split-message-budget"
+    phone = SplitPhone(agents=6)
+    others = [(app, "expenses") for app in phone.team(task, 8) if app != "expenses"]
+    episode = await play(task, 8, others)
+    assert episode.success
+    spoken = {m.sender for m in episode.steps[0].trace.messages if " has " in m.content}
+    assert len(spoken) >= 4
+    wrong = [edge for edge in others if edge[0] != "messages"]
+    assert (await play(task, 8, wrong)).success is False
+
+
+def test_panes_by_number_are_in_the_order_of_the_screen() -> None:
+    orders = [pane.order(SCREEN) for pane in panes(3)]
+    assert orders == [[0, 1], [2, 3], []]
+
+
+@pytest.mark.parametrize("given", [{}, {"name": "l", "part": 0}, {"part": -1}])
+def test_a_pane_has_either_a_name_or_a_number(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected either a name or a part >= 0"):
+        Pane(**given)
+
+
+def test_a_team_with_views_by_pane_has_the_acting_app_first() -> None:
+    phone = SplitPhone(agents=4)
+    screen = phone.begin("split-phone-message", 2)
+    order = list(dict.fromkeys(e.pane for e in screen.elements))
+    sender = f"agent_{order.index('contacts')}"
+    team = CollabGraph.collaborative(
+        5, 1, model=ScriptedModel(answer), views="pane", edges=[(sender, "agent_0")]
+    )
+    trace = team.run_sync(screen)
+    for call in trace.calls:
+        if call.node != "vote":
+            at = int(call.node.removeprefix("agent_"))
+            seen = {e.pane for e in trace.decision(call).observation.elements}
+            assert seen == set(order[at : at + 1])
+    assert order[0] == "messages" and str(trace.action).startswith("click “compose”")
+
+
+def test_the_command_line_s_splits_hold_out_templates_and_seeds() -> None:
+    spec = spec_of("phone-split")
+    for split, names, seeds in (
+        ("parameters", split_tasks("train"), TEST_SEEDS),
+        ("templates", split_tasks("new_templates"), TEST_SEEDS),
+        ("validation", split_tasks("train"), VALIDATION_SEEDS),
+        ("train", split_tasks("train"), TRAIN_SEEDS),
+    ):
+        assert spec.test_jobs is not None
+        section = EnvironmentSection(name="phone-split", split=split, episodes=30)
+        jobs = spec.test_jobs(section)
+        assert {task for task, _ in jobs} == set(names) and all(s in seeds for _, s in jobs)
+        assert not list(environment_findings(section))
