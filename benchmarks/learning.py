@@ -40,10 +40,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
-import platform
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -57,6 +54,7 @@ sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 from learning_report import SPLITS, markdown, picture, show  # noqa: E402
 from rich.console import Console  # noqa: E402
 
+from benchmarks.origin import commit, machine  # noqa: E402
 from benchmarks.studies.continuation import report as continuation  # noqa: E402
 from benchmarks.studies.learning.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
 from swarm_ui.errors import SwarmError  # noqa: E402
@@ -234,11 +232,7 @@ def recorded() -> dict[str, Any]:
 
 def where_from(seeds: Sequence[int]) -> dict[str, Any]:
     """A line with the origin of a record: commit, seeds and machine."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    return {"commit": commit, "training_seeds": list(seeds), "machine": machine}
+    return {"commit": commit(), "training_seeds": list(seeds), "machine": machine()}
 
 
 def main() -> None:

@@ -35,7 +35,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -45,6 +44,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from origin import commit, machine
 from rich.console import Console
 from scaling.report import markdown, show
 
@@ -102,11 +102,7 @@ def _run(section: str, quick: bool) -> dict[str, Any]:
 
 def where_from() -> dict[str, Any]:
     """The origin of a record: commit, machine, and its load at the end."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    return {"commit": commit, "machine": machine, "load": os.getloadavg()[0]}
+    return {"commit": commit(), "machine": machine(), "load": os.getloadavg()[0]}
 
 
 def with_tables(page: str, data: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.origin import commit, dirty
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -53,7 +54,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     commit: str
     dirty: bool
-    """Whether files differed from the commit."""
+    """Whether tracked files differed from the commit."""
     cpu_s: float
     """CPU time of all sessions that worked on it, user and system."""
     seconds: float
@@ -91,8 +92,8 @@ def perform(out: Path, cell: Cell) -> Record:
     record = Record(
         name=cell.name,
         command=shlex.join(["swarm-ui", *cell.words]),
-        commit=_git("rev-parse", "HEAD"),
-        dirty=bool(_git("status", "--porcelain")),
+        commit=commit(),
+        dirty=dirty(),
         cpu_s=cpu,
         seconds=seconds,
         threads=os.environ.get("OMP_NUM_THREADS", "default"),
@@ -124,8 +125,3 @@ def _read_spent(path: Path) -> tuple[float, float]:
         return 0.0, 0.0
     cpu, seconds = path.read_text(encoding="utf-8").split()
     return float(cpu), float(seconds)
-
-
-def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
-    return done.stdout.strip()

@@ -9,15 +9,13 @@ seed, and for differences Student's t over the seeds.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import random
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+from benchmarks.origin import commit, machine
 from benchmarks.studies.continuation.cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import over_seeds
@@ -307,13 +305,6 @@ def _percent(value: float, row: Mapping[str, Any], sign: str = "") -> str:
 
 def recorded(data: dict[str, Any], path: Path) -> None:
     """Save the figures with their origin."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True,
-        check=False,
-    ).stdout.strip()  # fmt: skip
     seeds = sorted({int(c["name"].rpartition("-")[2]) for c in data["cells"] if "-" in c["name"]})
-    data = {
-        "commit": commit, "training_seeds": seeds,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}", **data,
-    }  # fmt: skip
+    data = {"commit": commit(), "training_seeds": seeds, "machine": machine(), **data}
     write_atomic(path, json.dumps(data, indent=1) + "\n")

@@ -1,7 +1,8 @@
 """Accuracy of a trained critic adapter that does not see the solution.
 
     python -m benchmarks.studies.critic --model MODEL --out runs/critic
-    python -m benchmarks.studies.critic --out runs/critic --summarise
+    python -m benchmarks.studies.critic --out runs/critic --summarise --record
+    python -m benchmarks.studies.critic --recorded
     python -m benchmarks.studies.critic --quick
 
 ``MODEL``: a causal language model in this process, such as the folder of SmolLM2. The base agent's
@@ -29,6 +30,9 @@ from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
+from swarm_ui.storage.run_directory import write_atomic
+
+RECORD = Path(__file__).parents[2] / "results" / "critic.json"
 
 
 def _arguments() -> argparse.Namespace:
@@ -51,8 +55,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-web", action="store_true", help="without MiniWoB++ pages")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
+    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
     given = parser.parse_args()
-    if not given.quick and (given.out is None or not (given.model or given.summarise)):
+    if not (given.quick or given.recorded) and (
+        given.out is None or not (given.model or given.summarise)
+    ):
         parser.error("--out FOLDER and --model MODEL are needed (or --quick)")
     return given
 
@@ -60,14 +68,22 @@ def _arguments() -> argparse.Namespace:
 @script
 def main() -> int:
     given = _arguments()
-    with tempfile.TemporaryDirectory() as beside:
-        folder = given.out or Path(beside) / "quick"
-        if not given.summarise:
-            _study(given, folder, _sizes(given, folder))
-        from benchmarks.studies.critic.report import record, summary
+    from benchmarks.studies.critic.report import Record, record_of, rows_of, summary
 
-        print(summary(folder))
-        print(json.dumps(record(folder)))
+    if given.recorded:
+        record = msgspec.json.decode(RECORD.read_bytes(), type=Record)
+    else:
+        with tempfile.TemporaryDirectory() as beside:
+            folder = given.out or Path(beside) / "quick"
+            if not given.summarise:
+                _study(given, folder, _sizes(given, folder))
+            record = record_of(folder)
+            write_atomic(folder / "summary.md", summary(record) + "\n")
+    if given.record:
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        write_atomic(RECORD, text + b"\n")
+    print(summary(record))
+    print(json.dumps(rows_of(record)))
     return 0
 
 

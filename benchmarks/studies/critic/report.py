@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from benchmarks.origin import Origin, origin
 from benchmarks.studies.critic.critics import BASELINES, START, UNTRAINED, cards
 from benchmarks.studies.critic.sizes import TESTS
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures
+from swarm_ui.optim.credit.learned.critic_files import CriticCard
 from swarm_ui.stats import Interval
-from swarm_ui.storage.run_directory import write_atomic
 
 _LABEL = (
     "The phone is simulated. Its labels are those of its solver; labels of MiniWoB++ pages are "
@@ -26,18 +27,52 @@ _LABELS = {
 }  # fmt: skip
 
 
-def summary(folder: Path) -> str:
-    """All tables as Markdown. Writes them, and ``summary.json``, into the folder."""
-    figures = _load(folder)
-    text = "\n\n".join([_ranking(figures), _kinds(figures), _curves(figures), _LABEL])
-    write_atomic(folder / "summary.md", text + "\n")
-    write_atomic(folder / "summary.json", json.dumps(record(folder), indent=1) + "\n")
-    return text
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of a study, and where they come from."""
+
+    origin: Origin
+    """Of the last command of the study."""
+    settings: dict[str, object]
+    data: dict[str, str]
+    """SHA-256 of each file of judged replies."""
+    figures: list[JudgingFigures]
+    critics: dict[str, CriticCard]
 
 
-def record(folder: Path) -> dict[str, Any]:
+def record_of(folder: Path) -> Record:
+    """The record of what is in a study's folder."""
+    settings = folder / "settings.json"
+    files = sorted((folder / "judged").glob("*.jsonl"))
+    return Record(
+        origin=origin("python -m benchmarks.studies.critic"),
+        settings=msgspec.json.decode(settings.read_bytes()) if settings.exists() else {},
+        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
+        figures=_load(folder),
+        critics=cards(folder),
+    )
+
+
+def summary(record: Record) -> str:
+    """All tables as Markdown."""
+    figures = record.figures
+    return "\n\n".join(
+        [overview(record), _ranking(figures), _kinds(figures), _curves(figures), _LABEL]
+    )
+
+
+def overview(record: Record) -> str:
+    """AUC of every score on every split, as Markdown."""
+    splits = [split for split in TESTS if any(f.split == split for f in record.figures)]
+    lines = ["| score | " + " | ".join(TESTS[split] for split in splits) + " |"]
+    lines.append("| --- |" + " --- |" * len(splits))
+    for title in dict.fromkeys(map(_title, record.figures)):
+        found = {f.split: _shown(f.auc) for f in record.figures if _title(f) == title}
+        lines.append(f"| {title} | " + " | ".join(found.get(s, "–") for s in splits) + " |")
+    return "\n".join(lines)
+
+
+def rows_of(record: Record) -> dict[str, Any]:
     """The figures as JSON values: ``rows``, and the ``critics`` with their training."""
-    trained = cards(folder)
     rows = [
         {
             "name": f.scorer, "split": f.split, "labels": f.labels, "replies": f.replies,
@@ -47,12 +82,9 @@ def record(folder: Path) -> dict[str, Any]:
             "mistakes": f.mistakes, "calibration_error": f.error,
             "reliability": [[c.score, c.right.mean, c.right.n] for c in f.bins],
         }
-        for f in _load(folder)
+        for f in record.figures
     ]  # fmt: skip
-    return {
-        "rows": rows,
-        "critics": {name: msgspec.to_builtins(card) for name, card in trained.items()},
-    }
+    return {"rows": rows, "critics": msgspec.to_builtins(record.critics)}
 
 
 def _ranking(figures: list[JudgingFigures]) -> str:

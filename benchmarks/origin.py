@@ -1,0 +1,57 @@
+"""Where recorded figures come from."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Commit, command and machine of a record."""
+
+    commit: str
+    dirty: bool
+    """Whether tracked files differed from the commit."""
+    command: str
+    machine: str
+
+
+def origin(program: str) -> Origin:
+    """The origin of figures that this process measures.
+
+    Args:
+        program: how the script is started, without its arguments.
+    """
+    return Origin(
+        commit=commit(),
+        dirty=dirty(),
+        command=" ".join([program, *sys.argv[1:]]),
+        machine=machine(),
+    )
+
+
+def commit() -> str:
+    """The full name of the commit of the source; empty without git."""
+    return _git("rev-parse", "HEAD")
+
+
+def dirty() -> bool:
+    """Whether tracked files of the source differ from the commit."""
+    return bool(_git("status", "--porcelain", "--untracked-files=no"))
+
+
+def machine() -> str:
+    """Architecture, cores and system."""
+    return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
