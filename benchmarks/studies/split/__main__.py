@@ -14,9 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -24,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from benchmarks.origin import origin
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -60,23 +58,17 @@ def main() -> int:
 
 def _study(given: argparse.Namespace) -> Study:
     from benchmarks.studies.split.learning import Plan
-    from benchmarks.studies.split.report import Origin, run
+    from benchmarks.studies.split.report import run
 
-    origin = Origin(
-        commit=_git("rev-parse", "HEAD"),
-        dirty=bool(_git("status", "--porcelain", "--untracked-files=no")),
-        command=" ".join(["python -m benchmarks.studies.split", *sys.argv[1:]]),
-        machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-    )
     plan = Plan(steps=3, graphs=4) if given.quick else Plan()
     seeds, each = (given.seeds[:1], 1) if given.quick else (given.seeds, given.episodes)
-    return run(origin, plan, seeds, each, partial(print, file=sys.stderr, flush=True))
-
-
-def _git(*words: str) -> str:
-    return subprocess.run(
-        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    return run(
+        origin("python -m benchmarks.studies.split"),
+        plan,
+        seeds,
+        each,
+        partial(print, file=sys.stderr, flush=True),
+    )
 
 
 if __name__ == "__main__":

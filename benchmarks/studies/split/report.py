@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from benchmarks.origin import Origin
 from benchmarks.studies.split.arms import CONTRASTS, SIZES, Arms, Difference, Row
 from benchmarks.studies.split.learning import Learned, Plan, learn
 from benchmarks.studies.split.team import AGENTS
@@ -14,16 +15,6 @@ from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 _LABELS = {"train": "known templates", "new_templates": "new templates"}
 SIZED = ("broadcast", "oracle router")
 """Arms that are played with other numbers of agents, too."""
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a record comes from."""
-
-    commit: str
-    dirty: bool
-    """Whether tracked files differed from the commit."""
-    command: str
-    machine: str
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
