@@ -23,6 +23,7 @@ import argparse
 import asyncio
 import json
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -221,7 +222,8 @@ def main() -> None:
             rows += rows_of(name, size, graphs)
     console.print(table([r for r in rows if r["task"] == ALL]))
     console.print(table([r for r in rows if r["task"] != ALL and r["name"] != "constant"]))
-    result = {"python": platform.python_version(), "graphs": graphs, "rows": rows}
+    command = " ".join(["python", "benchmarks/coordination.py", *sys.argv[1:]])
+    result = {"command": command, "python": platform.python_version(), "rows": rows}
     text = json.dumps(result)
     if given.out is not None:
         write_atomic(given.out, text)
