@@ -128,7 +128,7 @@ def test_a_plain_adapter_gets_what_its_folder_does_not_say(
     ("adapters merge script:right.txt saved/final out", "is not a model of this process"),
     (f"run {LAMP} light --model other --adapters saved/final --out out", "trained on another base"),
     (f"run {LAMP} light --model llama --adapters compact/final --prompt-format json",
-     "'json' is asked for"),
+     "'json' was requested"),
     (f"run {LAMP} light --model agent --adapters agent", "no adapters in 'agent'"),
     (f"run {LAMP} light --model agent --adapters saved --agents 2", "has final, but not agent_0"),
     (f"train {LAMP} --model agent --agents 2 --adapters saved", "has final, but not agent_0"),

@@ -201,7 +201,7 @@ def test_what_a_plain_adapter_does_not_say_can_be_added(
     about = described(one_adapter(one), prompt_format="compact", base=("tiny", base))
     assert about.base_fingerprint == folder_fingerprint(base) and about.prompt_format == "compact"
     facts = one_adapter(saved / "agent_0")
-    with pytest.raises(ConfigError, match="prompt format 'compact', and 'json' is asked for"):
+    with pytest.raises(ConfigError, match="prompt format 'compact', and 'json' was requested"):
         described(facts, prompt_format="json")
     with pytest.raises(ConfigError, match="another base"):
         described(facts, base=("other", save_llama(tmp_path / "other", seed=1)))
@@ -292,7 +292,7 @@ def test_the_format_of_the_adapter_becomes_that_of_the_merged_model(
     model.load_adapter(saved / "agent_0", "one")
     save_merged(model, "one", tmp_path / "merged")
     assert CausalModel.named(str(tmp_path / "merged")).prompt_format == "compact"
-    with pytest.raises(ConfigError, match="prompt format 'compact', and 'json' is asked for"):
+    with pytest.raises(ConfigError, match="prompt format 'compact', and 'json' was requested"):
         CausalModel.named(str(tmp_path / "merged"), prompt_format="json")
 
 
