@@ -65,3 +65,11 @@ def test_the_study_trains_on_no_test_task_and_goes_on_where_it_ended(
 
 def test_every_arm_names_its_sources() -> None:
     assert all(set(sources) <= set(SOURCES) for sources in ARMS.values())
+
+
+def test_the_page_shows_the_recorded_figures() -> None:
+    from benchmarks.studies.critic.report import Record, overview
+
+    record = msgspec.json.decode(study.RECORD.read_bytes(), type=Record)
+    page = Path(__file__).parents[2] / "docs" / "credit.md"
+    assert overview(record) in page.read_text(encoding="utf-8")
