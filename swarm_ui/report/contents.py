@@ -286,11 +286,15 @@ def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> 
 def limits(maps: Iterable[Iterable[Iterable[float | None]]]) -> tuple[float, float]:
     """The ends of a colour scale for several matrices: their least and their greatest value.
 
-    They are at least 0.1 apart, so that noise does not look like a difference.
+    They are at least 0.1 apart, so that noise does not look like a difference. The scale of values
+    in [0, 1] stays in [0, 1].
     """
     found = [v for rows in maps for row in rows for v in row if v is not None and isfinite(v)]
     if not found:
         return 0.0, 1.0
     low, high = min(found), max(found)
     more = max(0.0, _LEAST_SPAN - (high - low)) / 2
-    return low - more, high + more
+    shift = 0.0
+    if low >= 0.0 and high <= 1.0:
+        shift = max(0.0, more - low) - max(0.0, high + more - 1.0)
+    return low - more + shift, high + more + shift

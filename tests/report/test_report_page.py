@@ -33,7 +33,7 @@ from swarm_ui.report import (
     write_report,
 )
 from swarm_ui.report.compressed_episodes import packed, unpacked
-from swarm_ui.report.contents import EpisodeSet
+from swarm_ui.report.contents import EpisodeSet, limits
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.page import NO_EPISODES, graph
 from swarm_ui.report.viewer import PROMPT_LIMIT, outcome, viewer_episode
@@ -414,3 +414,18 @@ def test_ticks_cover_the_data_and_are_few(low: float, high: float) -> None:
 def test_ticks_of_iterations_are_whole_numbers() -> None:
     assert ticks(1, 2, 6, whole=True) == [1, 2]
     assert all(t == int(t) for t in ticks(0, 7, 6, whole=True))
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([0.96], (0.9, 1.0)),
+        ([0.0, 0.02], (0.0, 0.1)),
+        ([0.2, 0.9], (0.2, 0.9)),
+        ([1.5], (1.45, 1.55)),
+    ],
+)
+def test_the_scale_of_shares_stays_among_shares(
+    values: list[float], ends: tuple[float, float]
+) -> None:
+    assert limits([[values]]) == pytest.approx(ends)

@@ -43,8 +43,8 @@ def _table(workers: Sequence[WorkerHistory]) -> ReportTable:
         columns=("node", "workers", "episodes", "deciding %", "of it in calls %", "environment %",
                  "waiting %", "idle %", "lost"),
         rows=tuple(_row(name, part) for name, part in groups),
-        note="Deciding: the team and its models. Waiting: an environment was started, or a "
-        "resource was not free. Idle: no episode to play, or the worker was being replaced. "
+        note="Deciding: the team and its models. Waiting: an environment or model was started, or "
+        "a resource was not free. Idle: no episode to play, or the worker was being replaced. "
         "Episodes that were played again count each time.",
     )  # fmt: skip
 

@@ -84,6 +84,8 @@ class RemoteWorker:
         self._starting = asyncio.Lock()
         self._actor: Any = None
         self._hello = Hello(node="", pid=0, version="", python="")
+        self._asked: float | None = None
+        """When an actor was asked for that has not begun its first stream yet."""
         self._stream = 0
         self._row = 0  # losses since the last completed episode
         self._last = ""
@@ -114,6 +116,9 @@ class RemoteWorker:
             if isinstance(name, SentError):
                 raise name.error()
             self._stream, self.policy_name = stream, name
+            if self._asked is not None:  # now it can play: its models are loaded
+                self._tell("started", queued=self._asked)
+                self._asked = None
 
     async def play(self, job: NumberedJob) -> Result:
         """Play a job.
@@ -185,7 +190,7 @@ class RemoteWorker:
             imported().kill(actor)
             raise
         self._actor, self._stream = actor, 0
-        self._tell("started", queued=asked)
+        self._asked = asked
 
     async def _placed(self, actor: Any) -> Hello:
         """The first answer of a worker, when the cluster has room for it."""
