@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchmarks.studies.commands import study
-from benchmarks.studies.commands.report import Row, StudyRecord, over_seeds
+from benchmarks.studies.commands.report import Row, StudyRecord, markdown, over_seeds
 from benchmarks.studies.diversity import plan as diversity
 from benchmarks.studies.real_model.plan import Plan
 from benchmarks.studies.real_model.sizes import Sizes
@@ -77,3 +77,11 @@ def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) ->
     eight, many = (walks[f"corpus-{n}-devices-invented"] for n in (8, 128))
     assert eight == many
     assert walks["corpus-0-devices-phone"] == 2 * walks["corpus-8-devices-phone"]
+
+
+def test_the_page_shows_the_recorded_table() -> None:
+    root = Path(__file__).parents[2]
+    kept = root / "benchmarks" / "results" / "real_model.json"
+    record = msgspec.json.decode(kept.read_bytes(), type=StudyRecord)
+    table = markdown(record.rows, list(dict.fromkeys(row.split for row in record.rows)))
+    assert table.strip() in (root / "docs" / "results.md").read_text(encoding="utf-8")
