@@ -230,7 +230,7 @@ def test_help_shows_no_value_for_a_switch(shell: Shell) -> None:  # noqa: F811
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
-                ("swarm-ui run p", {"phone"}),
+                ("swarm-ui run p", {"phone", "phone-split"}),
                 ("swarm-ui eval phone --views s", {"same", "shuffle"}),
                 ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
                 ("swarm-ui export r e", {"episodes", "edges"}),
