@@ -201,7 +201,11 @@ def _script(words: list[str]) -> str | None:
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
         place = ROOT.joinpath(*name)
         place = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
+        # Studies whose cells are commands have one parser.
+        shared = ROOT / "benchmarks" / "studies" / "commands" / "study.py"
         rest, sources = words[at + 1 :], [place]
+        if place.is_file() and "study_parser" in place.read_text(encoding="utf-8"):
+            sources.append(shared)
     else:
         place = ROOT / words[0]
         rest, sources = (
