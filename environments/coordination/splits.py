@@ -7,11 +7,11 @@ episode of ``TRAIN_SEEDS``.
 
 from __future__ import annotations
 
-import random
 from itertools import product
 from typing import Literal, get_args
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.rollout.drawing import spread_jobs
 
 Kind = Literal["colouring", "consensus", "leader", "matching", "cover"]
 """What the agents have to agree on, see :mod:`swarm_ui.environments.coordination.problem`."""
@@ -76,9 +76,4 @@ def draw_jobs(
     tasks: tuple[str, ...], n: int, seed: int, *, seeds: range = TEST_SEEDS
 ) -> list[tuple[str, int]]:
     """``n`` episodes of these tasks as (task, seed), in random order, evenly spread."""
-    rng = random.Random(seed)
-    chosen: list[tuple[str, int]] = []
-    while len(chosen) < n:
-        cycle = rng.sample(tasks, len(tasks))
-        chosen.extend((task, rng.choice(seeds)) for task in cycle[: n - len(chosen)])
-    return chosen
+    return spread_jobs(tasks, n, seed, seeds)

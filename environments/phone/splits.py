@@ -24,7 +24,6 @@ Tests are held out in three ways:
 
 from __future__ import annotations
 
-import random
 from typing import Literal
 
 from swarm_ui.environments.phone.apps import APPS, CORE_APPS
@@ -32,6 +31,7 @@ from swarm_ui.environments.phone.parameters import ParameterSplit
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
 from swarm_ui.errors import ConfigError
+from swarm_ui.rollout.drawing import spread_jobs
 
 TRAIN_SEEDS = range(10_000_000)
 VALIDATION_SEEDS = range(10_000_000, 20_000_000)
@@ -109,9 +109,4 @@ def draw_jobs(
     names: tuple[str, ...], n: int, seed: int, *, seeds: range = TRAIN_SEEDS
 ) -> list[tuple[str, int]]:
     """``n`` episodes of the named templates, in random order, evenly spread."""
-    rng = random.Random(seed)
-    chosen: list[tuple[str, int]] = []
-    while len(chosen) < n:
-        cycle = rng.sample(names, len(names))
-        chosen.extend((name, rng.choice(seeds)) for name in cycle[: n - len(chosen)])
-    return chosen
+    return spread_jobs(names, n, seed, seeds)

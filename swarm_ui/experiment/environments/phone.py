@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.environments import phone_jobs
 from swarm_ui.experiment.environments.spec import (
-    DEFAULT_EPISODES,
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
@@ -58,40 +58,33 @@ def _findings(section: EnvironmentSection) -> Iterator[Finding]:
 def _test_jobs(section: EnvironmentSection) -> list[Job]:
     from swarm_ui.environments import phone
 
-    count = section.episodes or (len(section.tasks) or DEFAULT_EPISODES)
-    split = section.split or "parameters"
-    own = {"validation": phone.VALIDATION_SEEDS, "train": phone.TRAIN_SEEDS}
-    seeds = own.get(split, phone.TEST_SEEDS)
     if section.tasks:
-        return phone.draw_jobs(section.tasks, count, section.seed, seeds=seeds)
-    by: Any = "parameters" if split in own else split
+        return phone_jobs.test_jobs(section, section.tasks)
+    split = section.split or "parameters"
+    by: Any = "parameters" if split in ("train", "validation") else split
     suite = cast(Literal["core", "extended"], section.suite)
+    count, seeds = phone_jobs.count_of(section), phone_jobs.seeds_of(split)
     return phone.jobs(by, count, section.seed, seeds=seeds, suite=suite)
 
 
 def _training_jobs(
     section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
 ) -> list[Job]:
-    from swarm_ui.environments.phone import TRAIN_SEEDS
-
-    return _drawn(section, count, rng, TRAIN_SEEDS)
+    return phone_jobs.training_jobs(section, _training_tasks(section), count, rng)
 
 
 def _validation_jobs(
     section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
 ) -> list[Job]:
-    from swarm_ui.environments.phone import VALIDATION_SEEDS
-
-    return _drawn(section, count, rng, VALIDATION_SEEDS)
+    return phone_jobs.validation_jobs(section, _training_tasks(section), count, rng)
 
 
-def _drawn(section: EnvironmentSection, count: int, rng: random.Random, seeds: range) -> list[Job]:
-    """Episodes of the chosen tasks, or else of the suite's training templates."""
-    from swarm_ui.environments.phone import draw_jobs, tasks
+def _training_tasks(section: EnvironmentSection) -> Sequence[str]:
+    """The chosen tasks, or else the training templates of the suite."""
+    from swarm_ui.environments.phone import tasks
 
     split = "train" if section.suite == "core" else "extended_train"
-    chosen = section.tasks or tasks(cast(Any, split))
-    return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=seeds)
+    return section.tasks or tasks(cast(Any, split))
 
 
 def held_out() -> HeldOut:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.experiment.environments import phone_jobs
 from swarm_ui.experiment.environments.spec import (
-    DEFAULT_EPISODES,
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
@@ -42,29 +41,7 @@ def _tasks(section: EnvironmentSection) -> Sequence[str]:
 
 
 def _test_jobs(section: EnvironmentSection) -> list[Job]:
-    from swarm_ui.environments import phone
-
-    count = section.episodes or (len(section.tasks) or DEFAULT_EPISODES)
-    own = {"validation": phone.VALIDATION_SEEDS, "train": phone.TRAIN_SEEDS}
-    seeds = own.get(section.split, phone.TEST_SEEDS)
-    names = section.tasks or tuple(_tasks(section))
-    return phone.draw_jobs(tuple(names), count, section.seed, seeds=seeds)
-
-
-def _training_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
-) -> list[Job]:
-    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
-
-    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-
-
-def _validation_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
-) -> list[Job]:
-    from swarm_ui.environments.phone import VALIDATION_SEEDS, draw_jobs
-
-    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=VALIDATION_SEEDS)
+    return phone_jobs.test_jobs(section, _tasks(section))
 
 
 def _critic(seed: int) -> CreditAssigner:
@@ -93,8 +70,8 @@ SPEC = EnvironmentSpec(
     tasks=_tasks,
     known_tasks=_known,
     test_jobs=_test_jobs,
-    training_jobs=_training_jobs,
-    validation_jobs=_validation_jobs,
+    training_jobs=phone_jobs.training_jobs,
+    validation_jobs=phone_jobs.validation_jobs,
     held_out=_held_out,
     critic=_critic,
 )
