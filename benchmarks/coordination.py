@@ -1,6 +1,6 @@
 """Coordination on networks of 4 to 100 agents, with scripted agents: bounds, controls and cost.
 
-    python benchmarks/coordination.py [--quick] [--graphs N] [--out FILE]
+    python benchmarks/coordination.py [--quick] [--graphs N] [--record | --recorded]
 
 All agents are scripted; no language model is involved. *distributed*: distributed algorithms that
 use only messages between neighbours, the upper bound. *muted*: the same agents, which receive no
@@ -22,13 +22,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import platform
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+from origin import origin
 from rich.console import Console
 from rich.table import Table
 
@@ -55,6 +55,7 @@ from swarm_ui.stats.interval import Outcome
 from swarm_ui.storage.durable import write_atomic
 
 ALL = "all"
+RECORD = Path(__file__).parent / "results" / "coordination.json"
 
 
 class Constant(NamedTuple):
@@ -202,32 +203,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer sizes and networks")
     parser.add_argument("--graphs", type=int, default=5, help="networks of each family (5)")
-    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    parser.add_argument("--record", action="store_true", help="also keep the rows in the source")
+    parser.add_argument("--recorded", action="store_true", help="print the rows that were kept")
     given = parser.parse_args()
     graphs = 1 if given.quick else given.graphs
     if graphs < 1:
         parser.error(f"--graphs: expected at least 1, got {graphs}")
-    console = Console()
-    rows: list[dict[str, Any]] = []
-    for size in (4, 16, 100) if given.quick else (*SMALL, *LARGE):
-        for name in POLICIES:
-            if name == "constant" and size != LARGE[-1]:
-                continue
-            if (
-                given.quick
-                and size == LARGE[-1]
-                and name not in ("distributed", "muted", "constant")
-            ):
-                continue
-            rows += rows_of(name, size, graphs)
+    if given.recorded:
+        result = json.loads(RECORD.read_text(encoding="utf-8"))
+    else:
+        rows = measured(graphs, given.quick)
+        found = origin("python benchmarks/coordination.py")
+        result = {"origin": msgspec.to_builtins(found), "rows": rows}
+    if given.record:
+        write_atomic(RECORD, json.dumps(result, indent=1) + "\n")
+    console, rows = Console(), result["rows"]
     console.print(table([r for r in rows if r["task"] == ALL]))
     console.print(table([r for r in rows if r["task"] != ALL and r["name"] != "constant"]))
-    command = " ".join(["python", "benchmarks/coordination.py", *sys.argv[1:]])
-    result = {"command": command, "python": platform.python_version(), "rows": rows}
-    text = json.dumps(result)
-    if given.out is not None:
-        write_atomic(given.out, text)
-    print(text)
+    print(json.dumps(result))
+
+
+def measured(graphs: int, quick: bool) -> list[dict[str, Any]]:
+    """The rows of all policies and sizes; ``quick``: of some of them."""
+    rows: list[dict[str, Any]] = []
+    for size in (4, 16, LARGE[-1]) if quick else (*SMALL, *LARGE):
+        for name in POLICIES:
+            largest = size == LARGE[-1]
+            if name == "constant" and not largest:
+                continue
+            if quick and largest and name not in ("distributed", "muted", "constant"):
+                continue
+            rows += rows_of(name, size, graphs)
+    return rows
 
 
 if __name__ == "__main__":
