@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from checkout_copy import copy_checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = ("nodes", "optim", "environments")
@@ -43,10 +44,8 @@ def run(*command: str, cwd: Path, fails: bool = False) -> str:
 
 @pytest.fixture(scope="session")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository without what git ignores, so that nothing stale is built."""
     target = tmp_path_factory.mktemp("source") / "swarm-ui"
-    out = (".venv", ".git", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache")
-    shutil.copytree(ROOT, target, symlinks=True, ignore=shutil.ignore_patterns(*out))
+    copy_checkout(target)
     return target
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import site
 import subprocess
 import sys
@@ -17,12 +16,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from checkout_copy import copy_checkout
 
 import swarm_ui
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = f"swarm_ui-{swarm_ui.__version__}"
-OUT = (".venv", ".git", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache")
 
 
 def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
@@ -40,7 +39,7 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder ``dist`` of a build: the sdist, and the wheel that is built from it."""
     source = tmp_path_factory.mktemp("release") / "swarm-ui"
-    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(*OUT))
+    copy_checkout(source)
     run(sys.executable, "-m", "build", "--no-isolation", cwd=source)
     return source / "dist"
 

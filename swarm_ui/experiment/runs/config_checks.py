@@ -1,0 +1,111 @@
+"""Checks of a configuration before anything is written or loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import Config, Draft, Finding, ModelSection, checked
+from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings
+from swarm_ui.experiment.models import IN_PROCESS, kind_of, learned_adapters, model_findings
+from swarm_ui.experiment.placement.place import place_findings
+from swarm_ui.experiment.plugins.run_loggers import logger_findings
+from swarm_ui.experiment.settings import DEFAULT_METHOD
+from swarm_ui.experiment.teams import team_findings
+from swarm_ui.experiment.training.ray_training import ray_training_findings
+from swarm_ui.experiment.training.roles import critic_findings
+
+TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
+"""Defaults of a team that learns."""
+_GRAPHS = 4
+"""Default of ``[train] graphs`` where edges are learned."""
+
+
+def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = ()) -> Config:
+    """The configuration, checked before anything is written or loaded.
+
+    Raises:
+        ConfigError: all its mistakes.
+    """
+
+    def find(config: Config, valid: Collection[str]) -> Iterator[Finding]:
+        if "environment" in valid:
+            yield from environment_findings(config.environment, splits)
+        if "model" in valid:
+            agents = config.team.agents if "team" in valid else 0
+            learned = learned_adapters(config) if train and agents else ()
+            yield from model_findings(config.model, agents, learned)
+            if train:
+                yield from _unfit_to_learn(config.model)
+        if train and {"critic", "environment"} <= set(valid):
+            yield from critic_findings(config)
+        if "model" in valid and config.model.actor and not train:
+            yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
+        if "team" in valid:
+            yield from team_findings(config.team)
+            if not train:
+                yield from _decided_by_task(config, draft)
+        if "run" in valid:
+            yield from logger_findings(config.run.log)
+            yield from place_findings(config)
+            if train and "model" in valid and "critic" in valid:
+                yield from ray_training_findings(config)
+        if "run" in valid and config.run.out:
+            out = config.run.out
+            if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
+                problem = (
+                    f"'{out}' exists and is not empty; choose another, or continue the run "
+                    "with --resume"
+                )
+                yield ("run", "out"), problem
+
+    return checked(draft, train=train, find=find)
+
+
+def _decided_by_task(config: Config, draft: Draft) -> Iterator[Finding]:
+    """The mistake of choosing a team where the task decides it."""
+    name = config.environment.name
+    if name not in ENVIRONMENTS or ENVIRONMENTS[name].team is None:
+        return
+    for setting in ("agents", "rounds", "edges", "density", "views", "vote"):
+        if ("team", setting) in draft.places:
+            problem = f"each task of '{name}' has its own agents, edges and rounds; leave it out"
+            yield ("team", setting), problem
+
+
+def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
+    """The mistake of training a model that is not in this process."""
+    try:
+        kind = kind_of(section)
+    except ConfigError:
+        return  # an unknown model is found before
+    if kind not in IN_PROCESS:
+        problem = f"'{section.name}' cannot be trained; its weights must be in this process: "
+        yield ("model", "name"), problem + "base, or the folder of a model"
+
+
+def check_training_config(draft: Draft) -> Config:
+    """Check the configuration of a training run, which has its own defaults for team and method."""
+    for name, value in TRAINING_TEAM.items():
+        if ("team", name) not in draft.places:
+            draft.put(("team", name), value, f"[team] {name}")
+    learning, place = draft.values.setdefault("train", {}), draft.values.get("environment")
+    if isinstance(learning, dict):
+        update = learning.get("update", {})
+        if isinstance(update, dict):
+            draft.values["train"] = {**learning, "update": {"method": DEFAULT_METHOD, **update}}
+    if isinstance(learning, dict) and learning.get("edges") == "learned":
+        # One graph cannot be compared with others.
+        draft.values["train"] = {"graphs": _GRAPHS, **draft.values["train"]}
+    spec = ENVIRONMENTS.get(str(place.get("name"))) if isinstance(place, dict) else None
+    if spec is not None and spec.trains_on is None:
+        draft.found(("environment", "name"), f"'{spec.name}' has only tests to be evaluated on")
+    elif isinstance(place, dict) and spec is not None and spec.trains_on:
+        if place.get("split") not in (None, "", spec.trains_on):
+            where = draft.places.get(("environment", "split"), "split")
+            draft.mistakes.append(
+                f"{where}: only '{spec.trains_on}' is trained on, the others are tests"
+            )
+        draft.put(("environment", "split"), spec.trains_on, "training")
+    return check_config(draft, train=True)
