@@ -19,7 +19,7 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
             if isinstance(piece, Completion):
                 completions = [piece]
             else:
-                context.tell(piece)
+                context.emit_token(piece)
         if not completions:
             raise ModelError(f"model '{model.name}' ended a stream without a completion")
     else:

@@ -36,7 +36,7 @@ class FunctionNode:
     thread: bool = False
     """Call it in a thread of its own, so that it may block. When its time is over or the run is
     cancelled, the call ends at once; the function itself continues to its end, since Python cannot
-    stop a thread, and what it returns is discarded. It must not use ``context.tell``, and must be
+    stop a thread, and its result is discarded. It must not use ``context.emit_token``, and must be
     safe to call from several threads if several runs are under way."""
 
     def __post_init__(self) -> None:

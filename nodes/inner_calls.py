@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.engine.call_record import called, spoken
-from swarm_ui.engine.events import CallStarted, Failed, Spoken
+from swarm_ui.engine.call_record import called, message_of
+from swarm_ui.engine.events import CallFinished, CallStarted, Failed
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
@@ -84,13 +84,13 @@ class InnerCalls:
             reply = NodeReply(error=str(failure))
             self._tell(Failed, inside, error=failure)
         assert reply is not None
-        message = spoken(reply, inside)
+        message = message_of(reply, inside)
         times = (started, session.clock() - session.start)
         call = called(reply, message, ids, times, failure, None)
         call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
         self._made.append((message, call))
         if session.on_event is not None:
-            session.on_event(Spoken(run=session.run, message=message, call=call))
+            session.on_event(CallFinished(run=session.run, message=message, call=call))
         if isinstance(failed, asyncio.CancelledError):
             raise failed
         await session.keep(message, call)

@@ -24,11 +24,11 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
     agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperatures
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")
-    spoken = [None] * agents if adapters is None else list(adapters)
+    adapter_names = [None] * agents if adapters is None else list(adapters)
     if isinstance(warmth, int | float):
         warmth = [warmth] * agents
     seen = _views(team.views, agents)
-    for what, given in (("adapters", spoken), ("temperatures", warmth), ("views", seen)):
+    for what, given in (("adapters", adapter_names), ("temperatures", warmth), ("views", seen)):
         if len(given) != agents:
             raise GraphError(f"{agents} agents need {agents} {what}, got {len(given)}")
     names = [f"agent_{k}" for k in range(agents)]
@@ -36,7 +36,7 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
         edges = random_dag(names, team.density, random.Random(team.seed))
     elif callable(edges):
         edges = edges(names)
-    each = zip(names, spoken, map(float, warmth), seen, strict=True)
+    each = zip(names, adapter_names, map(float, warmth), seen, strict=True)
     nodes: list[Node] = [
         AgentNode(name, model, adapter, heat, view, team.max_tokens, team.timeout)
         for name, adapter, heat, view in each

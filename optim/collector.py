@@ -139,7 +139,7 @@ class Collector:
 
             played = await self._play(planned, count)
             sample = planned.sample
-            edges = self._graph.talk if sample is None else sample.edges
+            edges = self._graph.communication_edges if sample is None else sample.edges
             rollouts.append(
                 GraphRollout(edges, sample, played.episodes, planned.supervisor, played.again)
             )

@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.deprecation import renamed_property
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
@@ -54,7 +55,8 @@ class View:
     def to_screen(self, action: Action) -> Action | None:
         """Convert a proposal to the screen's indices; ``None`` if there is no such element.
 
-        Numbers after those of the shown elements refer to hidden elements, see :meth:`told`.
+        Indices after those of the shown elements refer to hidden elements, see
+        :meth:`from_screen_with_hidden`.
         """
         if _targets_nothing(action):
             return action
@@ -64,14 +66,16 @@ class View:
         """Convert an action to this view's indices; ``None`` if its element is not shown."""
         return _reindexed(action, self._forth)
 
-    def told(self, action: Action) -> Action | None:
-        """Convert another agent's action to this view's numbers.
+    def from_screen_with_hidden(self, action: Action) -> Action | None:
+        """Like :meth:`from_screen`, with indices for the hidden elements too.
 
-        Hidden elements are numbered after the shown ones, in screen order.
+        They are numbered after the shown elements, in screen order.
         """
         if _targets_nothing(action):
             return action
         return _reindexed(action, self._numbered()[1])
+
+    told = renamed_property("told", "from_screen_with_hidden")
 
     def _numbered(self) -> tuple[dict[int, int], dict[int, int]]:
         """Number -> screen index, and the reverse, with the hidden elements.

@@ -85,7 +85,11 @@ NAMES = {
         "Scroller": "rollout.policy:SlidingWindowPolicy",
     },
     "action": {"Pass": "action:Abstain"},
-    "engine.events": {"Tell": "engine.events:OnEvent", "tell_all": "engine.events:call_all"},
+    "engine.events": {
+        "Spoken": "engine.events:CallFinished",
+        "Tell": "engine.events:OnEvent",
+        "tell_all": "engine.events:call_all",
+    },
     "environments.androidworld": {
         "AndroidWorldEnvironment": "environments.androidworld.environment:AndroidWorldEnvironment",
     },
@@ -108,6 +112,7 @@ NAMES = {
         "LoopGuard": "rollout.policy:LoopEscapePolicy",
         "Scroller": "rollout.policy:SlidingWindowPolicy",
     },
+    "storage.protocol": {"Spoken": "storage.protocol:RecordedCall"},
 }
 """For a module (without ``swarm_ui.``) the names it used to have, and ``module:name`` of today."""
 

@@ -21,6 +21,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
+from swarm_ui.deprecation import renamed_property
 from swarm_ui.engine.events import Token
 from swarm_ui.message import Message, Question, Usage
 from swarm_ui.model import ChatModel, Decision, Dropped, Request
@@ -150,13 +151,15 @@ class NodeContext(msgspec.Struct):
         """Whether the answer should be streamed."""
         return self.session.on_event is not None
 
-    def tell(self, text: str) -> None:
+    def emit_token(self, text: str) -> None:
         """Pass a piece of the answer to the callback of the run."""
         if self.session.on_event is not None:
             piece = Token(
                 run=self.run, id=self.message_id, node=self.node, round=self.round, text=text
             )
             self.session.on_event(piece)
+
+    tell = renamed_property("tell", "emit_token")
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request, pinned to the adapter version that was current when the run started."""

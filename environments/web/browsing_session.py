@@ -131,7 +131,7 @@ class Session:
             tab.failure = None
         return found
 
-    def told(self) -> str:
+    def take_notes(self) -> str:
         """The notes about the session since the last call, on one line."""
         for tab in self.tabs:
             if tab.refused:

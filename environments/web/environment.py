@@ -159,7 +159,7 @@ class WebEnvironment:
             raise EnvironmentFault(str(failed))
         if session.front.status >= 500:
             raise EnvironmentFault(f"{self._task.url} answers {session.front.status}")
-        session.told()
+        session.take_notes()
         self._now = await self._observe(())
         return self._now
 
@@ -182,7 +182,7 @@ class WebEnvironment:
         else:
             note = await self._act(session, action)
             await session.settled()
-            notes = [note, *self._unopened(session), session.told()]
+            notes = [note, *self._unopened(session), session.take_notes()]
             note = "; ".join(filter(None, notes))
             after = await self._observe(history)
         truncated = self._used >= self._budget

@@ -10,7 +10,7 @@ from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.trace.records import Call
 
 
-def spoken(reply: NodeReply | Message, context: NodeContext) -> Message:
+def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
     """The message of a call. Its identity is that of the call, whatever the reply claims."""
     if isinstance(reply, Message):
         if reply.id == context.message_id and reply.sender == context.node:

@@ -39,7 +39,7 @@ class Token(CallEvent, frozen=True, kw_only=True, tag="token"):
     text: str
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
+class CallFinished(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     """A call has finished, and its message (which may be a tombstone) is sent to the successors."""
 
     run: str
@@ -82,7 +82,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
     at: float
 
 
-Event = CallStarted | Token | Spoken | Failed | Skipped | Voted | Finished | Aborted
+Event = CallStarted | Token | CallFinished | Failed | Skipped | Voted | Finished | Aborted
 OnEvent = Callable[[Event], None]
 """Called with each event at once, in the event loop: must not block, and must not raise."""
 

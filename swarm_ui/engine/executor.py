@@ -23,7 +23,7 @@ from swarm_ui.graph.serialization import to_json
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.observation import Observation
-from swarm_ui.storage.protocol import Head, Spoken, Store
+from swarm_ui.storage.protocol import Head, RecordedCall, Store
 from swarm_ui.trace.records import Trace
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ async def _finish(
         session.release(held)
 
 
-def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:
+def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, RecordedCall]:
     if trace.seed == seed and trace.observation == observation:
         return recorded(trace)
     what, told = "screen", ""
@@ -128,7 +128,7 @@ def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoke
     )
 
 
-def recorded(trace: Trace) -> dict[str, Spoken]:
+def recorded(trace: Trace) -> dict[str, RecordedCall]:
     """The calls of a trace with their messages, by message id."""
     messages: Mapping[str, Message] = {message.id: message for message in trace.messages}
     return {call.message: (messages[call.message], call) for call in trace.calls}
@@ -151,9 +151,9 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
     )
     await inner.finish()
     if inner.waiting:
-        raise Unanswered(context.message_id, inner.spoken())
+        raise Unanswered(context.message_id, inner.recorded_calls())
     answer, ballot = inner.answer(), inner.ballot()
-    calls, skipped = tuple(inner.spoken()), inner.skipped_ids()
+    calls, skipped = tuple(inner.recorded_calls()), inner.skipped_ids()
     if answer is None:
         nobody = f"nothing reached the output '{graph.output}' of '{context.node}'"
         return NodeReply(error=nobody, inner=calls, skipped=skipped)

@@ -13,7 +13,7 @@ from swarm_ui.errors import ReplyError
 from swarm_ui.graph.mapped_graph import MappedGraph
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
-from swarm_ui.storage.protocol import Spoken
+from swarm_ui.storage.protocol import RecordedCall
 from swarm_ui.trace.records import Call
 
 T = TypeVar("T")
@@ -28,9 +28,9 @@ async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeCo
     """
     items = await _items(node, inbox, context)
     states = await together([_run(node, context, message) for message, _ in items])
-    inner: list[Spoken] = []
+    inner: list[RecordedCall] = []
     for pair, state in zip(items, states, strict=True):
-        inner += [pair, *state.spoken()]
+        inner += [pair, *state.recorded_calls()]
     if any(state.waiting for state in states):
         raise Unanswered(context.message_id, inner)
     skipped: list[str] = []
@@ -49,9 +49,11 @@ async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeCo
     )
 
 
-async def _items(node: MappedGraph, inbox: Sequence[Message], context: NodeContext) -> list[Spoken]:
+async def _items(
+    node: MappedGraph, inbox: Sequence[Message], context: NodeContext
+) -> list[RecordedCall]:
     """A message and a call for every item, in order; those edited in a replay as edited."""
-    session, found = context.session, list[Spoken]()
+    session, found = context.session, list[RecordedCall]()
     senders = [m for m in inbox if m.sender != context.node]
     for message in senders:
         if message.error is not None:
@@ -74,7 +76,7 @@ async def _items(node: MappedGraph, inbox: Sequence[Message], context: NodeConte
     return found
 
 
-async def _kept(session: RunContext, pair: Spoken) -> Spoken:
+async def _kept(session: RunContext, pair: RecordedCall) -> RecordedCall:
     """The recorded item, if it is the same; else this one, which is kept in the store."""
     before = session.past.get(pair[0].id)
     if before is not None and before[0] == pair[0] and before[1].heard == pair[1].heard:

@@ -15,7 +15,7 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Request, VersionedModel
-from swarm_ui.storage.protocol import Journal, Spoken
+from swarm_ui.storage.protocol import Journal, RecordedCall
 from swarm_ui.trace.records import Call
 
 Rewrite = Callable[[Request], Request]
@@ -41,13 +41,13 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNCHANGED = Edits()
-_NOTHING: Mapping[str, Spoken] = {}
+_NOTHING: Mapping[str, RecordedCall] = {}
 
 
 class Unanswered(Exception):
     """A node asked a question to which there is no answer yet; its call is made later."""
 
-    def __init__(self, id: str, inner: Sequence[Spoken] = ()) -> None:
+    def __init__(self, id: str, inner: Sequence[RecordedCall] = ()) -> None:
         """``inner``: for a node that runs a graph, the calls that were made inside it."""
         super().__init__(id)
         self.inner = tuple(inner)
@@ -68,7 +68,7 @@ class RunContext:
         *,
         on_event: OnEvent | None = None,
         journal: Journal | None = None,
-        past: Mapping[str, Spoken] = _NOTHING,
+        past: Mapping[str, RecordedCall] = _NOTHING,
         edits: Edits = UNCHANGED,
     ) -> None:
         """
@@ -170,12 +170,12 @@ class RunContext:
         return changed
 
 
-def _inside(past: Mapping[str, Spoken]) -> dict[str, tuple[Spoken, ...]]:
+def _inside(past: Mapping[str, RecordedCall]) -> dict[str, tuple[RecordedCall, ...]]:
     """The calls made inside each recorded call of a nested graph, by its message id."""
-    found: dict[str, list[Spoken]] = {}
-    for id, spoken in past.items():
+    found: dict[str, list[RecordedCall]] = {}
+    for id, recorded in past.items():
         for around in _around(id):
-            found.setdefault(around, []).append(spoken)
+            found.setdefault(around, []).append(recorded)
     return {id: tuple(pairs) for id, pairs in found.items()}
 
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from swarm_ui.agent_view import View, identity
-from swarm_ui.engine.call_record import called, spoken
-from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
+from swarm_ui.engine.call_record import called, message_of
+from swarm_ui.engine.events import CallFinished, CallStarted, Failed, Skipped, Voted
 from swarm_ui.engine.node_call import (
     Answer,
     Expired,
@@ -346,7 +346,7 @@ class RunState:
                 self._inner[k] = (*self._inner.get(k, ()), *reply.inner)
             if reply.skipped:
                 self.skipped[k] = reply.skipped
-        message = spoken(reply, context)
+        message = message_of(reply, context)
         whole = not self._gaps and not self._around and not self._prefix
         heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
         times = (started, self._clock() - self._start)
@@ -355,7 +355,7 @@ class RunState:
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
         if self._session.on_event is not None:
-            self._session.on_event(Spoken(run=self._session.run, message=message, call=call))
+            self._session.on_event(CallFinished(run=self._session.run, message=message, call=call))
 
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
@@ -403,7 +403,7 @@ class RunState:
         )
         return Source(node, call, view, decision)
 
-    def spoken(self) -> list[tuple[Message, Call]]:
+    def recorded_calls(self) -> list[tuple[Message, Call]]:
         """All messages with their calls, by call number; those inside a nested graph after it."""
         pairs: list[tuple[Message, Call]] = []
         for k, (message, call) in enumerate(zip(self._said, self._calls, strict=True)):
@@ -427,7 +427,7 @@ class RunState:
 
     def trace(self, edge_logprob: float | None) -> Trace:
         """The trace of the run so far."""
-        pairs = self.spoken()
+        pairs = self.recorded_calls()
         answer = self.answer()
         graph = self._graph
         early = graph.until is not None and self._rounds < graph.rounds
@@ -438,8 +438,10 @@ class RunState:
             agents=graph.agents,
             rounds=self._rounds,
             ended_by=function_name(graph.until) if early else "",
-            edges=graph.talk,
-            delays=tuple([graph.delays.get(e, 0) for e in graph.talk]) if graph.delays else (),
+            edges=graph.communication_edges,
+            delays=tuple([graph.delays.get(e, 0) for e in graph.communication_edges])
+            if graph.delays
+            else (),
             edge_logprob=edge_logprob,
             messages=tuple([message for message, _ in pairs]),
             calls=tuple([call for _, call in pairs]),

@@ -31,12 +31,12 @@ import msgspec
 
 from swarm_ui.engine.events import (
     Aborted,
+    CallFinished,
     CallStarted,
     Event,
     Failed,
     Finished,
     Skipped,
-    Spoken,
     Token,
 )
 from swarm_ui.errors import ConfigError, Failure, MissingExtra, TraceError
@@ -113,7 +113,7 @@ class Spans:
                 self._failures[event.id] = event.error
             case Skipped():
                 self._skipped.append(event.id)
-            case Spoken():
+            case CallFinished():
                 self._end(event.message, event.call)
             case Finished():
                 self._finish(event.trace)

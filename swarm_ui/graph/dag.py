@@ -129,6 +129,7 @@ class Dag(GraphNode):
         super().__setattr__(name, value)
 
     heard = renamed_property("heard", "predecessors")
+    talk = renamed_property("talk", "communication_edges")
 
     @cached_property
     def immediate(self) -> tuple[Edge, ...]:
@@ -156,7 +157,7 @@ class Dag(GraphNode):
         return tuple(name for name in self.nodes if name not in after)
 
     @cached_property
-    def talk(self) -> tuple[Edge, ...]:
+    def communication_edges(self) -> tuple[Edge, ...]:
         """Edges among agents, over which messages travel in every round. They can be learned.
 
         Delayed edges are included.

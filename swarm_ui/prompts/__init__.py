@@ -12,10 +12,10 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.prompts.compact_format import CompactFormat
 from swarm_ui.prompts.json_format import HISTORY, JsonFormat, context, decision_chat, said, summary
+from swarm_ui.prompts.message_text import abstains, reason_of, utterance
 from swarm_ui.prompts.prompt_format import FreeText, PromptFormat, Reply
 from swarm_ui.prompts.quoting import LONGEST_LABEL
 from swarm_ui.prompts.shortening import shortened
-from swarm_ui.prompts.spoken import abstains, reason_of, utterance
 from swarm_ui.prompts.tool_calls import read_calls, tools_as_text, written_calls
 from swarm_ui.prompts.transcripts import (
     chat_of,

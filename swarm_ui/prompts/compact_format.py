@@ -33,10 +33,10 @@ from swarm_ui.json_text import LONGEST
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Element, Observation, Past, render, state_words
+from swarm_ui.prompts.message_text import PASS, heard_messages, reason_of
 from swarm_ui.prompts.possible_actions import Choice, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat
-from swarm_ui.prompts.spoken import PASS, reason_of, told
 
 HISTORY = 6
 """Number of past actions in a prompt."""
@@ -122,7 +122,7 @@ def _lines(decision: Decision) -> Iterator[str]:
         yield _PART
     if decision.heard:
         yield "Messages:"
-        yield from (_message(heard, screen) for heard in told(decision))
+        yield from (_message(heard, screen) for heard in heard_messages(decision))
 
 
 def _element(element: Element) -> str:

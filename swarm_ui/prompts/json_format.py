@@ -13,10 +13,10 @@ from swarm_ui.action import ACTION_TYPES, Abstain, Action, Unparsed, parse_actio
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Observation, Past, render
+from swarm_ui.prompts.message_text import heard_messages, reason_of, utterance
 from swarm_ui.prompts.possible_actions import Choice, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat, inside, one_line_each, without_tags
-from swarm_ui.prompts.spoken import reason_of, told, utterance
 
 HISTORY = 12
 """Number of past actions in a prompt. This default is ours: the paper gives no number."""
@@ -94,7 +94,7 @@ def decision_chat(
     )
     parts = [context(decision.observation, history=history, dropped=decision.dropped)]
     if decision.heard:
-        parts.append("\n\n".join(_heard(heard) for heard in told(decision)))
+        parts.append("\n\n".join(_heard(heard) for heard in heard_messages(decision)))
         parts.append(
             "Reflect on these answers: each may be right or wrong. Check every one against the "
             "goal and the screen, then give your own answer."

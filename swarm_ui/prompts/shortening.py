@@ -21,7 +21,7 @@ import msgspec
 from swarm_ui.errors import ModelError
 from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Element
-from swarm_ui.prompts.spoken import LEFT_OUT, reason_of
+from swarm_ui.prompts.message_text import LEFT_OUT, reason_of
 
 _SLACK = 0.03
 """A prompt is not made longer if it leaves at most this share of the room for parts unused."""

@@ -96,13 +96,13 @@ def tools_as_text(
                 continue
             turn = ChatMessage("user", shown)
         turns.append(turn)
-    told = f"{_HOW}\n{offers}"
-    if any(told in turn.content for turn in turns):
+    instructions = f"{_HOW}\n{offers}"
+    if any(instructions in turn.content for turn in turns):
         return tuple(turns)
     if turns and turns[0].role == "system":
-        system = f"{turns[0].content}\n\n{told}".strip()
+        system = f"{turns[0].content}\n\n{instructions}".strip()
         return (msgspec.structs.replace(turns[0], content=system), *turns[1:])
-    return (ChatMessage("system", told), *turns)
+    return (ChatMessage("system", instructions), *turns)
 
 
 def _result(name: str, text: str) -> str:

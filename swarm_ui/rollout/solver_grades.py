@@ -7,7 +7,7 @@ from swarm_ui.credit import SOLVER_CREDIT, Matrix
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.message import Message
-from swarm_ui.prompts.spoken import abstains
+from swarm_ui.prompts.message_text import abstains
 from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Trace
 

@@ -17,7 +17,7 @@ from typing import Self
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message, Question
-from swarm_ui.storage.protocol import Head, Journal, RunRecord, Spoken
+from swarm_ui.storage.protocol import Head, Journal, RecordedCall, RunRecord
 from swarm_ui.storage.run_lines import Past, call_line, end_line, question_line, read_first
 from swarm_ui.storage.run_lock import claim, file_name
 from swarm_ui.trace.records import Call
@@ -79,7 +79,7 @@ class LineStore(ABC):
         past.read(found[1], where, 2)
         return RunRecord(
             head=head,
-            calls=tuple(past.spoken.values()),
+            calls=tuple(past.calls.values()),
             finished=past.finished,
             questions=tuple(past.questions.values()),
         )
@@ -152,12 +152,12 @@ class LineJournal:
             put: writes a line; returns ``None`` if the line is already on disk.
         """
         self._store, self._run, self._file, self._put = store, run, file, put
-        self._past, self._finished = past.spoken, past.finished
+        self._past, self._finished = past.calls, past.finished
         self._questions = past.questions
         self._last: threading.Event | None = None
 
     @property
-    def past(self) -> Mapping[str, Spoken]:
+    def past(self) -> Mapping[str, RecordedCall]:
         return self._past
 
     async def write(self, message: Message, call: Call) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.message import Message, Question
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
 
-Spoken = tuple[Message, Call]
+RecordedCall = tuple[Message, Call]
+"""A message and the record of the call that produced it."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +49,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The stored information about a run, read without executing it."""
 
     head: Head
-    calls: tuple[Spoken, ...]
+    calls: tuple[RecordedCall, ...]
     """Each call once with its message, in the order they were written."""
     finished: bool
     questions: tuple[Question, ...] = ()
@@ -58,7 +60,7 @@ class Journal(Protocol):
     """One run in a store."""
 
     @property
-    def past(self) -> Mapping[str, Spoken]:
+    def past(self) -> Mapping[str, RecordedCall]:
         """Calls written before this journal was opened, by message id."""
         ...
 
@@ -112,7 +114,7 @@ class ReadableStore(Store, Protocol):
         ...
 
 
-def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Spoken]) -> bool:
+def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, RecordedCall]) -> bool:
     """Whether a recorded call received exactly these messages."""
     if len(call.heard) != len(inbox):
         return False
@@ -123,3 +125,7 @@ def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Spok
         if before is None or (before[0] is not message and before[0] != message):
             return False
     return True
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

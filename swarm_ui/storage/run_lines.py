@@ -27,7 +27,7 @@ import msgspec
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
 from swarm_ui.message import Message, Question
 from swarm_ui.observation import Observation
-from swarm_ui.storage.protocol import Head, Spoken
+from swarm_ui.storage.protocol import Head, RecordedCall
 from swarm_ui.trace.records import Call
 
 LINES_VERSION = 1
@@ -90,10 +90,10 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 class Past:
     """The calls of a run, read from its lines. Of two calls with the same id the later is used."""
 
-    __slots__ = ("finished", "questions", "spoken")
+    __slots__ = ("calls", "finished", "questions")
 
     def __init__(self) -> None:
-        self.spoken: dict[str, Spoken] = {}
+        self.calls: dict[str, RecordedCall] = {}
         #: questions without an answer, by message id
         self.questions: dict[str, Question] = {}
         self.finished = False
@@ -127,8 +127,8 @@ class Past:
                 ) from error
             self.finished = False
             # Remove and insert again, so that the order is that of the last write.
-            self.spoken.pop(said.message.id, None)
-            self.spoken[said.message.id] = (said.message, said.call)
+            self.calls.pop(said.message.id, None)
+            self.calls[said.message.id] = (said.message, said.call)
             self.questions.pop(said.message.id, None)
 
 

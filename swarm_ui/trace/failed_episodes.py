@@ -12,7 +12,7 @@ from swarm_ui.action import Action, unfit
 from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import UNREADABLE
 from swarm_ui.observation import Observation
-from swarm_ui.prompts.spoken import abstains
+from swarm_ui.prompts.message_text import abstains
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 FailureClass = Literal[

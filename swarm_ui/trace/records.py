@@ -19,7 +19,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import Decision, Dropped
 from swarm_ui.observation import Observation
-from swarm_ui.prompts.spoken import abstains
+from swarm_ui.prompts.message_text import abstains
 
 TRACE_VERSION = 1
 
@@ -252,7 +252,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:
     """A message as the receiver sees it, with its action in the receiver's own indices."""
-    action = None if message.action is None else view.told(message.action)
+    action = None if message.action is None else view.from_screen_with_hidden(message.action)
     return Heard(
         sender=message.sender,
         round=message.round,

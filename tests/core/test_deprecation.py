@@ -9,10 +9,14 @@ import warnings
 import pytest
 
 from swarm_ui import CollabGraph, function_node
+from swarm_ui.action import Action
+from swarm_ui.agent_view import View
 from swarm_ui.deprecation import MODULES, NAMES, renamed_keywords
+from swarm_ui.engine.events import Event, Token
 from swarm_ui.errors import MissingExtra
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext
+from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.config import TeamConfig, current_names
 from swarm_ui.storage import sqlite_store
 
@@ -44,6 +48,28 @@ def test_a_run_takes_the_old_keywords() -> None:
     assert trace.run == "r" and events
     with pytest.warns(DeprecationWarning, match="CollabGraph.heard was renamed to 'predecessors'"):
         assert graph.heard == graph.predecessors
+    with pytest.warns(DeprecationWarning, match="'communication_edges'"):
+        assert graph.talk == graph.communication_edges
+
+
+def test_a_node_streams_under_the_old_name_of_the_method() -> None:
+    @function_node
+    def echo(inbox: list[Message], context: NodeContext) -> str:
+        with pytest.warns(DeprecationWarning, match="NodeContext.tell was renamed to 'emit_token'"):
+            context.tell("a piece")
+        return "the answer"
+
+    events: list[Event] = []
+    CollabGraph([echo]).run_sync("hello", on_event=events.append)
+    assert [event.text for event in events if isinstance(event, Token)] == ["a piece"]
+
+
+def test_a_view_converts_actions_under_the_old_name_of_the_method() -> None:
+    screen = Observation(goal="", elements=(Element(index=0, role="button", text="OK"),))
+    view, tap = View(screen, []), Action(action_type="click", index=0)
+    with pytest.warns(DeprecationWarning, match="'from_screen_with_hidden'"):
+        assert view.told(tap) == view.from_screen_with_hidden(tap) == tap
+    assert view.from_screen(tap) is None
 
 
 def test_a_training_configuration_takes_the_old_name_of_a_setting() -> None:

@@ -25,7 +25,7 @@ from swarm_ui import (
     Request,
     Trace,
 )
-from swarm_ui.engine.events import Event, Spoken
+from swarm_ui.engine.events import CallFinished, Event
 from swarm_ui.engine.scheduler import Scheduler
 
 # -- time -------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_a_crew_does_each_job_once_after_those_before_it_and_as_early_as_can_be(
 
 def test_what_breaks_outside_of_any_node_ends_the_run_and_is_raised() -> None:
     def broken(event: Event) -> None:
-        if isinstance(event, Spoken):
+        if isinstance(event, CallFinished):
             raise OSError("no room for events")
 
     async def run() -> int:

@@ -99,9 +99,9 @@ def test_one_edge_changed_asks_its_listener_and_those_after_it(
     model = Telling()
     graph = team(model, seed, size, rounds)
     trace = graph.run_sync(SCREEN, seed=seed)
-    if not graph.talk:
+    if not graph.communication_edges:
         return
-    edge = graph.talk[len(graph.talk) // 2]
+    edge = graph.communication_edges[len(graph.communication_edges) // 2]
     fewer = graph.without_edge(*edge)
     model.requests.clear()
     changed = in_virtual_time(fewer.replay(trace))

@@ -17,7 +17,7 @@ from swarm_ui import (
     NodeError,
     Request,
 )
-from swarm_ui.engine.events import CallStarted, Event, Failed, Finished, Spoken, Token, Voted
+from swarm_ui.engine.events import CallFinished, CallStarted, Event, Failed, Finished, Token, Voted
 
 
 class Typist(FixedModel):
@@ -56,7 +56,7 @@ def test_events_come_while_the_run_goes_on_and_end_with_its_trace() -> None:
             async for event in events:
                 assert event.run == "r"
                 what = type(event).__name__
-                who = event.message.sender if isinstance(event, Spoken) else ""
+                who = event.message.sender if isinstance(event, CallFinished) else ""
                 seen.append((clock(), who or getattr(event, "node", what)))
             assert events.trace.message("end:0").content == "end(slow,fast)"
         return seen
@@ -73,7 +73,7 @@ def test_the_events_hold_all_that_the_trace_holds() -> None:
     nested = CollabGraph([team.named("inner"), Sleeper("end")], [("inner", "end")])
     events = in_virtual_time(collect(nested.stream(SCREEN, seed=3)))
     trace = nested.run_sync(SCREEN, seed=3)
-    spoken = {e.message.id: e for e in events if isinstance(e, Spoken)}
+    spoken = {e.message.id: e for e in events if isinstance(e, CallFinished)}
     assert {id: e.message for id, e in spoken.items()} == {m.id: m for m in trace.messages}
     assert {id: e.call.heard for id, e in spoken.items()} == {
         c.message: c.heard for c in trace.calls
@@ -121,7 +121,7 @@ def test_a_run_that_raises_raises_after_what_came_before() -> None:
         return seen
 
     assert in_virtual_time(follow()) == [
-        "CallStarted", "Spoken", "CallStarted", "Failed", "Aborted"
+        "CallStarted", "CallFinished", "CallStarted", "Failed", "Aborted"
     ]  # fmt: skip
 
 
@@ -169,5 +169,5 @@ def test_a_plain_run_can_be_told_of_too() -> None:
     heard: list[Event] = []
     graph = CollabGraph([Sleeper("a")])
     trace = graph.run_sync(BLANK, on_event=heard.append)
-    assert [type(e).__name__ for e in heard] == ["CallStarted", "Spoken", "Voted", "Finished"]
+    assert [type(e).__name__ for e in heard] == ["CallStarted", "CallFinished", "Voted", "Finished"]
     assert isinstance(heard[-1], Finished) and heard[-1].trace == trace

@@ -98,7 +98,7 @@ def test_every_arm_makes_a_policy() -> None:
     for arm in arms:
         assert arm.policy(model).name
     team = arms[-1].graph(model)
-    assert team.talk == edges
+    assert team.communication_edges == edges
     assert team.rounds == 3
     assert [team.nodes[a].adapter for a in team.agents] == list(team.agents)  # type: ignore[attr-defined]
 

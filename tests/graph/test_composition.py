@@ -318,12 +318,18 @@ def test_a_team_votes_together_and_new_edges_leave_the_vote_alone() -> None:
     graph = team(edges=[("agent_1", "agent_0")])
     agents = ("agent_0", "agent_1", "agent_2", "agent_3")
     assert graph.agents == agents and graph.closing == ("vote",)
-    assert graph.talk == (("agent_1", "agent_0"),)
+    assert graph.communication_edges == (("agent_1", "agent_0"),)
     assert graph.predecessors["vote"] == agents
     other = graph.with_edges([("agent_3", "agent_2")])
-    assert other.talk == (("agent_3", "agent_2"),) and other.predecessors["vote"] == agents
+    assert (
+        other.communication_edges == (("agent_3", "agent_2"),)
+        and other.predecessors["vote"] == agents
+    )
     pruned = graph.without_edge("agent_2", "vote").with_edges([])
-    assert pruned.predecessors["vote"] == ("agent_0", "agent_1", "agent_3") and pruned.talk == ()
+    assert (
+        pruned.predecessors["vote"] == ("agent_0", "agent_1", "agent_3")
+        and pruned.communication_edges == ()
+    )
     assert graph.without_node("agent_1").predecessors["vote"] == ("agent_0", "agent_2", "agent_3")
 
 

@@ -140,7 +140,7 @@ def test_a_vote_hears_all_of_a_shape_and_answers_after_the_last_round(shape: str
     assert len(graph.run_sync(SCREEN).calls) == 4 * 2 + 1
     judged = VOTED[shape](members, vote=Sleeper("judge"))
     assert judged.predecessors["judge"] == tuple("abcd") and judged.output == "judge"
-    assert graph.talk == judged.edges[: len(graph.talk)]
+    assert graph.communication_edges == judged.edges[: len(graph.communication_edges)]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0, 1))
@@ -180,9 +180,13 @@ def test_a_team_is_wired_by_a_shape() -> None:
         return CollabGraph.collaborative(model=HashModel(), **options)  # type: ignore[arg-type]
 
     names = [f"agent_{k}" for k in range(4)]
-    assert team(edges=shapes.debate).talk == shapes.debate(names)
-    assert team(edges=partial(shapes.tree, branching=3)).talk == shapes.tree(names, 3)
-    assert team(edges=lambda found: [(found[3], found[0])]).talk == (("agent_3", "agent_0"),)
+    assert team(edges=shapes.debate).communication_edges == shapes.debate(names)
+    assert team(edges=partial(shapes.tree, branching=3)).communication_edges == shapes.tree(
+        names, 3
+    )
+    assert team(edges=lambda found: [(found[3], found[0])]).communication_edges == (
+        ("agent_3", "agent_0"),
+    )
     assert team(edges=shapes.debate).predecessors["vote"] == tuple(names)
     with pytest.raises(GraphError, match="a star needs a hub"):
         team(agents=1, edges=shapes.star)

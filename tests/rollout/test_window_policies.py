@@ -122,7 +122,7 @@ def test_a_windows_numbers_lead_to_every_element_and_back(
     shown = len(view.observation.elements)
     assert view.partial == (shown < count)
     index = data.draw(st.integers(0, count - 1))
-    told = view.told(tap(index))
+    told = view.from_screen_with_hidden(tap(index))
     assert told is not None and told.index is not None
     assert view.to_screen(told) == tap(index)
     if index in view.order:
@@ -130,7 +130,7 @@ def test_a_windows_numbers_lead_to_every_element_and_back(
         assert view.observation.elements[told.index].text == f"button {index}"
     else:
         assert view.from_screen(tap(index)) is None and told.index >= shown
-    assert view.to_screen(tap(count)) is None and view.told(tap(count)) is None
+    assert view.to_screen(tap(count)) is None and view.from_screen_with_hidden(tap(count)) is None
 
 
 # -- what is said -----------------------------------------------------------------------------

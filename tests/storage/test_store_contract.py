@@ -23,7 +23,7 @@ from store_child import OPEN, Stores
 
 from swarm_ui import Action, Call, CollabGraph, ConfigError, Message, Observation
 from swarm_ui.graph.serialization import to_json
-from swarm_ui.storage.protocol import Head, Journal, Spoken
+from swarm_ui.storage.protocol import Head, Journal, RecordedCall
 from swarm_ui.storage.write_batches import Batches
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,16 +46,18 @@ def head(run: str, **other: Any) -> Head:
     return Head(run=run, **{"seed": 1, "graph": GRAPH, "observation": BLANK, **other})
 
 
-def said(id: str, content: str = "", **other: Any) -> Spoken:
+def said(id: str, content: str = "", **other: Any) -> RecordedCall:
     name, _, round = id.rpartition(":")
     message = Message(id=id, sender=name, round=int(round), content=content)
     return message, Call(message=id, node=name, round=int(round), reply=content, **other)
 
 
-def write(store: Stores, head: Head, *calls: Spoken, finish: bool = False) -> dict[str, Spoken]:
+def write(
+    store: Stores, head: Head, *calls: RecordedCall, finish: bool = False
+) -> dict[str, RecordedCall]:
     """Open a run, write calls; what was in it before."""
 
-    async def use() -> dict[str, Spoken]:
+    async def use() -> dict[str, RecordedCall]:
         journal = await store.open(head)
         try:
             for message, call in calls:
@@ -91,7 +93,7 @@ ballots = st.none() | st.dictionaries(texts, st.floats())
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> Spoken:
+def calls(draw: st.DrawFn) -> RecordedCall:
     id = f"{draw(st.sampled_from('abc'))}:{draw(st.integers(0, 3))}"
     message, call = said(id, draw(texts), prompt=draw(texts), error=draw(st.none() | texts))
     return (
@@ -109,10 +111,15 @@ def calls(draw: st.DrawFn) -> Spoken:
     then=st.lists(calls(), max_size=4),
 )
 def test_what_is_read_is_what_was_written(
-    store: Stores, name: str, goal: str, png: bytes | None, first: list[Spoken], then: list[Spoken]
+    store: Stores,
+    name: str,
+    goal: str,
+    png: bytes | None,
+    first: list[RecordedCall],
+    then: list[RecordedCall],
 ) -> None:
     it = head(name, observation=Observation(goal=goal, elements=(), png=png))
-    expected: dict[str, Spoken] = {}
+    expected: dict[str, RecordedCall] = {}
     for spoken in (*first, *then):  # the later of two counts, and stands where it was written
         expected.pop(spoken[0].id, None)
         expected[spoken[0].id] = spoken

@@ -29,7 +29,7 @@ from store_child import OPEN, Stores
 from store_graph import SCREEN, layered
 
 from swarm_ui import ConfigError, Trace
-from swarm_ui.storage.protocol import Spoken
+from swarm_ui.storage.protocol import RecordedCall
 
 KILLS = {"directory": 17, "directory-nosync": 16, "sqlite": 17}
 
@@ -49,7 +49,7 @@ def wait_until(log: Path, lines: int, out: Path) -> None:
         time.sleep(0.0005)
 
 
-def kept(store: Stores, run: str) -> dict[str, Spoken]:
+def kept(store: Stores, run: str) -> dict[str, RecordedCall]:
     try:
         return {message.id: (message, call) for message, call in store.read(run).calls}
     except ConfigError:  # killed before the run was there
@@ -61,7 +61,7 @@ def killed_until_finished(
 ) -> tuple[int, Trace]:
     """Run one graph, killing it as often as it takes; how often, and the trace."""
     out = folder / f"{seed}.json"
-    written: dict[str, Spoken] = {}
+    written: dict[str, RecordedCall] = {}
     started: set[str] = set()
     kills = 0
     while True:

@@ -39,7 +39,9 @@ def test_every_node_and_edge_is_there(agents: int, rounds: int) -> None:
     for sender, listener in graph.edges:
         if not (crowd and listener == "vote"):
             picture.arrow(f"{sender} → {listener}")
-    assert len(picture.arrows) == (len(graph.talk) + 1 if crowd else len(graph.edges))
+    assert len(picture.arrows) == (
+        len(graph.communication_edges) + 1 if crowd else len(graph.edges)
+    )
     assert crowd == any(title == f"vote hears all {agents} agents" for title in picture.titles)
     assert (f"{rounds} rounds" in " ".join(picture.texts)) == (rounds > 1)
     assert picture.inside()

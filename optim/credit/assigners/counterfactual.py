@@ -128,7 +128,7 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
                 f"graph has {ours}; give the graph that made it"
             )
     # Conditional edges are part of the graph; a trace does not contain their conditions.
-    if graph.when or trace.edges == graph.talk:
+    if graph.when or trace.edges == graph.communication_edges:
         return graph
     delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
     return graph.with_edges(trace.edges, delays=delays)

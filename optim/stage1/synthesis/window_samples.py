@@ -216,6 +216,6 @@ def _sample(view: View, inbox: Sequence[Message], correct: Action | Abstain) -> 
     decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
     if isinstance(correct, Abstain):
         return ActionSample(decision, correct, level=3)
-    shown = view.told(correct)
+    shown = view.from_screen_with_hidden(correct)
     assert shown is not None  # every element of the screen has a number in the view
     return ActionSample(decision, shown, level=3)

@@ -57,14 +57,18 @@ def _progress(look: Look, now: float) -> Markup:
     if look.progress is None:
         return note("It has begun; no progress is recorded yet.")
     age = now - look.progress.written
-    old = note(f"Recorded {spoken(age)} ago.") if age > _STALE else Markup("")
+    old = note(f"Recorded {duration_text(age)} ago.") if age > _STALE else Markup("")
     return join(*(_task(task) for task in look.progress.tasks), old)
 
 
 def _task(task: TaskProgress) -> Markup:
     share = min(1.0, max(0.0, task.done / task.total)) if task.total > 0 else 0.0
     left = task.left
-    said = [f"{share:.0%}", f"about {spoken(left)} left" if left is not None else "", task.note]
+    said = [
+        f"{share:.0%}",
+        f"about {duration_text(left)} left" if left is not None else "",
+        task.note,
+    ]
     bar = tag("progress", attrs={"max": 1, "value": round(share, 4), "aria-label": task.label})
     words = tag("p", tag("b", task.label), " ", ", ".join(filter(None, said)))
     return tag("div", words, bar, attrs={"class": "task"})
@@ -164,7 +168,7 @@ def _episode(seen: Seen) -> Markup:
     return tag("li", tag("a", *inside, attrs={"href": address}))
 
 
-def spoken(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration as readable text."""
     if seconds < 90:
         return f"{max(0.0, seconds):.0f} s"

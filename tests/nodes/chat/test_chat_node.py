@@ -23,7 +23,7 @@ from swarm_ui import (
     Request,
     Trace,
 )
-from swarm_ui.engine.events import CallStarted, Event, Spoken, Token
+from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
 from swarm_ui.errors import ReplyError
 from swarm_ui.nodes import ChatNode, ScriptedModel, function_node
 
@@ -229,7 +229,7 @@ def test_replies_are_streamed_as_events_of_the_call_that_is_recorded() -> None:
         f"{'+' if isinstance(e, CallStarted) else '-'}"
         + (e.id if isinstance(e, CallStarted) else e.message.id)
         for e in events
-        if isinstance(e, CallStarted | Spoken)
+        if isinstance(e, CallStarted | CallFinished)
     ]
     assert order == [
         "+free:0", "-free:0", "+form:0", "+form:0/model:0", "-form:0/model:0", "-form:0"

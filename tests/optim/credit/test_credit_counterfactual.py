@@ -134,7 +134,7 @@ def test_the_edges_of_the_trace_are_used_and_another_team_is_refused() -> None:
     graph = team(model, 1, 4, 2)
     trace = graph.run_sync(SCREEN, seed=1)
     bare = graph.with_edges([])
-    assert graph.talk and bare.talk == ()
+    assert graph.communication_edges and bare.communication_edges == ()
     model.requests.clear()
     ours = assign(Counterfactual(graph, Fraction()), trace)
     asked = len(model.requests)

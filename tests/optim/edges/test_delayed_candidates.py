@@ -92,7 +92,7 @@ def test_a_sample_masks_the_graph_and_edges_keep_their_delay() -> None:
     made = distribution()
     for sample in made.sample(30, torch.Generator().manual_seed(1)):
         masked = graph.with_edges(sample.edges)
-        assert masked.talk == sample.edges
+        assert masked.communication_edges == sample.edges
         assert masked.delays == {e: DELAYS[e] for e in sample.edges if e in DELAYS}
         bare = CollabGraph(nodes, [], "c", rounds=3)
         assert bare.with_edges(sample.edges, delays=made.delays).delays == masked.delays

@@ -14,7 +14,7 @@ from rich.text import Text
 from swarm_ui.cli import flags
 from swarm_ui.cli.commands.stored.run_list import STATE_STYLES
 from swarm_ui.cli.output import Output, table
-from swarm_ui.experiment.live.panel import spoken
+from swarm_ui.experiment.live.panel import duration_text
 from swarm_ui.experiment.progress import TaskProgress
 from swarm_ui.experiment.stored.run_snapshot import RunSnapshot, WorkerStatus, snapshot
 from swarm_ui.report.workers.worker_rows import HERE
@@ -68,15 +68,15 @@ def _summary(found: RunSnapshot) -> str:
     if found.per_minute is not None:
         said.append(f"{found.per_minute:.1f} a minute")
     if found.left is not None:
-        said.append(f"about {spoken(found.left)} left")
+        said.append(f"about {duration_text(found.left)} left")
     if found.silent is not None:
-        said.append(f"last sign of life {spoken(found.silent)} ago")
+        said.append(f"last sign of life {duration_text(found.silent)} ago")
     return ", ".join(said)
 
 
 def _task(task: TaskProgress) -> str:
     share = task.done / task.total if task.total > 0 else 0.0
-    said = [f"{min(1.0, share):.0%}", f"{spoken(task.seconds)} so far", task.note]
+    said = [f"{min(1.0, share):.0%}", f"{duration_text(task.seconds)} so far", task.note]
     return f"{task.label}: {', '.join(filter(None, said))}"
 
 
@@ -118,7 +118,7 @@ def _each(title: str, workers: Sequence[WorkerStatus]) -> Any:
             worker.state.replace("_", " "),
             f"{worker.episodes:,}",
             f"{worker.faults:,}",
-            f"{spoken(worker.silent)} ago",
+            f"{duration_text(worker.silent)} ago",
             "; ".join(worker.playing) or worker.text,
         )
     return made
@@ -135,7 +135,7 @@ def _by_node(title: str, workers: Sequence[WorkerStatus]) -> Any:
             f"{len(part):,}",
             f"{sum(worker.episodes for worker in part):,}",
             f"{sum(worker.faults for worker in part):,}",
-            f"{spoken(min(worker.silent for worker in part))} ago",
+            f"{duration_text(min(worker.silent for worker in part))} ago",
             _counted(part),
         )
     return made

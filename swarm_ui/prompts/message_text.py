@@ -45,7 +45,7 @@ def reason_of(content: str, prompt_format: str = "json") -> str:
     return text.strip().removeprefix("Reason:").strip()
 
 
-def told(decision: Decision) -> tuple[Heard, ...]:
+def heard_messages(decision: Decision) -> tuple[Heard, ...]:
     """The messages of a decision, with ``…`` for reasons that the prompt leaves out."""
     if decision.dropped is None or not decision.dropped.reasons:
         return decision.heard
