@@ -57,7 +57,7 @@ class GraphRollout(NamedTuple):
     """``None``: the edges were not drawn."""
     episodes: list[Episode]
     supervisor: RolloutSupervisor
-    """It holds the negatives of the adversary."""
+    """Holds the adversary's negatives."""
     replayed: int
     """Episodes that were played again because a model could not be reached."""
 

@@ -112,7 +112,7 @@ class TeamConfig:
     before it, where other processes play (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`).
     In one process the results are the same, and no time is saved."""
     spread: Spread = "auto"
-    """How several processes share the updates: see
+    """Distribution of the updates over several processes; see
     :data:`~swarm_ui.optim.update.distributed.spread.Spread`. It does not matter for one process."""
     patience: float = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
@@ -155,7 +155,7 @@ class TeamConfig:
             raise ConfigError("team training: " + "; ".join(wrong))
 
     def filled(self, defaults: UpdateDefaults) -> TeamConfig:
-        """These settings, in which those that depend on the model's size are set."""
+        """A copy of these settings with values for those that depend on the model's size."""
         steps = defaults.shared_steps if self.shared_steps is None else self.shared_steps
         return dataclasses.replace(self, update=self.update.filled(defaults), shared_steps=steps)
 

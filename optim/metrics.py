@@ -36,7 +36,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str = "iteration"
     iteration: int
-    """Counted from 0."""
+    """Number of the iteration, from 0."""
     staleness: int = 0
     """Updates between the weights that played the episodes and those that learn from them."""
     shared: bool
@@ -67,7 +67,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     updates: tuple[UpdateStats, ...]
     edge_update: EdgeUpdate | None = None
     edge_probabilities: dict[str, float] | None = None
-    """After the iteration, by ``"sender>listener"``; only for learned edges."""
+    """Edge probabilities after the iteration, by ``"sender>listener"``; only for learned edges."""
     rollout_seconds: float
     update_seconds: float
     cpu_seconds: float

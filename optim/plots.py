@@ -88,7 +88,7 @@ def heat_map(
 
 
 def _dark(image: AxesImage) -> list[list[bool]]:
-    """Which cells of a heat map need white text on them."""
+    """Mask of the heat map cells that need white text."""
     data = image.get_array()
     assert data is not None  # it was made from values
     red, green, blue = image.to_rgba(data)[..., :3].transpose(2, 0, 1)

@@ -47,12 +47,12 @@ class Trainable(Protocol):
         ...
 
     def activate(self, name: str) -> AbstractContextManager[object]:
-        """In this context only the adapter ``name`` is in use, only its weights have gradients, and
-        the module is in training mode."""
+        """A context in which only the adapter ``name`` is active and has gradients, and the module
+        is in training mode."""
         ...
 
     def reference(self) -> AbstractContextManager[object]:
-        """In this context no adapter is in use."""
+        """A context in which no adapter is active."""
         ...
 
     def encode(

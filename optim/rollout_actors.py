@@ -47,5 +47,5 @@ class RolloutActors:
     """
 
     rollouts: Rollouts
-    """It must be open, and is left open."""
+    """The rollouts, which must be open; they are not closed here."""
     publisher: Publisher

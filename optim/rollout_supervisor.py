@@ -24,7 +24,7 @@ class Critics(NamedTuple):
     credit: CreditAssigner | None = None
     """``None``: the outcome is the credit."""
     judge: CreditAssigner | None = None
-    """For guidance and the grading of negatives; ``None``: the assigner of credit."""
+    """Judge for interventions and for negatives; ``None``: the assigner of credit."""
 
 
 class RolloutSupervisor:

@@ -48,14 +48,14 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: tuple[ToolCall, ...] = ()
     """Tools that the assistant calls in this turn."""
     answers: str = ""
-    """Of the turn of a tool: the id of the call that it is the result of."""
+    """Id of the tool call that this turn answers; only for turns of a tool."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The parts of a decision that are left out of a prompt because of its token limit."""
 
     history: int = 0
-    """Number of the oldest past actions."""
+    """Number of past actions that are omitted, the oldest first."""
     reasons: tuple[int, ...] = ()
     """Positions in :attr:`Decision.heard` of messages that are shown without their reason."""
     elements: tuple[int, ...] = ()
@@ -68,13 +68,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     observation: Observation
     """The screen in the agent's own view (own order of elements, own indices)."""
     heard: tuple[Heard, ...] = ()
-    """Its own last message first, then those of its predecessors in edge order."""
+    """Received messages: the agent's own last message, then those of its predecessors in edge
+    order."""
     partial: bool = False
     """Whether the agent sees only a part of the screen. It may then abstain, and other agents may
     refer to hidden elements, which have numbers after those of the visible ones."""
     dropped: Dropped | None = None
-    """What the prompt leaves out; ``None``: the model decides. In a decision of a trace it is what
-    was left out, so that the same prompt is written again."""
+    """The omitted parts of the prompt; ``None``: the model decides. In a recorded decision they are
+    those that were omitted, so that the same prompt can be written again."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +118,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     prompt_format: str = "json"
     """The format of the text, see :mod:`swarm_ui.prompts`."""
     dropped: Dropped | None = None
-    """What the prompt leaves out of the decision; ``None``: nothing."""
+    """Parts of the decision that the prompt omits; ``None``: none."""
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, an end token included, where the text alone does not give them:
     it would be divided into other tokens, or the reply was cut off. Else empty."""

@@ -81,7 +81,7 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     prompt_format: str = "json"
     """The format of the content, see :mod:`swarm_ui.prompts`."""
     dropped: Dropped | None = None
-    """What the prompt leaves out of the decision; ``None``: nothing."""
+    """Parts of the decision that the prompt omits; ``None``: none."""
     sampled: tuple[int, ...] = ()
     """See :attr:`swarm_ui.model.Completion.sampled`."""
 

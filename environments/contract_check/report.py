@@ -106,7 +106,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     """Task and seed, or empty."""
     problem: str
-    """What is wrong."""
+    """Description of the violation."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

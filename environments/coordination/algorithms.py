@@ -35,7 +35,7 @@ _COVER = re.compile(r"I am (in|out|undecided)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What one agent knows in one round."""
+    """The information that one agent has in one round."""
 
     name: str
     neighbours: tuple[str, ...]
@@ -44,9 +44,9 @@ class Knowledge:
     colours: int
     """The number of colours; 0: the problem has none."""
     round: int
-    """From 0."""
+    """Number of the round, from 0."""
     own: str
-    """Its own message of the last round; empty in round 0."""
+    """The agent's own message of the last round; empty in round 0."""
     heard: Mapping[str, str]
     """The messages of neighbours, by their names."""
     rng: random.Random

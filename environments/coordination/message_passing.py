@@ -36,8 +36,9 @@ ANSWERS = "answers"
 MakeAgent = Callable[[str, AgentView], Node]
 """``(name, view) -> node``: the agent of this name, which sees only this part of the screen."""
 Delivery = Literal["sent", "muted", "shuffled"]
-"""Which messages agents receive: those of their neighbours; none but their own; or, for each
-neighbour and under its name, those of another agent drawn at random. The last two are controls."""
+"""The messages that agents receive: ``sent``, those of their neighbours; ``muted``, only their own;
+``shuffled``, for each neighbour and under its name, those of another agent drawn at random. The
+last two are controls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Problem:
     neighbours: Mapping[str, tuple[str, ...]]
     """The names of the neighbours of each agent, by its name; symmetric."""
     passes: int
-    """How often messages are passed on, at least 1."""
+    """Number of times that messages are passed on, at least 1."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The number that each agent holds, by its name; only for ``consensus``."""
 
@@ -78,7 +78,7 @@ class Problem:
 
     @property
     def rounds(self) -> int:
-        """How often each agent is called: once more than messages are passed on."""
+        """Number of calls of each agent: one more than messages are passed on."""
         return self.passes + 1
 
     @property
@@ -120,7 +120,7 @@ class Problem:
         )
 
     def _about(self, name: str) -> list[tuple[str, str]]:
-        """What an agent sees: label and value of each row."""
+        """The rows of an agent's screen, as label and value."""
         rows = [("your name", name)]
         if self.kind == "colouring":
             rows.append(("colours", f"1 to {self.colours}"))

@@ -24,10 +24,10 @@ from swarm_ui.environments.coordination.problem import Problem
 
 
 class Score(NamedTuple):
-    """How well a problem was solved."""
+    """The score of a solution."""
 
     value: float
-    """In [0, 1]; exactly 1.0 if and only if the answers solve the problem."""
+    """Score in [0, 1]; 1.0 if and only if the answers solve the problem."""
     note: str
 
 

@@ -54,7 +54,7 @@ class ScriptedAgents:
 
 
 def knowledge_of(decision: Decision, rng: random.Random) -> Knowledge:
-    """What the agent knows that has to decide.
+    """The information that is available to the deciding agent.
 
     Raises:
         ModelError: the screen does not show one agent.

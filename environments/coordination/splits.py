@@ -14,9 +14,9 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.rollout.drawing import spread_jobs
 
 Kind = Literal["colouring", "consensus", "leader", "matching", "cover"]
-"""What the agents have to agree on, see :mod:`swarm_ui.environments.coordination.problem`."""
+"""Kind of the coordination problem; see :mod:`swarm_ui.environments.coordination.problem`."""
 Family = Literal["smallworld", "preferential", "geometric"]
-"""How a network is drawn, see :mod:`swarm_ui.environments.coordination.networks`."""
+"""Family of random networks; see :mod:`swarm_ui.environments.coordination.networks`."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FAMILIES: tuple[Family, ...] = get_args(Family)

@@ -248,7 +248,7 @@ class PhoneEnvironment:
         return act(device, seen, action)
 
     def _intent(self, assignment: Assignment, device: Device) -> Intent:
-        """What the reference solver does next."""
+        """The next intent of the reference solver."""
         return solve(assignment.goal, assignment.start, device)
 
     def _steps_left(self, assignment: Assignment, device: Device) -> int:

@@ -43,7 +43,7 @@ class Session:
         self.downloads: dict[str, Path] = {}
         """Complete downloads, by the names that the site gave them."""
         self.notes: list[str] = []
-        """What the browser did on its own since :meth:`told`: refusals, dialogs, downloads."""
+        """Notes since the last :meth:`take_notes`: refused requests, dialogs and downloads."""
         self._folder = Path(tempfile.mkdtemp(prefix="downloads-", dir=home))
         self._arriving: dict[str, str] = {}
         self._opening: set[asyncio.Task[None]] = set()

@@ -46,7 +46,7 @@ class WebView(msgspec.Struct, frozen=True, kw_only=True):
     marks: bool = False
     """Draw numbered boxes on the ``png``, with the indices of the elements."""
     geometry: Geometry = ""
-    """How texts show the bounds of elements (``Observation.geometry``)."""
+    """Notation of element bounds in texts (``Observation.geometry``)."""
 
 
 class WebEnvironment:

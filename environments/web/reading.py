@@ -143,7 +143,7 @@ class _Document:
     def __init__(self, tree: Tree, layout: _Layout) -> None:
         self.nodes: list[Reply] = []
         self.ends: list[int] = []
-        """For each node, the place after the last node inside it."""
+        """For each node, the index after its last descendant."""
         stack: list[tuple[Reply | None, int]] = [
             (node, 0) for node in tree.values() if "parentId" not in node
         ]

@@ -32,9 +32,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the rule, shown in the note of a refusal."""
     words: tuple[str, ...]
     on: tuple[Place, ...] = ("label",)
-    """Where the words are searched. ``label``: the element that is pressed (click, taps, select,
-    Enter). ``app``: the current app or URL, or the one to open. ``text``: typed, selected or
-    answered text."""
+    """Texts in which the words are searched. ``label``: the element that is pressed (click, taps,
+    select, Enter). ``app``: the current app or URL, or the one to open. ``text``: typed, selected
+    or answered text."""
 
     def word_in(self, text: str) -> str:
         """The first word that occurs in ``text``, or an empty string."""

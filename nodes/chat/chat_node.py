@@ -44,24 +44,25 @@ class ChatNode:
     returns a text or the turns of a chat. ``None``: the goal, the screen, its own last message and
     those of its predecessors."""
     schema: Any = None
-    """What the reply must be: a JSON schema as a mapping (extra ``schema``), a msgspec or pydantic
-    type, a dataclass, or another type that msgspec can decode. The schema is in the prompt, and an
-    endpoint is asked to enforce it, unless the node has tools."""
+    """Required form of the reply: a JSON schema as a mapping (extra ``schema``), a msgspec or
+    pydantic type, a dataclass, or another type that msgspec can decode. The schema is in the
+    prompt, and an endpoint is asked to enforce it, unless the node has tools."""
     tools: Sequence[Tool | Callable[..., object]] = ()
-    """What the model may call: Python functions with annotated parameters, or :class:`Tool`."""
+    """Tools that the model may call: Python functions with annotated parameters, or
+    :class:`Tool`."""
     adapter: str | None = None
     """Name of its LoRA adapter; ``None``: the base model."""
     temperature: float = 0.0
     max_tokens: int = 1024
-    """Of each reply of the model."""
+    """Maximum number of tokens of each reply."""
     timeout: float | None = None
     """Seconds for the whole conversation; ``None``: the limit of the run."""
     max_tool_calls: int = 8
     """Tools that one conversation may call. A model that still calls tools when it was told that
     none are left fails the node."""
     max_repairs: int = 2
-    """How often a reply that does not follow the schema is sent back with the error. After that the
-    node fails, with a :class:`~swarm_ui.errors.ReplyError`."""
+    """Maximum number of times that a reply that does not match the schema is sent back with the
+    error. After that the node fails, with a :class:`~swarm_ui.errors.ReplyError`."""
     _terms: Terms = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

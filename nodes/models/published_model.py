@@ -245,5 +245,5 @@ class PublishedCopy:
 
 
 _COPIES: dict[str, PublishedAdapters] = {}
-"""By the key of a published model. A team is sent anew in every iteration, and its base model must
-not be loaded anew each time, so it belongs to the process."""
+"""Base models by the key of a published model. They belong to the process, because a team is sent
+again in every iteration and its base model must be loaded only once."""

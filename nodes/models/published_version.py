@@ -37,7 +37,7 @@ class Learner(Protocol):
 
 
 class PublishedVersion(NamedTuple):
-    """Where the weights of a version are."""
+    """The location of the weights of a version."""
 
     digest: str
     """The beginning of the SHA-256 of the weights; empty: not known."""

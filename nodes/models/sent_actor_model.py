@@ -85,8 +85,8 @@ class SentActorModel:
 
 
 _ENGINES: dict[str, OpenAIModel] = {}
-"""By the key of an actor model. A team is sent anew in every iteration; its connections, and the
-number of calls that they allow at the same time, belong to the process."""
+"""Connections by the key of an actor model. They and their limit on concurrent calls belong to the
+process, because a team is sent again in every iteration."""
 
 
 def _received(key: str, engine: OpenAIModel, *others: Any) -> SentActorModel:

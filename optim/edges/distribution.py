@@ -307,7 +307,8 @@ class EdgeDistribution(nn.Module):
         return forward | self.graph.delayed if self.delays else forward
 
     def _into_used(self, chosen: Tensor, edges: Tensor) -> Tensor:
-        """Those of ``edges`` that go into a node that is used if ``chosen`` occur, ``[B, E]``."""
+        """Mask ``[B, E]`` of the ``edges`` that lead into a node which is used if the ``chosen``
+        edges occur."""
         used = self.graph.used(chosen)
         return edges if used is None else edges & used[:, self.graph.listeners]
 

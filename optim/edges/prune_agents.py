@@ -22,8 +22,8 @@ class AgentAudit(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     gap: Interval | None
-    """Its credit minus the median credit of the others in the same steps; mean over episodes.
-    ``None``: it was never scored together with another agent."""
+    """Mean over episodes of the agent's credit minus the median credit of the others in the same
+    steps. ``None``: it was never scored together with another agent."""
     failed: float
     """Share of its calls that failed."""
     broken: bool

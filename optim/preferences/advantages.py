@@ -21,7 +21,7 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     reply: Action | None
-    """Its action, in the agent's own indices; ``None``: it holds no valid one."""
+    """Action of the reply, in the agent's own indices; ``None``: no valid one."""
     advantage: float
     """Credit relative to the group; above 0: better than the group."""
     source: str = "own"
@@ -29,7 +29,7 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     """The reply exactly as the agent said it. Default: the action as JSON, which is the whole reply
     of the embedded agent."""
     sampled: tuple[int, ...] = ()
-    """Its token ids, where the text alone does not give them; see
+    """Token ids of the reply, if the text does not determine them; see
     :attr:`swarm_ui.model.Completion.sampled`."""
     logprob: float | None = None
     """Log-probability (nats) of the reply under the weights that said it; ``None``: not recorded.

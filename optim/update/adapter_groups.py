@@ -1,4 +1,4 @@
-"""Which adapter each agent of a team uses: its own, one for all, or one for each group."""
+"""The adapter of each agent of a team: its own, one for all, or one for each group."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     trace: str
     """Name of the file in ``traces/``, without its suffix."""
     episode: int
-    """Its number in the file, from 1, as ``swarm-ui replay -e`` takes it."""
+    """Number of the episode in the file, from 1, as in ``swarm-ui replay -e``."""
     task: str
     seed: int
 

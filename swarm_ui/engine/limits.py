@@ -26,8 +26,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     """Calls of one run at the same time, those in nested graphs too; ``None``: no limit."""
     on_failure: Literal["tombstone", "abort"] = "tombstone"
-    """For nodes without a fallback. ``tombstone``: successors see a message with an ``error``.
-    ``abort``: the run raises."""
+    """Effect of the failure of a node without a fallback. ``tombstone``: successors see a message
+    with an ``error``. ``abort``: the run raises."""
 
     def __post_init__(self) -> None:
         for name, seconds in (("timeout", self.timeout), ("run_timeout", self.run_timeout)):

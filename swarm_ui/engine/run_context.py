@@ -35,7 +35,7 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the sample of each call. Sample 0 has the seed of the original call; the others
     have different seeds."""
     rewrites: Mapping[str, Rewrite] = {}
-    """How a call's request to its model is changed."""
+    """Functions that change a call's request to its model."""
     answers: Mapping[str, str] = {}
     """Answers of people to the questions of nodes, by message id or by the node's name."""
 

@@ -122,7 +122,7 @@ class RaySection(_Section, frozen=True, kw_only=True):
     cpus: Amount = 1.0
     gpus: Amount = 0.0
     resources: dict[str, Amount] | None = None
-    """Counted things that a worker needs; ``None``: what the environment needs."""
+    """Custom resources of a worker; ``None``: those that the environment needs."""
     model_actors: Natural | None = None
     """Actors that hold the model for all workers; 0: each worker loads its own. ``None``: see
     :func:`swarm_ui.experiment.placement.shared_model.model_actors`."""

@@ -31,7 +31,7 @@ from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
-"""Number of complete episodes kept of each arm that is played in worker processes or on pages."""
+"""Number of complete episodes kept for each arm that is played in worker processes or on pages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ BATCH_SIZE = 64
 _PRELOADED = ("swarm_ui.nodes.models.tiny_agent.local_model", "swarm_ui.environments.phone")
 """Modules that every worker uses."""
 _FAILED, _SOLVED = 2, 1
-"""Number of complete episodes kept of a batch."""
+"""Number of complete episodes kept per batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from swarm_ui.node import Condition, Node, Until
 
 
 class _Options(TypedDict, total=False):
-    """The arguments of :class:`Dag` but for nodes and edges."""
+    """The arguments of :class:`Dag`, except nodes and edges."""
 
     output: str
     rounds: int
@@ -365,7 +365,8 @@ class Dag(GraphNode):
         edges: Iterable[Edge] | None = None,
         **changes: Unpack[_Options],
     ) -> Self:
-        """What is not given stays; conditions, delays and fallbacks go with their edge or node."""
+        """A copy with some parts replaced. Conditions, delays and fallbacks stay with their edge or
+        node."""
         members = self.nodes if nodes is None else nodes
         pairs = self.edges if edges is None else tuple(edges)
         left = frozenset(pairs)

@@ -85,7 +85,7 @@ def _anchor(graph: Dag, name: str, *, first: bool) -> str:
 
 
 def _each(node: Node) -> str:
-    """What a drawing adds to the name of a graph that is run for every item."""
+    """The suffix in drawings for the name of a graph that is run for every item."""
     return f", for each of {function_name(node.over)}" if isinstance(node, MappedGraph) else ""
 
 

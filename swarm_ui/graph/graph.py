@@ -264,9 +264,8 @@ class CollabGraph(Dag):
     def chain(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:
         """Each node receives from the one before; the last answers.
 
-        As in all shapes, a ``vote`` (or another node) at the end receives from all of them and
-        answers instead. ``CollabGraph.chain([...]) >> node`` adds a node that receives only the
-        answer.
+        As in all shapes, a final ``vote`` (or another node) receives all their messages and answers
+        instead. ``CollabGraph.chain([...]) >> node`` adds a node that receives only the answer.
         """
         return cls._shaped(nodes, shapes.chain, "chain", options)
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", bound=Dag)
 Function = Condition | Key | Until
-"""What a structure has only by name."""
+"""Objects that a structure refers to by name only."""
 
 Functions = Mapping[str, Function] | Mapping[Edge, Function] | Mapping[str | Edge, Function]
-"""Functions by their name or by edge."""
+"""Functions, keyed by name or by edge."""
 
 # -- what is written ------------------------------------------------------------------------------
 
@@ -36,9 +36,9 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     """Class of the node."""
     inside: Structure | None = None
-    """What a nested graph is made of."""
+    """Structure of a nested graph."""
     over: str = ""
-    """For a graph that is run for every item: the function that gives the items."""
+    """Name of the function that returns the items, for a graph that is run for every item."""
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,13 +48,13 @@ class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     name: str
     """Name of the function; see :class:`ConditionNames`."""
     none_of: tuple[str, ...] = ()
-    """Holds where none of these does."""
+    """Names of other conditions; this one is true where all of them are false."""
     route: RouteEntry | None = None
     """The function gives a value by which messages are routed; ``None``: it gives a bool."""
 
 
 class RouteEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which values of a routing function send a message over an edge."""
+    """The values of a routing function for which a message is sent over an edge."""
 
     value: Value | None = None
     """``None``: any that is not in ``known``."""

@@ -107,7 +107,7 @@ def check_heard(members: Mapping[str, Node], edges: Iterable[Edge]) -> None:
 
 
 def unknown(what: str, name: object, members: Mapping[str, Node]) -> str:
-    """The error text for a name that is not in a graph, with the closest name that is."""
+    """The error text for a name that is not in a graph; it suggests the closest existing name."""
     known = ", ".join(list(members)[:8]) + (", ..." if len(members) > 8 else "")
     return f"{what} '{name}' is not in the graph{_hint(str(name), members)}; it has {known}"
 

@@ -30,7 +30,7 @@ class Failed(msgspec.Struct, frozen=True):
 
     set: str
     number: int
-    """From 1, as in the address of an episode."""
+    """Number of the episode, from 1, as in its address."""
     why: FailureClass
     task: str
     seed: int

@@ -169,7 +169,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str = ""
     """Shown when the pointer is on the row."""
     parts: tuple[tuple[Activity, float, float], ...] = ()
-    """What, from when, until when; may overlap."""
+    """Activities as (activity, start, end); they may overlap."""
     losses: tuple[float, ...] = ()
     """When a worker was lost."""
 

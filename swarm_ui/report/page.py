@@ -33,7 +33,7 @@ SCRIPTS = (
 STYLES = ("style.css", "viewer.css")
 
 GENERATOR = '<meta name="generator" content="swarm-ui">'
-"""In every report, by which other pages are told apart."""
+"""A marker in every report, which distinguishes reports from other pages."""
 
 NO_EPISODES = "There are no episodes to show: the run has recorded none, or has not kept them."
 

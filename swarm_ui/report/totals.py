@@ -56,7 +56,7 @@ class RunTotals:
         self.labels: dict[str, str] = {}
         """The policy of each set, as tables call it, where it is known."""
         self.titles: dict[str, str] = {}
-        """What is held out in each split."""
+        """Held-out part of each split."""
         self.failures: dict[str, Counter[FailureClass]] = {}
         """Why episodes failed, by set, where all tested episodes were classified."""
 

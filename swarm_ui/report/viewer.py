@@ -140,7 +140,7 @@ def _message(message: Message, call: Call | None, step: StepRecord) -> Json:
 
 
 def _read(message: Message, call: Call) -> Json:
-    """What the node of a call was shown; fields that say nothing are left out.
+    """The input of a call's node; empty fields are omitted.
 
     ``order``, ``cut`` (left out of the prompt) and ``on`` (acted on) hold element numbers: those
     of the screen, of the agent, and of the screen.

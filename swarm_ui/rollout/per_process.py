@@ -33,5 +33,5 @@ class PerProcess(Generic[T]):
 
 
 _MADE: dict[str, Any] = {}
-"""By key. What is sent to a process is a new object every time, so the values belong to the
-process."""
+"""Values by key. They belong to the process, because an object sent to it is a new object each
+time."""

@@ -120,7 +120,7 @@ def paired_difference(ours: Outcomes, theirs: Outcomes) -> Interval | None:
 def bootstrap_difference(
     ours: Outcomes, theirs: Outcomes, rng: random.Random, *, resamples: int = 2000
 ) -> Interval | None:
-    """As :func:`paired_difference`, with a percentile bootstrap over episodes."""
+    """Like :func:`paired_difference`, with a percentile bootstrap over episodes."""
     deltas = _deltas(ours, theirs)
     if not deltas:
         return None
@@ -181,7 +181,7 @@ def _by_template(values: Sequence[Outcome]) -> list[list[float]]:
 
 
 def _design_effect(templates: Sequence[Sequence[float]], mean: float) -> float:
-    """How much larger the variance of the mean is than if all values were independent.
+    """The ratio of the variance of the mean to its variance for independent values.
 
     At least 1, and at most what it is where all values of a template are equal.
     """

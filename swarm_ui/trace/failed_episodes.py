@@ -20,7 +20,7 @@ FailureClass = Literal[
     "wrong_text", "other", "not_known",
 ]  # fmt: skip
 FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
-"""In the order of tables."""
+"""The classes of failures, in the order of tables."""
 FAILURE_NAMES: Mapping[FailureClass, str] = {
     "world_fault": "world fault",
     "reply_not_parsed": "reply not parsed",
@@ -32,7 +32,7 @@ FAILURE_NAMES: Mapping[FailureClass, str] = {
     "other": "other",
     "not_known": "not known",
 }
-"""As shown in tables."""
+"""Labels of the classes in tables."""
 FAILURE_RULES: Mapping[FailureClass, str] = {
     "world_fault": "a fault of the environment, of an endpoint or of a budget ended it; such "
     "episodes are masked and not counted as failed",

@@ -40,7 +40,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     prompt: str = ""
     """Exact prompt as the model read it; empty for nodes without a model."""
     dropped: Dropped | None = None
-    """What the prompt leaves out of the decision; ``None``: nothing."""
+    """Parts of the decision that the prompt omits; ``None``: none."""
     reply: str = ""
     model: str = ""
     """Model that answered, by the name it gave itself; empty for nodes without a model."""
@@ -61,10 +61,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, where the reply's text alone does not give them; else empty."""
     arguments: str = ""
-    """Of a call of a tool by a language model: its arguments, as the model wrote them."""
+    """Arguments of a tool call, as the model wrote them; empty for other calls."""
     step: int | None = None
-    """Of a step inside a call of a node, such as a turn of a conversation or a tool: its number
-    there, from 0. ``None``: a call of a graph, nested or not."""
+    """Number, from 0, of a step inside a node's call, such as a conversation turn or a tool call.
+    ``None``: the call of a node, nested or not."""
 
     def __post_init__(self) -> None:
         if self.error is None and self.rescued is None:

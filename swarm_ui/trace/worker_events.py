@@ -1,4 +1,4 @@
-"""What the workers of a run did and when: ``workers.jsonl``, beside the traces of its episodes.
+"""Events of the workers of a run with their times: ``workers.jsonl``, beside the traces.
 
     {"kind":"started","worker":0,"at":1769869529.02,"node":"10.0.0.5"}
     {"kind":"assigned","worker":0,"at":1769869530.12,"job":0,"task":"clock-set","seed":7}
@@ -52,17 +52,17 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Address of its node; empty: this process, or it has none yet."""
     pid: int = 0
     trace: str = ""
-    """Of a job: name of the trace file of its episode, without the suffix."""
+    """Name of the trace file of the job's episode, without the suffix."""
     job: int | None = None
     """Number of the job, for ``assigned``, ``finished`` and jobs that were ``lost``."""
     task: str = ""
     seed: int = 0
     attempt: int = 0
-    """How often the job was lost with a worker before."""
+    """Number of times that the job was lost with a worker before."""
     success: bool | None = None
-    """Of a finished episode; ``None``: masked."""
+    """Outcome of a finished episode; ``None``: masked."""
     fault: str = ""
-    """Of a finished episode; empty: none."""
+    """Fault of a finished episode; empty: none."""
     text: str = ""
     """A description for people: what is missing, or why a worker was lost."""
     queued: float | None = None

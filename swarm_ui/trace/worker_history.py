@@ -61,12 +61,12 @@ class WorkerNow:
     def __init__(self, worker: int) -> None:
         self.worker = worker
         self.node = ""
-        """Where it was last; empty: the process that kept the file."""
+        """Its last node; empty: the process that wrote the file."""
         self.state: WorkerState = "idle"
         self.began, self.at = math.inf, -math.inf
         """When its first and its last event happened, seconds since the epoch."""
         self.text = ""
-        """What it waits for, or why it was lost."""
+        """The resource that it waits for, or the reason why it was lost."""
         self.playing: dict[int | None, WorkerEvent] = {}
         """The jobs that it plays now, by number."""
 
@@ -145,7 +145,7 @@ class WorkerHistory(WorkerNow):
         )
 
     def parts(self) -> Iterator[Part]:
-        """What the worker did over time. Episodes that it played at the same time overlap."""
+        """The worker's activities over time. Concurrent episodes overlap."""
         yield from self._waits
         for event in self.finished:
             yield from _parts(event)

@@ -62,7 +62,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: InterruptionKind
     due: int
-    """It appears after this many screen changes (:attr:`Device.moves`)."""
+    """Number of screen changes (:attr:`Device.moves`) after which it appears."""
     app: str = ""
     """The app in which it appears; empty: all."""
 

@@ -41,11 +41,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     add: str = "add"
     save: str = "save"
     edit: str = "edit"
-    """Empty: records cannot be edited."""
+    """Label of the edit button; empty: records cannot be edited."""
     delete: str = "delete"
     cancel: str = "cancel"
     checklist: bool = False
-    """The list shows check boxes, which set the first switch, instead of rows that open."""
+    """Whether list rows have check boxes for the first switch, instead of opening the record."""
 
     @property
     def title(self) -> str:

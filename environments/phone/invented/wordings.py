@@ -25,7 +25,7 @@ BEFORE = (
     "[open|go to|start|launch|use] [the |]{app}[ app|] [and|, then|to] ",
     "[this is about|this concerns|for] [the |]{app} [app|] : ",
 )
-"""How a text mentions the app; the third does not go with questions or statements."""
+"""Phrases that mention the app; the third does not fit questions or statements."""
 POLITE = (
     "please {}", "{} please", "{} , please", "could you {} ?", "can you {} ?", "would you {} ?",
     "I need you to {}", "I would like you to {}", "your task : {}", "task : {}", "now {}",

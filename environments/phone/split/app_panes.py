@@ -1,4 +1,4 @@
-"""What an agent sees of an app that it may read and not operate: all records with their values."""
+"""The pane of an app that an agent may read but not operate: all records with their values."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Fill(msgspec.Struct, frozen=True):
-    """How a field of the new record is computed from facts."""
+    """The rule that computes a field of the new record from facts."""
 
     rule: Rule
     of: tuple[int, ...]

@@ -16,7 +16,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class ReadGoal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a goal text says."""
+    """The parsed goal text."""
 
     spec: SplitTemplate
     words: Mapping[str, str]

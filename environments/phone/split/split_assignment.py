@@ -46,8 +46,8 @@ _WRONG: dict[str, tuple[Table, str, str]] = {
     "tasks": (TASK, "task", ""),
     "files": (APPS["files"].tables[0], "name", ""),
 }
-"""Of a record with a wrong value: table, and fields of the name and of the value. Without the
-latter, the value follows the name."""
+"""Location of a wrong value: table, field of the name, and field of the value. Without the last,
+the value follows the name."""
 
 
 class SplitAssignment(Assignment, frozen=True, kw_only=True):

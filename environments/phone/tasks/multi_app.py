@@ -91,7 +91,7 @@ def _report(sampler: Sampler, device: Device) -> Goal:
 
 
 def _earlier(sampler: Sampler, device: Device) -> Goal:
-    """Which of two events on the calendar is earlier in the day."""
+    """The earlier of two calendar events."""
     added = [add_record(EVENT, sampler, device) for _ in range(2)]
     sources = tuple(Source.of(EVENT, key, row, "time") for key, row in added)
     words = numbered("title", [row["title"] for _, row in added])

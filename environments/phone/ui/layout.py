@@ -16,7 +16,7 @@ from swarm_ui.environments.phone.word_pools import DISTRACTORS, FILLERS
 from swarm_ui.observation import Element, Role
 
 TOP, ROW = 130, 64
-"""Pixels above the first row, for status bar and title; distance of rows."""
+"""Pixels above the first row, for the status bar and the title; and pixels from row to row."""
 _MOST = 40
 _COLUMNS, _ICON, _CELL, _LINE = 4, 92, 125, 150
 

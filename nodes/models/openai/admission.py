@@ -24,9 +24,9 @@ class Permit:
     """The permission to send one call."""
 
     hold: Hold
-    """What is reserved for it in the budget."""
+    """The reservation in the budget."""
     grant: Grant | None = None
-    """Its tokens in the rate limit, in the process that counts them."""
+    """The permit of the rate limit, from the process that counts tokens."""
     number: int = -1
     """The name of a permit that another process gave."""
 

@@ -39,7 +39,7 @@ class SentModel:
     prices: Mapping[str, Price]
     options: ChatOptions
     adapter_names: Mapping[str, str] | None
-    """As they were when the model was sent."""
+    """The served names at the time when the model was sent."""
     loaded: Mapping[str, tuple[Path, str]]
     """Folder and salt of each version that was loaded on the server, by its served name."""
     unsupported: frozenset[str]

@@ -79,7 +79,7 @@ class ChatOptions:
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
-    """More fields of the request body, such as ``chat_template_kwargs``."""
+    """Additional fields of the request body, such as ``chat_template_kwargs``."""
     logprobs: bool = False
     """Ask for token probabilities, to fill ``Completion.logprob``."""
     vision: bool = False

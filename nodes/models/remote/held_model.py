@@ -27,7 +27,7 @@ Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What the other processes know about a held model."""
+    """The description of a held model for other processes."""
 
     name: str
     scores: bool

@@ -52,7 +52,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of permits."""
+    """The outcome of permits: used, returned or lost."""
 
     settled: tuple[tuple[int, Usage | None], ...] = ()
     """Usage of the calls of permits; ``None``: unknown, the whole reservation counts."""
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used of a budget. Permits that are in use, or were lost, count as calls."""
+    """Usage of a budget. Permits that are in use or were lost count as calls."""
 
     calls: int
     tokens: int
@@ -121,7 +121,7 @@ class Limiter:
         return numbers
 
     async def settle(self, report: Report) -> None:
-        """Read what became of permits."""
+        """Process the reports about permits."""
         for number, used in report.settled:
             model, permit = self._taken(number)
             self._admission(model).settle(permit, used)
@@ -133,7 +133,7 @@ class Limiter:
             self._changed = asyncio.Event()
 
     async def totals(self) -> list[Totals]:
-        """What was used so far, of the budget of each model."""
+        """Usage of each model's budget so far."""
         return [
             Totals(calls=budget.calls, tokens=budget.tokens, cost=budget.cost)
             for _, budget in self._models

@@ -41,7 +41,7 @@ class ClusterLimits:
         self._actor = actor
 
     async def totals(self) -> list[Totals]:
-        """What all processes used so far, of the budget of each model."""
+        """Usage of each model's budget by all processes so far."""
         found: list[Totals] = await answered(self._actor.totals.remote(), _WHO)
         return found
 

@@ -200,7 +200,8 @@ class RayModel:
         return False
 
     def _replica(self, run: str) -> int:
-        """Of equally busy ones, a run asks the same one again, which may remember its prompts."""
+        """Among equally busy replicas, a run keeps to the same one, which may have its prompts
+        cached."""
         places = [k for k in range(len(self._actors)) if k not in self._lost]
         if not places:
             raise ModelUnavailable(f"{self._where}: all of them are lost or closed")

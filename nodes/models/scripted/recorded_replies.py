@@ -116,8 +116,8 @@ def _unpictured(decision: Decision) -> Decision:
 
 
 def _contexts(request: Request) -> list[object]:
-    """What may be recorded of a request: of one with tools, the chat of a model that has them in
-    its text, or of one with an interface for them."""
+    """The prompts under which a request may be recorded. A request with tools has two: tools in the
+    text of the chat, and tools passed through the model's interface."""
     if request.decision is not None and request.chat is None:
         return [_unpictured(request.decision)]
     texts: list[object] = [transcript(as_chat(request))]

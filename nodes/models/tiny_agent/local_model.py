@@ -37,7 +37,7 @@ _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError,
     msgspec.MsgspecError,
 )  # fmt: skip
-"""What transformers raises for files that are missing, damaged, or of another form."""
+"""Exceptions of transformers for files that are missing, damaged or malformed."""
 BASE_AGENT = Path(__file__).parent / "base_agent"
 """The checkpoint that is shipped with the library."""
 

@@ -46,7 +46,8 @@ class _Picture:
     first: int
     """Id of its first vector."""
     expansion: list[int]
-    """Its ids in a prompt: those of its vectors, with tokens of the vocabulary between them."""
+    """Token ids of the picture in a prompt: placeholders for its vectors, with tokens of the
+    vocabulary between them."""
     vectors: int
     """Number of its vectors."""
     inputs: Mapping[str, Tensor] | None

@@ -19,10 +19,10 @@ from swarm_ui.prompts import as_chat, format_named, shortened
 
 @dataclass(frozen=True, slots=True)
 class PromptLimits:
-    """How long the prompts of a model may be, in tokens."""
+    """The maximum length of a model's prompts, in tokens."""
 
     name: str
-    """Of the model, for errors."""
+    """Name of the model, for error messages."""
     context: int | None
     """The most tokens of prompt and reply together; ``None``: not known."""
     prompt_tokens: int | None

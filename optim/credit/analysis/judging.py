@@ -38,10 +38,11 @@ class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
     inside: Interval | None
     """The same within one screen, on screens where the agents disagree."""
     beside_solver: Interval | None
-    """Where no agent was right: probability that the solver's reply has a higher score than an
-    agent's. Votes and the reply's probability know nothing of a reply that nobody proposed."""
+    """For decisions without a right proposal: probability that the solver's reply has a higher
+    score than an agent's. Votes and reply probabilities cannot score a reply that no agent
+    proposed."""
     kinds: dict[str, Interval | None]
-    """By the kind of mistake: AUC of its wrong replies against the right ones of agents."""
+    """AUC of wrong replies against the agents' right replies, by kind of mistake."""
     mistakes: dict[str, int]
     """Number of wrong replies of each kind."""
     error: float | None

@@ -166,7 +166,7 @@ class _Judge:
     ) -> None:
         self._config, self._adversary, self._scorer = config, adversary, scorer
         self._screens: dict[str, JudgedScreen] = {}
-        """By the name of the run."""
+        """Judged screens by the name of the run."""
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment

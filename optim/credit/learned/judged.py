@@ -21,14 +21,14 @@ from swarm_ui.storage.durable import LineFile, whole_lines
 from swarm_ui.storage.run_directory import write_atomic
 
 Kind = Literal["own", "colleague", "solver", "adversary"]
-"""Who proposed it: the first agent of the team; another agent, which saw the elements in another
-order or sampled; the environment's solver; the adversary. A reply that several proposed counts for
-the first of these."""
+"""Source of the proposal: the first agent of the team; another agent, which saw the elements in
+another order or sampled; the environment's solver; the adversary. A reply that several proposed
+counts for the first of these."""
 KINDS: tuple[str, ...] = get_args(Kind)
 Labels = Literal["solver", "outcome"]
-"""Where the labels come from. ``solver``: the environment graded each reply. ``outcome``: the
-executed reply of a solved episode counts as right, that of another episode as wrong. The latter is
-often not so, because a failed episode has right steps too."""
+"""Source of the labels. ``solver``: the environment graded each reply. ``outcome``: the executed
+reply of a solved episode counts as right, that of another episode as wrong. The latter is often not
+so, because a failed episode has right steps too."""
 Purpose = Literal["train", "validation", "test"]
 
 

@@ -16,7 +16,7 @@ def check(config: msgspec.Struct, where: str, name: str, wanted: str, fits: bool
 
 
 class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Which samples are made from a walk, and which are kept."""
+    """Settings for making and keeping samples of a walk."""
 
     levels: tuple[int, ...] = LEVELS
     prompt_format: str = "json"
@@ -30,8 +30,8 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Probability of a random action instead of the agent's, so that walks also show the way back.
     Use it only where actions can be undone."""
     agreed: float = 1.0
-    """With a walker: share of the steps at which its action is right that become samples of level
-    3. Steps at which it is wrong always do."""
+    """With a walker: share of its right steps that become samples of level 3. All wrong steps
+    do."""
     screens: int = 4
     """Maximum number of different screens of a walk for samples of levels 1 and 2."""
     first_screen: float = 0.2

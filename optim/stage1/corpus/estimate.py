@@ -43,7 +43,7 @@ class SynthesisSize(msgspec.Struct, frozen=True, kw_only=True):
     """Walks that it was measured on; 0: steps were assumed."""
     steps: int
     samples: dict[str, int]
-    """By ``"level <n>"``; empty if nothing was measured."""
+    """Number of samples by ``"level <n>"``; empty if nothing was measured."""
     tokens: int
     """Tokens of the samples' prompts and responses."""
     calls: int

@@ -43,7 +43,8 @@ from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episodes import SOLVED, WAIT
 
 _MOST = {"complete": 2, "answer": 1}
-"""Most instructions of one screen that end with these; as in the method's released code."""
+"""Maximum number of instructions for one screen that end with these; as in the method's released
+code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +304,7 @@ class Walk:
 class _Move(NamedTuple):
     action: Action
     agreed: bool
-    """As in :class:`WalkStep`."""
+    """See :class:`WalkStep`."""
 
 
 class _Way:

@@ -35,7 +35,7 @@ class Step(NamedTuple):
     """All steps of the stage."""
     loss: float
     share: float
-    """Of the stage that is done, by its steps or by its time."""
+    """Finished share of the stage, by steps or by time."""
     seconds: float
     """Time of the stage so far, also before an interruption."""
     first: int

@@ -66,10 +66,10 @@ _Message = _Load | _Update | _Stop
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process reports of a loaded model, or of its part of an update."""
+    """The report of one process about a loaded model or its part of an update."""
 
     stats: dict[int, UpdateStats] = {}
-    """By the position of the task."""
+    """Statistics by the position of the task."""
     cpu_seconds: float = 0.0
     base: str = ""
     """Fingerprint of the base model; empty: unknown."""
@@ -322,7 +322,7 @@ def _exchange(group: Processes, model: Trainable, adapter: str, *, source: int) 
 
 
 def _reported(group: Processes, outcome: _Outcome) -> list[_Outcome]:
-    """What each process reports."""
+    """The reports of all processes."""
     raw = group.gather(msgspec.msgpack.encode(outcome))
     return [msgspec.msgpack.decode(each, type=_Outcome) for each in raw]
 

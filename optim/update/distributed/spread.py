@@ -1,4 +1,4 @@
-"""Which process trains which adapter."""
+"""The assignment of adapters to processes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 Spread = Literal["auto", "adapters", "batches"]
-"""How processes share the updates of an iteration. ``adapters``: each process trains some of the
-adapters alone, which needs no communication in between. ``batches``: all processes train one
-adapter after another, each on a part of every batch. ``auto``: ``adapters`` if there is at least
-one for each process, else ``batches``."""
+"""The way in which processes share the updates of an iteration. ``adapters``: each process trains
+some of the adapters alone, which needs no communication in between. ``batches``: all processes
+train one adapter after another, each on a part of every batch. ``auto``: ``adapters`` if there is
+at least one for each process, else ``batches``."""
 
 
 def spread_of(wanted: Spread, adapters: int, processes: int, *, sharded: bool = False) -> Spread:
-    """How work is shared: by ``adapters`` or by ``batches``.
+    """Choose between sharing by ``adapters`` and by ``batches``.
 
     Args:
         wanted: the setting.

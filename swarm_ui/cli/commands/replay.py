@@ -114,7 +114,8 @@ def _table(done: Replayed) -> Table:
 
 
 def _results(done: Replayed) -> tuple[str, str | None, str | None]:
-    """What came of it before and after: the decision, or the output where none was an action."""
+    """The result before and after the change: the decision, or the output if it was not an
+    action."""
     actions = [trace.action for trace in (done.before, done.after)]
     if any(action is not None for action in actions):
         before, after = (None if action is None else str(action) for action in actions)

@@ -18,7 +18,7 @@ from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, ba
 _SAMPLE = 4
 """Episodes that are played in each environment."""
 _SECONDS = 30.0
-"""Most time of the training that is measured."""
+"""Maximum duration of the measured training."""
 
 
 class PlaceSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class PlaceSize(msgspec.Struct, frozen=True, kw_only=True):
     labels: str
     """``solver`` or ``outcome``."""
     episodes: int
-    """For training and for validation."""
+    """Number of episodes, for training and validation together."""
     seconds: float
 
 
@@ -39,9 +39,9 @@ class CriticSize(msgspec.Struct, frozen=True, kw_only=True):
     replies: int
     """Replies that one pass trains on, after balancing."""
     replies_per_second: float | None
-    """Of the training; ``None``: the sample has no right and wrong replies."""
+    """Speed of the training; ``None`` if the sample lacks right or wrong replies."""
     seconds: float | None
-    """Of the training, if ``minutes`` does not end it before."""
+    """Duration of the training, unless ``minutes`` ends it earlier."""
 
 
 async def estimate_critic(work: CriticRun) -> CriticSize:

@@ -57,12 +57,12 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
     validation: int = 60
     """Validation episodes in each environment: training tasks with seeds of validation."""
     minutes: float | None = None
-    """Most time of the training; ``None``: no limit."""
+    """Maximum duration of the training; ``None``: no limit."""
     epochs: float = 1.0
     learning_rate: float = 5e-4
     prompt_format: str = "compact"
     seed: int = 0
-    """Of the training."""
+    """Seed of the training."""
 
     def __post_init__(self) -> None:
         few = [name for name in ("episodes", "validation") if getattr(self, name) < 1]
@@ -116,7 +116,7 @@ class CriticResult(NamedTuple):
     folder: Path
     card: CriticCard
     figures: dict[str, JudgingFigures]
-    """Of the validation episodes of each environment."""
+    """Figures on the validation episodes, by environment."""
 
 
 def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticResult:

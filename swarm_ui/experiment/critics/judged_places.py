@@ -36,7 +36,7 @@ class Place(NamedTuple):
     labels: Labels
     concurrency: int
     jobs: dict[Purpose, list[Job]]
-    """For training and for validation."""
+    """The episodes for training and for validation."""
 
 
 @asynccontextmanager

@@ -37,7 +37,7 @@ class ScaledCritic(NamedTuple):
     """A trained critic in its model."""
 
     card: CriticCard
-    """With the scaling and the figures of validation."""
+    """The critic's metadata, with the scaling and the validation figures."""
     score: Score
     """The scaled scores."""
 

@@ -163,5 +163,5 @@ def validation_jobs(settings: Settings) -> list[Job]:
 
 
 def scripted_critic(settings: Settings) -> CreditAssigner:
-    """The critic that knows the simulated task; ``critic_noise`` is its share of wrong verdicts."""
+    """The critic that knows the simulated task; ``critic_noise`` is its rate of wrong verdicts."""
     return _critic(derive(settings.seed, "critic"), settings.critic_noise)

@@ -97,8 +97,8 @@ class EnvironmentSpec:
     by_user: bool = False
     """Made by code of the user, ``module:factory``."""
     resource: str = ""
-    """What a node of a cluster has a limited number of, one for each worker, such as
-    ``"emulator"``; empty: nothing."""
+    """Name of the limited resource of a cluster node that each worker occupies, such as
+    ``"emulator"``; empty: none."""
     known_tasks: Callable[[], Sequence[str]] | None = None
     """Every task that can be named, if the tasks are known without a device."""
     findings: Callable[[EnvironmentSection], Iterable[Finding]] = lambda section: ()

@@ -26,11 +26,11 @@ T = TypeVar("T")
 NEWEST = 12
 """Number of episodes that are listed."""
 SELECTED = "train"
-"""The set of the episodes of training, of which a run keeps some failed and fewer solved ones: they
-have no rate of success."""
+"""Name of the set of training episodes. A run keeps only a selection of them, so they have no
+success rate."""
 _MOST_FAULTS = 8
 _MOST_BYTES = 32_000_000
-"""Read of one file at one look."""
+"""Maximum number of bytes read from one file in one poll."""
 _EPISODES = msgspec.json.Decoder(Episode)
 
 
@@ -40,7 +40,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     trace: str
     """Name of the file, without its suffix."""
     number: int
-    """Its line in the file, from 0."""
+    """Line number of the episode in the file, from 0."""
     task: str
     seed: int
     goal: str
@@ -50,7 +50,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     why: FailureClass | None
     fault: str
     kind: FailureKind | None
-    """Of the fault."""
+    """Kind of the fault."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     progress: Written | None
     curves: tuple[Curve, ...]
     outcomes: dict[str, tuple[bool | None, ...]]
-    """Of the recorded episodes, by set, in the order they were recorded."""
+    """Outcomes of the recorded episodes by set, in the order of recording."""
     jobs: dict[str, tuple[Job, ...]]
     """Task and seed of each of these."""
     failures: dict[FailureClass, int]
@@ -74,7 +74,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """The different faults and how often each occurred, the most frequent first."""
     fault_kinds: dict[FailureKind, int]
     problems: tuple[str, ...]
-    """What could not be read."""
+    """Descriptions of the files that could not be read."""
 
 
 class _Tail:

@@ -16,7 +16,7 @@ from swarm_ui.trace.worker_events import WORKER_FILE, WorkerEvent
 from swarm_ui.trace.worker_history import WorkerNow, WorkerState
 
 _SECONDS_BETWEEN_WAITS = 60.0
-"""Between two lines that say what workers wait for."""
+"""Seconds between two messages about what workers wait for."""
 _SAID: tuple[tuple[WorkerState, str], ...] = (
     ("playing", "playing"), ("waiting", "waiting for resources"), ("lost", "lost"),
     ("given_up", "given up"),
@@ -53,7 +53,8 @@ class WorkerWatch:
         self._on_change: Callable[[], None] = lambda: None
         self._workers: dict[int, WorkerNow] = {}
         self._states: Counter[WorkerState] = Counter()
-        """How many workers are in each state. Thousands of events a second may arrive."""
+        """Number of workers by state. It is updated incrementally, because thousands of events a
+        second may arrive."""
         self._elsewhere = False
         """Workers are on other machines, or wait for one."""
         self._told_waiting: float | None = None

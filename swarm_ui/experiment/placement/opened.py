@@ -33,7 +33,7 @@ OpenRollouts = Callable[[EnvironmentSection, OpenEnvironment], Rollouts]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What plays the episodes of a run."""
+    """The policy and the rollouts of a run, local or on a cluster."""
 
     arm: Arm
     policy: Policy | PerWorker[Policy]
@@ -145,7 +145,7 @@ def _remote(
 
 
 def _counted(config: Config) -> dict[str, float]:
-    """The counted things that a worker needs, such as an emulator."""
+    """The custom resources of a worker, such as an emulator."""
     if config.ray.resources is not None:
         return dict(config.ray.resources)
     name = spec_of(config.environment.name).resource

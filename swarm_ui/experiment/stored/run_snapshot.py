@@ -26,7 +26,8 @@ from swarm_ui.trace.worker_history import WorkerHistory, WorkerState, sessions
 RATE_SECONDS = 300.0
 """The time over which the rate is measured."""
 _ALIVE = 60.0
-"""Seconds since the last sign of life after which a run without a lock is not at work elsewhere."""
+"""Seconds without any written file after which a run without a lock no longer counts as running on
+another machine."""
 
 
 class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +41,7 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     solved: int
     masked: int
     success: Interval | None
-    """``None``: no episode counts, or they are a selection."""
+    """``None`` if no episode counts, or if the episodes are a selection."""
 
 
 class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,17 +49,17 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     worker: int
     node: str
-    """Empty: a place of that process."""
+    """Node of the cluster; empty: the worker is part of that process."""
     state: WorkerState
     silent: float
-    """Seconds since its last sign of life."""
+    """Seconds since its last event."""
     episodes: int
-    """That it has finished, also those that were played again."""
+    """Number of episodes that it has finished, including repeated ones."""
     faults: int
     playing: tuple[str, ...] = ()
     """Task and seed of the episodes that it began."""
     text: str = ""
-    """What it waits for, or why it was lost."""
+    """The resource that it waits for, or the reason why it was lost."""
 
 
 class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,14 +68,14 @@ class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     state: RunState
     elsewhere: bool
-    """No lock is seen here, but the run was at work a moment ago: another machine may run it, on a
-    file system that does not pass on locks."""
+    """No lock is visible here, but files were written recently: the run may be on another machine,
+    with a file system that does not share locks."""
     command: str
     environment: str
     problem: str
     """The error that ended the run, or what cannot be read."""
     silent: float | None
-    """Seconds since anything was written; ``None``: nothing was."""
+    """Seconds since the last write; ``None``: nothing was written."""
     done: int
     total: int | None
     left: float | None
@@ -83,7 +84,7 @@ class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Episodes that ended without a fault in the last minutes; ``None``: not recorded."""
     sets: tuple[SetStatus, ...]
     tasks: tuple[TaskProgress, ...]
-    """What it is at work on."""
+    """The tasks in progress."""
     faults: dict[FailureKind, int]
     """Masked episodes, by the kind of the fault."""
     workers: tuple[WorkerStatus, ...]
@@ -137,7 +138,7 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
 
 
 def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
-    """The sets that have results, then those that have not, then those that have not begun."""
+    """The sets in order: with results, without results, not started."""
     arms: dict[str, ArmResult] = {}
     try:
         arms = {arm.name or f"{arm.split}-{arm.arm}": arm for arm in Results.load(path).arms}
@@ -200,7 +201,7 @@ def _silent(path: Path, now: float) -> float | None:
 
 
 def _left(progress: Written | None, now: float) -> float | None:
-    """What the terminal would show, for the task that takes longest."""
+    """The remaining time of the task that takes longest, as the terminal shows it."""
     if progress is None:
         return None
     known = [task.left for task in progress.tasks if task.left is not None]

@@ -14,8 +14,9 @@ RunState = Literal[
     "running", "finished", "failed", "interrupted", "killed", "damaged", "unknown"
 ]  # fmt: skip
 """``failed``: an error ended it. ``interrupted``: by Ctrl-C, or a budget was used up. ``killed``:
-it recorded no end; nor did earlier versions when a run was interrupted or failed. ``damaged``: its
-files cannot be read. ``unknown``: made from Python, which need not record an end."""
+no end was recorded; earlier versions also recorded none for interrupted and failed runs.
+``damaged``: its files cannot be read. ``unknown``: made from Python, which need not record an
+end."""
 STATES: tuple[RunState, ...] = get_args(RunState)
 _FINISHED = ("played", "trained", "done")
 """The stages after which nothing is left to do."""

@@ -20,9 +20,9 @@ from swarm_ui.stats import Interval, wilson
 from swarm_ui.storage.run_directory import RunDirectory
 
 _DEPTH = 3
-"""How deep a folder is searched for runs."""
+"""Maximum depth of folders that are searched for runs."""
 _MOST_EPISODES = 10**6
-"""More episodes in an iteration are an error of the file."""
+"""Maximum plausible number of episodes in an iteration; a larger number means a damaged file."""
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -39,9 +39,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     created: datetime | None = None
     success: Interval | None = None
-    """The headline: of all tested episodes, of the last arm of a demo, or of the last rollouts."""
+    """Success shown in lists: over all tested episodes, the last arm of a demo, or the last
+    rollouts."""
     of: str = ""
-    """What ``success`` is of."""
+    """The set of episodes that ``success`` refers to."""
     files: int = 0
     bytes: int = 0
     problem: str = ""
@@ -56,7 +57,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[RunState, ...] = ()
     since: datetime | None = None
     text: str = ""
-    """In the path, command, environment, model or headline; case does not matter."""
+    """Text that occurs in the path, command, environment, model or headline; case does not
+    matter."""
 
     def holds(self, run: RunSummary) -> bool:
         words = (run.path, run.command, run.environment, run.model, run.of, run.problem)
@@ -170,7 +172,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _headline(run: RunDirectory) -> tuple[Interval | None, str]:
-    """The success that stands for a run, and what it is of."""
+    """The success shown for a run, and the episodes that it refers to."""
     arms = Results.load(run.path).arms
     if not arms:
         return _last_rollouts(run)

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class _Described(msgspec.Struct, frozen=True):
-    """What another process needs to load the model."""
+    """The data that another process needs to load the model."""
 
     section: ModelSection
     learned: tuple[str, ...]
     resume: str
-    """The command that goes on with the run."""
+    """The command that resumes the run."""
     machine: str
     """Name of the first process's machine."""
     process: int
-    """Its number there."""
+    """Process id on that machine."""
 
 
 def join_processes() -> Processes | None:

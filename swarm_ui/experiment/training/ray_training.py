@@ -25,7 +25,7 @@ from swarm_ui.rollout.pool import MakeEnvironment
 
 
 class TrainingPlace(NamedTuple):
-    """What plays the episodes of a training run."""
+    """The models and environments for the rollouts of a training run."""
 
     environments: MakeEnvironment | RolloutActors
     acting: Any

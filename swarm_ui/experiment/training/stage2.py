@@ -46,7 +46,7 @@ from swarm_ui.trace.records import Episode
 _UPDATE_SHARE = 0.5
 """Share of an iteration that the progress bar shows after the rollouts."""
 _KEPT_FAILED, _KEPT_SOLVED = 4, 2
-"""Number of complete episodes kept of each iteration."""
+"""Number of complete episodes kept per iteration."""
 
 
 class TrainingEnvironment(NamedTuple):
@@ -59,9 +59,9 @@ class TrainingEnvironment(NamedTuple):
     """``None``: the outcome is the credit of every agent."""
     concurrency: int
     judge: CreditAssigner | None = None
-    """Says which single actions are right; ``None``: the critic."""
+    """Judge of single actions; ``None``: the critic."""
     adversary: Adversary | None = ScriptedAdversary()
-    """Writes mistakes; ``None``: only real ones are rejected."""
+    """Author of wrong actions; ``None``: only real mistakes become rejected replies."""
 
 
 class TrainedTeam(NamedTuple):

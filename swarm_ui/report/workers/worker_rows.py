@@ -14,7 +14,7 @@ MOST_ROWS = 64
 _MOST_SESSIONS = 3
 WORKER_TABLE = "Where the time of the workers went"
 HERE = "this process"
-"""What the node of a local worker is called."""
+"""Label of the node of a local worker."""
 
 
 def worker_parts(run: Path) -> tuple[tuple[ReportTable, ...], tuple[WorkerTimeline, ...]]:

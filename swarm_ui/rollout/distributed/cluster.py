@@ -24,7 +24,7 @@ class RayCluster:
     address: str
     """``HOST:PORT`` of its head."""
     local: bool
-    """It was started by this process, and ends with it."""
+    """Whether this process started the cluster; if so, the cluster ends with the process."""
 
     def nodes(self) -> list[dict[str, float]]:
         """The resources of each node that is alive, by Ray's names."""

@@ -16,7 +16,7 @@ class NumberedJob(NamedTuple):
     number: int
     job: Job
     losses: int = 0
-    """How often its worker was lost."""
+    """Number of times that its worker was lost."""
 
 
 class JobQueue:

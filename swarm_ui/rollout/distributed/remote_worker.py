@@ -212,7 +212,7 @@ class RemoteWorker:
             waiting.cancel()
 
     def _missing(self) -> str:
-        """What is missing for this worker in the cluster, as a text."""
+        """A description of the resources that the cluster lacks for this worker."""
         lacking = self._resources.lacking(node_resources())
         if lacking:
             return (

@@ -19,8 +19,8 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
     gpus: Amount = 0.0
     """May be a fraction, for several workers on one GPU."""
     custom: dict[str, Amount] = {}
-    """Counted things of a node, such as ``{"emulator": 1}``; a node declares how many it has with
-    ``ray start --resources='{"emulator": 4}'``."""
+    """Custom resources, such as ``{"emulator": 1}``; a node declares its own with ``ray start
+    --resources='{"emulator": 4}'``."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What the episodes of a stream have in common."""
+    """The settings shared by the episodes of a stream."""
 
     policy: Policy | PerWorker[Policy]
     intervention: Intervene | None
@@ -53,7 +53,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     pid: int
     version: str
-    """Of swarm-ui."""
+    """Version of swarm-ui."""
     python: str
 
 
@@ -64,7 +64,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     """The episode as in a trace file, which is smaller and faster than a pickle. Empty: there is an
     error, or the episode was cancelled."""
     notes: object = None
-    """What the intervention kept; see :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
+    """Notes of the intervention; see :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
     fit: bool = True
     """Whether the place of the environment is still used; see ``Restarts.limit``."""
     error: SentError | None = None

@@ -9,7 +9,7 @@ from swarm_ui.environments.androidworld.handset.apps.record_list import FormFiel
 from swarm_ui.environments.phone.device.device import Row
 
 PRIORITIES = ("high", "medium", "low", "none")
-"""In the order of their numbers in the database, which begin with 0."""
+"""Priorities, in the order of their numbers in the database, from 0."""
 TASK_LIST = db.single_table(
     "/data/data/org.tasks/databases/database",
     "tasks", "_id", "todo",

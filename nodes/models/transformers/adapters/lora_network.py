@@ -75,7 +75,7 @@ class LoraNetwork:
         self._weights: dict[str, AdapterWeights] = {}
         """Adapters as peft holds them."""
         self._metadata: dict[str, AdapterMetadata] = {}
-        """By the adapter's name, and by version where a leased one was replaced."""
+        """Metadata by the adapter's name, or by version where a leased version was replaced."""
         self._copies: dict[str, AdapterWeights] = {}
         """Older versions that are leased, and copies of adapters in training, by version."""
         self._training: set[str] = set()

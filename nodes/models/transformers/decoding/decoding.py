@@ -66,7 +66,7 @@ class Continuation:
     ended: bool
     """Whether an end token came, which is one more token; else the row was cut off."""
     end: int | None = None
-    """That token."""
+    """The end token."""
 
 
 class _State:

@@ -84,7 +84,7 @@ class KVCache(DynamicCache):
         self.last_ids: Tensor | None = None
         """The last token of each row, for :mod:`swarm_ui.nodes.models.tiny_agent.architecture`."""
         self.shifts: Tensor | None = None
-        """Of each row, ``[rows, 1]``: how far positions are from a count of tokens, for
+        """Offset between the positions and the token count of each row, ``[rows, 1]``, for
         :mod:`swarm_ui.nodes.models.transformers.picture_tokens`."""
 
     @property

@@ -28,7 +28,7 @@ _SCREENS = 256
 _LITERALS = 16_384
 """Literal parts whose tokens are kept."""
 _FRAGMENT = "\ufffd"
-"""What a decoder writes for a part of a character."""
+"""The replacement character that a decoder writes for an incomplete character."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

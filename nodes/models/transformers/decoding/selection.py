@@ -21,7 +21,7 @@ class Allowed(NamedTuple):
 
     ids: list[int]
     mask: Tensor | None = None
-    """More tokens, as ``[words]`` of booleans on the device of the logits."""
+    """Additional tokens, as a boolean tensor ``[words]`` on the device of the logits."""
 
 
 class Cursor(Protocol):
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
     temperature: float
     """0 is greedy."""
     noise: torch.Generator | None
-    """On the device of the logits, for sampling; ``None``: greedy."""
+    """Generator for sampling, on the device of the logits; ``None``: greedy."""
     allowed: Allowed | None
     """``None``: any token."""
     sparse: bool

@@ -146,7 +146,7 @@ def _table(found: list[RunSummary], title: str) -> Any:
 
 
 def _caption(found: list[RunSummary]) -> str:
-    """What the figures mean, as far as there are any."""
+    """An explanation of the figures; empty if there are none."""
     notes = []
     if any(run.success for run in found):
         notes.append("95 % intervals: bootstrap over tasks and their episodes.")
