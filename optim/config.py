@@ -107,10 +107,11 @@ class TeamConfig:
     """Numbers of the transformer layers that new adapters change, from 0; ``None``: all. With the
     upper ones only, the backward pass is shorter."""
     staleness: int = 0
-    """Updates by which the weights that play may be older than those that learn. 0: an iteration
-    plays when the update before it has ended. 1: it plays while that update runs, with the weights
-    before it, where other processes play (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`).
-    In one process the results are the same, and no time is saved."""
+    """Maximum number of updates by which the acting weights may lag behind the learning weights. 0:
+    an iteration plays when the update before it has ended. 1: it plays while that update runs, with
+    the weights before it, where other processes play
+    (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`). In one process the results are the
+    same, and no time is saved."""
     spread: Spread = "auto"
     """Distribution of the updates over several processes; see
     :data:`~swarm_ui.optim.update.distributed.spread.Spread`. It does not matter for one process."""

@@ -38,7 +38,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     iteration: int
     """Number of the iteration, from 0."""
     staleness: int = 0
-    """Updates between the weights that played the episodes and those that learn from them."""
+    """Number of updates by which the acting weights lagged behind the learning weights."""
     shared: bool
     """Whether one adapter was trained for all."""
     graphs: tuple[GraphMetrics, ...]

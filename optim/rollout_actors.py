@@ -22,7 +22,8 @@ class Publisher(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Bring what was published to where it is asked, such as a server that loads it.
+        """Deliver the published versions to the place that answers, such as a server that loads
+        them.
 
         It is called before episodes are played, and again before some of them are repeated.
 

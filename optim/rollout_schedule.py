@@ -1,4 +1,4 @@
-"""When the episodes of an iteration are played: after the previous update, or during it."""
+"""Schedules the episodes of an iteration after the previous update, or during it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class PlayedRollouts(NamedTuple):
 
     rollouts: list[GraphRollout]
     staleness: int
-    """Updates that were made since the weights that played."""
+    """Number of updates since the acting weights."""
     seconds: float
     """Duration of the rollouts, which may overlap with an update."""
 
 
 class _Ahead(NamedTuple):
-    """Rollouts that began before it was their turn."""
+    """Rollouts that were started ahead of time."""
 
     iteration: int
     updates: int
-    """Updates that had made the weights that play."""
+    """Number of updates before the acting weights."""
     task: asyncio.Task[tuple[list[GraphRollout], float]]
 
 

@@ -127,7 +127,7 @@ class RolloutSupervisor:
             self._written[id(trace)] = (trace, written)
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what was written: it belongs to traces of this process."""
+        """The state without the written negatives, which belong to traces of this process."""
         return {**self.__dict__, "_written": {}}
 
     def _guidance(

@@ -100,7 +100,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     parts: int
     """Number of windows."""
     copies: int = 1
-    """Number of windows that show each element: 1 for disjoint ones, ``parts`` for all of it."""
+    """Number of windows that show each element: 1 for disjoint windows, ``parts`` for the whole
+    screen."""
 
     def __post_init__(self) -> None:
         if self.parts < 1 or not 0 <= self.part < self.parts:

@@ -32,9 +32,9 @@ FailureKind = Literal[
     "unavailable", "usage",
 ]  # fmt: skip
 """What failed. ``unavailable``: a model that may answer later; ``node``: a node raised an exception
-that this library does not define; ``reply``: a model said what cannot be used; ``usage``: an
-argument or a file of the user is wrong. Only ``reply`` is the policy's own failure and counts
-against it; every other kind masks an episode."""
+that this library does not define; ``reply``: a model gave an unusable reply; ``usage``: an argument
+or a file of the user is wrong. Only ``reply`` is the policy's own failure and counts against it;
+every other kind masks an episode."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -215,7 +215,7 @@ class TraceError(SwarmError):
 
 
 FOR_THE_USER = (ConfigError, BudgetExceeded)
-"""Errors after which the user has to act. They end a run, whatever its limits say of failures."""
+"""Errors that require an action of the user. They end a run regardless of ``Limits.on_failure``."""
 UNREADABLE = (ValueError, RecursionError)
 """Errors of decoding JSON: no JSON, no UTF-8, other fields, or nested too deep."""
 

@@ -1,4 +1,4 @@
-"""One task of coordination: the agents, who is whose neighbour, and what each of them sees.
+"""One coordination task: the agents, their neighbours, and the view of each agent.
 
 The five kinds are those of AgentsNet (arXiv 2507.08616):
 

@@ -111,10 +111,10 @@ def distributed() -> ScriptedAgents:
 
 
 def silent() -> ScriptedAgents:
-    """A lower bound: the first answers of the algorithms. Nobody says anything."""
+    """A lower bound: the algorithms' answers of round 0, without messages."""
     return ScriptedAgents("scripted, silent", _first_answer)
 
 
 def guessing() -> ScriptedAgents:
-    """A lower bound: random answers. Nobody says anything."""
+    """A lower bound: random answers, without messages."""
     return ScriptedAgents("scripted, random answers", _guess)

@@ -251,7 +251,7 @@ class MiniWobEnvironment:
 
 
 def _problem(action: Action, now: Observation) -> str:
-    """Why the action cannot be done on this screen, or an empty string."""
+    """The reason why the action cannot be done on this screen, or an empty string."""
     if action.action_type not in ALL_PAGE_ACTIONS:
         return f"'{action.action_type}' does nothing on a web page"
     for index in (action.index, action.to_index):

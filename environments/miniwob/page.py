@@ -48,11 +48,11 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, str] | None = None
     """Parts of the goal, on the pages that report them."""
     more: tuple[int, int] | None = None
-    """The same as ``Observation.more``."""
+    """See ``Observation.more``."""
     spatial: bool = False
-    """Elements differ by their bounds: there are drawings, sliders, or draggable elements."""
+    """Whether bounds matter: the page has drawings, sliders or draggable elements."""
     busy: bool = False
-    """An animation is still running."""
+    """Whether an animation is still running."""
 
 
 class MouseTarget(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 TRAIN_SEEDS = range(1_000_000)
 VALIDATION_SEEDS = range(1_000_000, 2_000_000)
-"""For choices that are made before the test: which tasks to train on, and settings."""
+"""Validation seeds, for choices before the test, such as training tasks and settings."""
 TEST_SEEDS = range(5_000_000, 6_000_000)

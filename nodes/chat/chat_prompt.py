@@ -27,7 +27,7 @@ FIELDS = {
     "round": "number of the round, from 1",
     "rounds": "number of rounds",
 }
-"""The fields of a template, and what stands for them; nothing is written where there is nothing."""
+"""The fields of a template with their values; a missing value is an empty text."""
 
 
 def check_template(prompt: Prompt | None, where: str) -> None:
@@ -38,13 +38,13 @@ def check_template(prompt: Prompt | None, where: str) -> None:
         fields = [field for _, field, _, _ in string.Formatter().parse(prompt) if field is not None]
     except ValueError as error:
         raise ConfigError(
-            f"{where}: the prompt is not a template: {error}. Write braces of the text twice"
+            f"{where}: the prompt is not a template: {error}. Double literal braces"
         ) from error
     wrong = next((field for field in fields if field not in FIELDS), None)
     if wrong is not None:
         raise ConfigError(
             f"{where}: the prompt has no field '{{{wrong}}}'; expected one of "
-            f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Write braces of the text twice, and "
+            f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Double literal braces, and "
             "give a function (inbox, context) for anything else"
         )
 

@@ -92,7 +92,7 @@ class Conversation:
                 repairs += 1
                 if repairs > self._terms.max_repairs:
                     raise ReplyError(
-                        f"no reply follows the schema after {repairs} attempts; the last error: "
+                        f"no reply matched the schema after {repairs} attempts; the last error: "
                         f"{error}"
                     ) from error
                 self._chat.append(ChatMessage("user", _REPAIR.format(error=error)))

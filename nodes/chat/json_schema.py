@@ -125,7 +125,9 @@ def _validator(schema: Mapping[str, Any], where: str) -> Any:
         import jsonschema
         import referencing
     except ImportError as error:
-        raise MissingExtra("schema", "checking replies by a JSON schema", "jsonschema") from error
+        raise MissingExtra(
+            "schema", "checking replies against a JSON schema", "jsonschema"
+        ) from error
     kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
     try:
         kind.check_schema(schema)

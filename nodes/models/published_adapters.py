@@ -42,7 +42,7 @@ class PublishedAdapters:
             self.own = {name: model.lease(name) for name in names}
         self._known: Mapping[str, PublishedVersion] = {}
         self._loaded: dict[str, str] = {}
-        """The digest of each version in memory; the one used last is the last."""
+        """The digest of each version in memory, in the order of last use."""
         self._in_use: Counter[str] = Counter()
         self._loading = LoopLocks()
 
@@ -56,7 +56,7 @@ class PublishedAdapters:
         self._known = published
 
     def lease(self, version: str) -> None:
-        """Keep a version in memory from when it is first asked until :meth:`release`."""
+        """Keep a version in memory from its first request until :meth:`release`."""
         self._in_use[version] += 1
 
     def release(self, version: str) -> None:

@@ -173,9 +173,8 @@ def _as_sent(model: HeldElsewhere) -> HeldElsewhere:
 
 
 class PublishedCopy:
-    """What a :class:`PublishedModel` is in another process: the base model of the process, which
-    loads the published versions. A plain name means the version that was published last when it was
-    sent.
+    """A :class:`PublishedModel` in another process: the base model of that process, which loads the
+    published versions. A plain name means the version that was published last when it was sent.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is sent of an :class:`~swarm_ui.nodes.ActorModel` to the workers of a cluster.
+"""The part of an :class:`~swarm_ui.nodes.ActorModel` that is sent to the workers of a cluster.
 
 A worker makes the prompts with the learner's tokenizer and asks the server itself, with a key from
 its own environment. Only the process of the learner loads and unloads versions.

@@ -23,7 +23,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.trace.records import Episode
 
 _CLIP = 0.999
-"""Correlations are clipped here, because the Fisher transform is infinite at 1."""
+"""Bound of correlations, because the Fisher transform is infinite at 1."""
 
 
 class RoundTrust(msgspec.Struct, kw_only=True):
@@ -114,7 +114,7 @@ class CriticTrust:
         if not len(scores) == len(outcomes) == len(groups):
             raise ConfigError(
                 f"CriticTrust: {len(scores)} episodes with scores, {len(outcomes)} outcomes and "
-                f"{len(groups)} groups; expected as many of each"
+                f"{len(groups)} groups; expected equal numbers"
             )
         for round in range(max([len(self.rounds), *map(len, scores)])):
             if round == len(self.rounds):

@@ -26,16 +26,16 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     """Credit relative to the group; above 0: better than the group."""
     source: str = "own"
     text: str = ""
-    """The reply exactly as the agent said it. Default: the action as JSON, which is the whole reply
-    of the embedded agent."""
+    """The exact text of the reply. Default: the action as JSON, which is the whole reply of the
+    embedded agent."""
     sampled: tuple[int, ...] = ()
     """Token ids of the reply, if the text does not determine them; see
     :attr:`swarm_ui.model.Completion.sampled`."""
     logprob: float | None = None
-    """Log-probability (nats) of the reply under the weights that said it; ``None``: not recorded.
-    The update uses it if the reply is stale."""
+    """Log-probability (nats) of the reply under the acting weights; ``None``: not recorded. The
+    update uses it if the reply is stale."""
     staleness: int = 0
-    """Updates between the weights that said it and those that learn from it."""
+    """Number of updates by which the acting weights lag behind the learning weights."""
 
     def __post_init__(self) -> None:
         if not self.text and self.reply is not None:

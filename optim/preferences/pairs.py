@@ -53,8 +53,8 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     """Source of each side, such as ``"own > adversary"``."""
     chosen_text: str = ""
-    """The reply with the chosen action, as the agent says it. Default: the action as JSON, which is
-    the whole reply of the embedded agent."""
+    """The exact text of the reply with the chosen action. Default: the action as JSON, which is the
+    whole reply of the embedded agent."""
     rejected_text: str | None = None
     """The reply with the rejected action. If ``rejected`` is ``None``, it is a reply that holds no
     valid action; ``None``: there is no rejected side."""
@@ -63,7 +63,7 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     prompt_format: str = "json"
     """The format of both replies, see :mod:`swarm_ui.prompts`."""
     staleness: int = 0
-    """Updates between the weights that played and those that learn from the pair."""
+    """Number of updates by which the acting weights lag behind the learning weights."""
 
     def __post_init__(self) -> None:
         if not self.chosen_text:

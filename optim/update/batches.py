@@ -111,8 +111,8 @@ class Example(NamedTuple):
     weight: float
     """The weight of a pair, or the advantage of a reply."""
     said: float | None = None
-    """Log-probability (nats) of a stale reply under the weights that said it. ``None``: it is
-    computed with the weights at the start of the update."""
+    """Log-probability (nats) of a stale reply under the acting weights. ``None``: it is computed
+    with the weights at the start of the update."""
 
     @property
     def sides(self) -> int:

@@ -39,7 +39,7 @@ _LEARNING_DEFAULTS: dict[str, object] = {
     "synthesize.stray": "0", "finetune.method": "lora", "finetune.epochs": "1",
     "finetune.learning_rate": "1e-4",
 }  # fmt: skip
-"""Defaults of settings whose classes need torch, and those of zero, which are shown too."""
+"""Defaults of settings whose classes need torch, and defaults of zero, which are also shown."""
 
 
 def one_of(*names: str) -> Callable[[str], list[str]]:
@@ -241,7 +241,7 @@ _URL = "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL, if it i
 Url = Annotated[str | None, declare(value="URL", help=_URL, panel=WHO)]
 Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
 Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or notes")]
-Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
+Force = Annotated[bool, declare("--force", help="replace existing files", panel="")]
 
 ENVIRONMENT = argument(
     "env", str, "ENV", f"{', '.join(ENVIRONMENTS)}, or module:factory",
@@ -401,7 +401,7 @@ PLAYING = (
            setting="run.fail_under"),
     option("max_masked", float, "SHARE", "report no success if faults masked a larger share "
            "(default: 0.2)", setting="run.max_masked"),
-    switch("per_task", "--per-task", help="also a table of the tasks"),
+    switch("per_task", "--per-task", help="also print a table of the tasks"),
     *ENDING,
 )  # fmt: skip
 TRAINING = (

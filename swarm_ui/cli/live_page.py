@@ -51,7 +51,7 @@ def live_page(run: RunDirectory, output: Output, *, wanted: bool) -> Iterator[No
 class _Server(NamedTuple):
     process: subprocess.Popen[str]
     told: threading.Thread
-    """Prints what the process prints."""
+    """The thread that prints the process's output."""
     ending: threading.Event
     """Set when the process is to end."""
 

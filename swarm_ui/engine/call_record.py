@@ -11,7 +11,8 @@ from swarm_ui.trace.records import Call
 
 
 def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
-    """The message of a call. Its identity is that of the call, whatever the reply claims."""
+    """The message of a call. Its id, sender and round are those of the call, regardless of the
+    reply."""
     if isinstance(reply, Message):
         if reply.id == context.message_id and reply.sender == context.node:
             return reply

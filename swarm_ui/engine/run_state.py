@@ -82,7 +82,7 @@ class RunState:
         self._clock, self._start = session.clock, session.start
 
     async def finish(self) -> None:
-        """Make every call. Leaves no task behind, however it ends.
+        """Make every call. No task is left running when this returns or raises.
 
         Raises:
             NodeError, ConfigError, BudgetExceeded: what ended the run before.

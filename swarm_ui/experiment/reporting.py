@@ -56,7 +56,7 @@ def current_report(run: Path, out: Path | None = None) -> Path:
 
 
 def _written_by_a_demo(run: Path) -> bool:
-    """Whether a demo made the report of a run, which has more in it than the folder tells."""
+    """Whether a demo made the report of a run. Such a report contains more than the folder."""
     if not all((run / name).is_file() for name in ("report.html", "results.json", "config.json")):
         return False
     return RunDirectory(run).config().get("made_by") != "swarm-ui"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
 BATCH_SIZE = 64
-"""Number of episodes played concurrently: enough to fill the batches of the model."""
+"""Number of concurrent episodes: enough to fill the batches of the model."""
 _PRELOADED = ("swarm_ui.nodes.models.tiny_agent.local_model", "swarm_ui.environments.phone")
 """Modules that every worker uses."""
 _FAILED, _SOLVED = 2, 1

@@ -157,7 +157,8 @@ def _heard(heard: Heard) -> str:
 
 
 class JsonFormat:
-    """Instructions and a JSON action: about 700 to 970 tokens a phone screen, for large models."""
+    """Instructions and a JSON action: about 700 to 970 tokens per phone screen, for large
+    models."""
 
     name = "json"
 

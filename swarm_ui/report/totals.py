@@ -23,7 +23,7 @@ from swarm_ui.trace.failed_episodes import FAILURE_NAMES, FailureClass
 from swarm_ui.trace.records import Episode
 
 MOST_FAMILIES = 24
-"""More tasks than these are grouped by the first word of their names."""
+"""Maximum number of listed tasks; more are grouped by the first word of their names."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]+")
 _ITERATION = re.compile(r"-\d{3,}$")
 

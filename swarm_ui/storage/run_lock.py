@@ -51,7 +51,8 @@ def claim(path: Path) -> FileIO | None:
 
 
 _TRIES, _PAUSE = 5, 0.02
-"""How often a lock is tried, and the seconds between: :func:`being_written` holds it briefly."""
+"""Number of attempts to get a lock, and the seconds between them: :func:`being_written` holds it
+briefly."""
 
 
 @contextmanager

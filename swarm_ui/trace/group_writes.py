@@ -19,7 +19,7 @@ Numbered = tuple[int, Episode]
 """An episode and the number of its job."""
 
 UNWRITTEN = 64
-"""The most finished episodes that are not yet on disk."""
+"""Maximum number of finished episodes that are not yet on disk."""
 
 
 async def write_in_groups(

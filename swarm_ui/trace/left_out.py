@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_ui.trace.records import Call, Trace
 
 _NAMED = 8
-"""Number of elements that are named; of the others only their number is told."""
+"""Maximum number of named elements; the others are only counted."""
 _LABEL = 40
 """Characters of a label."""
 

@@ -76,7 +76,7 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     environment: float = 0.0
     """Seconds of it that the environment needed for its reset and its steps."""
     laps: Laps = ()
-    """When the environment was at work; empty: not recorded, see :data:`MOST_LAPS`."""
+    """Periods in which the environment was busy; empty: not recorded, see :data:`MOST_LAPS`."""
 
     @property
     def waited(self) -> float:

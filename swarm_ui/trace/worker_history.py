@@ -13,7 +13,7 @@ from swarm_ui.trace.worker_events import WorkerEvent, covered
 WorkerState = Literal["waiting", "idle", "playing", "lost", "given_up", "closed"]
 Activity = Literal["deciding", "environment", "waiting"]
 """``deciding``: the team and its models; ``waiting``: the worker has a job that it cannot begin, or
-has not got its resources. The rest of the time a worker has nothing to do."""
+waits for resources. The rest of the time a worker has nothing to do."""
 
 
 class Part(NamedTuple):

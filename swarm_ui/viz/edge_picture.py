@@ -13,7 +13,7 @@ from swarm_ui.viz.svg import Box, Canvas, arrow, group, rect, small, tag, text
 from swarm_ui.viz.svg_text import number, width
 
 MOST_ARCS = 8
-"""More nodes than these are drawn as a matrix."""
+"""Maximum number of nodes in a row; more are drawn as a matrix."""
 _NAMED, _FIGURED, _MOST_CELLS = 40, 16, 64
 _MARGIN, _HIGH, _RISE = 14.0, 30.0, 30.0
 
@@ -73,7 +73,9 @@ def _check(probabilities: Mapping[Edge, float], order: Sequence[str]) -> None:
     known = frozenset(order)
     for (sender, listener), chance in probabilities.items():
         if not {sender, listener} <= known:
-            raise ConfigError(f"edges to draw: {sender} -> {listener}: not both in the order given")
+            raise ConfigError(
+                f"edges to draw: {sender} -> {listener}: expected two names of the given order"
+            )
         if not 0.0 <= chance <= 1.0:
             raise ConfigError(
                 f"edges to draw: the probability of {sender} -> {listener} must be in [0, 1], "

@@ -19,7 +19,7 @@ from swarm_ui.viz.svg import Box, Canvas, arrow, frame, group, rect, small, text
 from swarm_ui.viz.svg_text import cut, listed, number, width
 
 MOST_BOXES, MOST_LINES = 40, 400
-"""More nodes or edges than that are drawn as dots."""
+"""Maximum numbers of nodes and edges for boxes; larger graphs are drawn as dots."""
 _EXPANDED = 40  # nested graphs are opened if no more nodes than these result in all
 _DEEP = 3  # levels of nested graphs that are opened
 _MOST_SEPARATE = 6  # more agents share one arrow to a node that receives from all of them

@@ -133,7 +133,8 @@ class Handset(Device):
         }  # fmt: skip
         self.clipboard = ""
         self.selecting = False
-        """The text of the field in focus is selected, and the bar with cut, copy, paste shows."""
+        """Whether the text of the focused field is selected and the bar with cut, copy and paste is
+        shown."""
         self.picked: frozenset[str] = frozenset()
         """Files that are ticked in a file list."""
         self.covered: Mapping[Path, tuple[int, Row]] = {}

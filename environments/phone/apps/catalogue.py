@@ -17,7 +17,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """The apps, and the system UI if the device has one."""
     tables: Mapping[str, Table]
     places: Mapping[str, Setting]
-    """Every switch and choice, with its screen."""
+    """All switches and choices, with their screens."""
 
     @staticmethod
     def of(

@@ -65,4 +65,4 @@ SYSTEM_UI = App(
     widgets=widgets,
     last=_last,
 )
-"""It builds screens like an app, but it is never installed or launched."""
+"""The system UI, which builds screens like an app but is never installed or launched."""

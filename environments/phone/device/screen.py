@@ -17,4 +17,4 @@ class Screen(NamedTuple):
 
 
 Path = tuple[Screen, ...]
-"""Screens from an app's first screen to the current one; empty at home."""
+"""Screens from an app's first screen to the current one; empty on the home screen."""

@@ -52,7 +52,7 @@ class _Pool:
     def __init__(self, rng: random.Random, taken: set[str]) -> None:
         self.rng = rng
         self.taken = taken
-        """Shared by all apps of a device."""
+        """The word pool, shared by all apps of a device."""
 
     def word(self, pool: Sequence[str]) -> str:
         """A word that was not drawn before."""

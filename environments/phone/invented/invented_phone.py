@@ -20,9 +20,9 @@ from swarm_ui.errors import ConfigError
 APPS = 8
 """Apps of one device."""
 UNSEEN = 1_000_000
-"""From this number on, devices are for tests: no training uses them."""
+"""Number of the first test device. Devices from this number on are never used in training."""
 _SHOWN = (5, 6, 7, 8)
-"""How many of them are on the home screen of an episode."""
+"""Number of apps on the home screen of an episode."""
 
 
 class InventedPhone(PhoneEnvironment):

@@ -431,14 +431,14 @@ class OpenAIModel:
         return served_name(found) if served_name(found) in self._hot else found
 
     def _offers(self, request: Request, unsupported: frozenset[str]) -> bool:
-        """Whether the tools of a request go into a field of their own, and not into its text."""
+        """Whether the tools of a request are sent in a separate field instead of the text."""
         own = self._options.tools == "api" and "tools" not in unsupported
         return bool(request.tools) and own and request.decision is None
 
     def _chat(
         self, request: Request, unsupported: frozenset[str]
     ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
-        """The chat of a request, and the decision of it as far as the chat says it."""
+        """The chat of a request, and its decision without the parts that the chat omits."""
         schema_in_prompt = "response_format" in unsupported
         form = format_named(self._options.prompt_format)
         render = self._options.render or form.chat
@@ -474,7 +474,7 @@ def _tokens(chat: tuple[ChatMessage, ...]) -> int:
 
 
 def _rejected_field(rejection: RequestRejected, call: ChatCall) -> str | None:
-    """The field to leave out in the next try after a rejection; ``None`` if there is none."""
+    """The field to omit in the next attempt after a rejection; ``None`` if there is none."""
     if rejection.status not in _UNSUPPORTED:
         return None
     if "stream_options" in call.body and "stream_options" in str(rejection):

@@ -18,7 +18,8 @@ from swarm_ui.prompts import picture_size
 _PIXELS_PER_TOKEN = 700
 _TOKENS_PER_IMAGE = 85
 _TINY, _HUGE, _SPARE = 256, 8, 4096
-"""A server's count is believed between a 256th of our estimate, and 8 times that and 4096 more."""
+"""Accepted range of a server's count, relative to our estimate: from a 256th of it to 8 times it
+plus 4096."""
 
 
 def messages(chat: Sequence[ChatMessage]) -> list[dict[str, object]]:
@@ -27,8 +28,8 @@ def messages(chat: Sequence[ChatMessage]) -> list[dict[str, object]]:
 
 
 def tools(specs: Sequence[ToolSpec], where: str) -> list[dict[str, object]]:
-    """Tools in the format of the protocol. Raises ``ModelError`` if a schema is not a JSON object
-    as text."""
+    """The tools in the format of the protocol. Raises ``ModelError`` if a schema is not a JSON
+    object as text."""
     return [
         {
             "type": "function",

@@ -89,7 +89,7 @@ class ChatOptions:
     prompt_format: str = "json"
     """Format of prompts and replies; see :data:`swarm_ui.prompts.FORMATS`."""
     prompt_tokens: int | None = None
-    """The most tokens of the prompt of a decision, by an estimate on the high side
+    """Maximum number of tokens of a decision's prompt, by an estimate on the high side
     (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see
     :mod:`swarm_ui.prompts.shortening`. ``None``: no limit."""
     tools: Literal["api", "text"] = "api"

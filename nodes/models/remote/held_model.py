@@ -58,7 +58,7 @@ class HeldModel:
         self._making: asyncio.Task[tuple[ChatModel, PublishedAdapters]] | None = None
 
     async def ready(self) -> int:
-        """The process of the actor; it was placed."""
+        """The process id of the actor, which shows that the actor was placed."""
         import os
 
         return os.getpid()

@@ -30,7 +30,7 @@ from swarm_ui.nodes.models.openai.admission import LocalAdmission, Permit
 from swarm_ui.nodes.models.openai.settings import RateLimits
 
 LARGEST_STOCK = 32
-"""Permits that a process has at most."""
+"""Maximum number of permits of a process."""
 RETURN_SECONDS = 1.0
 """After this time without a call, a process gives its unused permits back."""
 
@@ -43,7 +43,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     model: int
     """Number of the model whose limits hold."""
     most: Usage
-    """The most tokens that one call may use."""
+    """Maximum number of tokens of one call."""
     price: Price | None
     where: str
     """The model, for errors."""
@@ -150,8 +150,8 @@ class Limiter:
         return self._given.pop(number)
 
     def _stock(self, ask: Ask, budget: Budget) -> int:
-        """How many more permits a process gets: fewer the less is left, and at the end none, so
-        that no process keeps what another one could use."""
+        """Number of additional permits for a process. It falls with the remaining budget, and to 0
+        at the end, so that no process keeps permits that another could use."""
         if self._models[ask.model][0].counted:
             return 0
         share = budget.room(ask.most, ask.price) / (2 * len(self._holders))

@@ -32,7 +32,7 @@ _CALLS = 10_000
 _PATIENCE = 300.0
 """Seconds to wait for room on a machine."""
 _ATTEMPTS = 3
-"""Calls that are repeated although the actor is there, as after a broken connection."""
+"""Maximum number of repetitions of a call to a live actor, such as after a broken connection."""
 
 
 class RayModel:
@@ -115,8 +115,8 @@ class RayModel:
         return other
 
     async def send_versions(self) -> None:
-        """Tell all replicas where the published versions are. One that is lost is told when it is
-        asked again."""
+        """Send the locations of the published versions to all replicas. A lost replica gets them
+        with its next request."""
         if self._published is not None:
             told = [self._tell(actor) for actor in self._actors]
             for error in await asyncio.gather(*told, return_exceptions=True):

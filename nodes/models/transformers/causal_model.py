@@ -46,7 +46,7 @@ from swarm_ui.nodes.models.transformers.prompt_reader import (
 from swarm_ui.prompts import format_named
 
 PREFIX_BYTES = 512 * 2**20
-"""About 20,000 tokens of a model of 135 M parameters."""
+"""Default limit of cached bytes: about 20,000 tokens for a model of 135 M parameters."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
     SafetensorError,

@@ -221,8 +221,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return [done[i] for i in range(len(jobs))]
 
     def _notice_changed_weights(self) -> None:
-        """Forget what was computed with other weights, after any change in place, also of the base
-        model."""
+        """Discard cached results of other weights, after any in-place change, including changes of
+        the base model."""
         if self._same_in_any_batch and not self._prefixes.max_bytes:
             return
         seen = sum(weight._version for weight in self.network.parameters())

@@ -56,7 +56,7 @@ class _Picture:
     """Positions of its vectors minus a count of tokens, ``[3, vectors]``; ``None``: the network
     counts tokens."""
     shift: int = 0
-    """The same for the tokens after it."""
+    """Positions minus token count, for the tokens after the picture."""
 
 
 class PictureTokens:

@@ -24,9 +24,9 @@ class PromptLimits:
     name: str
     """Name of the model, for error messages."""
     context: int | None
-    """The most tokens of prompt and reply together; ``None``: not known."""
+    """Maximum number of tokens of prompt and reply together; ``None``: not known."""
     prompt_tokens: int | None
-    """The most tokens of the prompt of a decision; ``None``: what the context leaves."""
+    """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context."""
 
     def of(self, request: Request) -> int:
         """The most tokens of the prompt of a decision."""

@@ -43,7 +43,7 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     """Mean score."""
     right: Interval
-    """Share that is right, according to the reference."""
+    """Share of right messages, according to the reference."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

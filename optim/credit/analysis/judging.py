@@ -36,7 +36,7 @@ class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Probability that a right reply of the agents has a higher score than a wrong one of them;
     ties count half."""
     inside: Interval | None
-    """The same within one screen, on screens where the agents disagree."""
+    """The same probability within one screen, over screens on which the agents disagree."""
     beside_solver: Interval | None
     """For decisions without a right proposal: probability that the solver's reply has a higher
     score than an agent's. Votes and reply probabilities cannot score a reply that no agent

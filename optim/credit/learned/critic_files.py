@@ -28,7 +28,7 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt format of its questions."""
     options: tuple[str, str] = OPTIONS
     scaling: Scaling = Scaling()
-    """Fitted on validation episodes."""
+    """The calibration, fitted on validation episodes."""
     base_model: str = ""
     """Name of the model that the adapter was trained on."""
     replies: int = 0

@@ -99,7 +99,8 @@ class JudgedFile:
                 if found != head:
                     raise ConfigError(
                         f"'{path}' was collected for '{found.purpose}' with {found.settings}; now "
-                        f"for '{head.purpose}' with {head.settings}. Give the same, or another file"
+                        f"for '{head.purpose}' with {head.settings}. Use the same "
+                        "settings, or another file"
                     )
             else:
                 write_atomic(path, msgspec.json.encode(head) + b"\n")

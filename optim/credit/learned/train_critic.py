@@ -77,8 +77,8 @@ class CriticConfig:
     epochs: float = 1.0
     """Passes over the screens."""
     minutes: float = math.inf
-    """The training ends after this time at the latest. The learning rate falls by time too, so it
-    reaches its end; but then equal seeds do not give equal weights."""
+    """The training ends after this time at the latest. The learning rate then also depends on the
+    time, so that it reaches its final value; but then equal seeds do not give equal weights."""
     tokens_per_batch: int = 2_400
     """Tokens in one optimiser step, padding included."""
     most: int = 6
@@ -113,7 +113,8 @@ class CriticProgress(NamedTuple):
     replies: int
     """Replies trained on so far."""
     loss: float
-    """Mean over the last steps, nats; ``log 2`` is that of a coin. NaN before the first step."""
+    """Mean loss over the last steps, nats; a random guess has ``log 2``. NaN before the first
+    step."""
     accuracy: float
     """Share of replies in the last steps whose label had more than half of the probability."""
     seconds: float

@@ -56,7 +56,7 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 8
     """Maximum number of samples that differ only in the order of the screen's elements."""
     longest_prompt: int = 40_000
-    """Characters; longer samples are dropped."""
+    """Maximum number of characters of a sample; longer samples are dropped."""
     longest_response: int = 2_000
     temperature: float = 0.7
     """Temperature for questions, instructions, neighbours and adversary; walks and verdicts: 0."""

@@ -55,7 +55,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rejected: str | None = None
     """The adversary's response to the same prompt; level 3 only."""
     score: float | None = None
-    """The critic's, in [0, 1]; ``None``: without a critic."""
+    """The critic's score, in [0, 1]; ``None``: without a critic."""
     rejected_score: float | None = None
     prompt_format: str = "json"
     """The format in which chat and responses are written."""
@@ -97,7 +97,7 @@ TEST_ONLY = ("mind2web test_", "autowebbench ")
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Test and validation splits. A walk with one of their tasks or seeds is an error.
+    """Tasks, seeds and goals of test and validation splits. A walk with one of them is an error.
 
     >>> held_out = HeldOut.of(tasks=["recipes-add"], seeds=[range(20_000_000, 30_000_000)])
     >>> held_out.why("phone (simulated)", "recipes-add", 3)

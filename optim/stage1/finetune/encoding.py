@@ -28,7 +28,7 @@ class Encoded(NamedTuple):
     """The samples of a stage, ready for its trainer."""
 
     rows: list[Row]
-    """For supervised stages token ids and labels; for preferences the texts, as trl reads them."""
+    """Rows in trl's form: token ids and labels for supervised stages, texts for preferences."""
     tokens: int
     """Tokens of all rows; a prompt counts with each of its replies."""
     longest: int

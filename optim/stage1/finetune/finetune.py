@@ -39,7 +39,7 @@ FINAL = "final"
 WEIGHTS = "adapter_model.safetensors"
 _PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
 _PREFERENCE_WORK = 4 / 3
-"""Work of DPO for a token, relative to SFT: a forward pass of the reference comes on top."""
+"""Cost of a token in DPO relative to SFT; it includes a forward pass of the reference."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,12 +70,12 @@ def import_adapters(
     agents: Annotated[int, typer.Option("--agents", "-a", metavar="N", min=1, max=64,
                                         help="number of agents, with a copy for each")] = 4,
     prompt_format: Annotated[str, typer.Option(metavar="NAME", help="format it was trained with "
-                             "(default: what its folder says)",
+                             "(default: as its folder records)",
                              autocompletion=flags.one_of(*FORMATS))] = "",
     base: Annotated[str, typer.Option(metavar="MODEL", help="model it was trained on, if its "
-                                      "folder does not say so: smollm2, or a folder")] = "",
-    any_base: Annotated[bool, typer.Option("--any-base", metavar="", help="forget which weights it "
-                        "was trained on, to use it with others")] = False,
+                                      "folder does not record it: smollm2, or a folder")] = "",
+    any_base: Annotated[bool, typer.Option("--any-base", metavar="", help="remove the record of "
+                        "the weights it was trained on, to allow others")] = False,
     force: flags.Force = False,
     json: flags.Json = False,
     quiet: flags.Quiet = False,

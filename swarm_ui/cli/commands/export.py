@@ -26,8 +26,8 @@ def export(
         bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,
     prompt_format: Annotated[str | None, typer.Option("--prompt-format", metavar="NAME",
-        help="write the prompts and replies of pairs anew in this format (json, compact), to "
-             "train another model; default: exactly as they were")] = None,
+        help="rewrite the prompts and replies of pairs in this format (json, compact), to train "
+             "another model; default: exactly as recorded")] = None,
     force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip

@@ -35,7 +35,7 @@ def play(
     out: Annotated[
         Path | None,
         flags.declare("--out", "-o", value="FILE", panel="",
-                     help="JSON lines file to add the episode to"),
+                     help="JSON Lines file to append the episode to"),
     ] = None,
     actor: Annotated[
         str, flags.declare(value="NAME", help="name of the player, stored with the episode",

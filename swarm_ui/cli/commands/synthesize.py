@@ -19,7 +19,7 @@ from swarm_ui.experiment.environments.sources import SOURCES
 from swarm_ui.experiment.stage1.synthesis import ROLES, SCRIPTED, Synthesis, estimate, make_corpus
 
 _SECONDS_OF_A_CALL = 2.0
-"""For the estimate of a synthesis with models, which are not called for it."""
+"""Role settings for the estimate of a synthesis, which calls no models."""
 _OLD = ("questions", "pages", "devices", "steps")
 _ROLE = "scripted, or a model as for --model (default: that of --model, or scripted)"
 

@@ -23,9 +23,9 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 
 _GUIDE = _STRAY = 0.1
-"""Shares of steps of training episodes that the solver, or chance, chooses."""
+"""Shares of the steps of training episodes that the solver and a random policy choose."""
 _GRADED_AT_ONCE, _PLAYED_AT_ONCE = 32, 8
-"""Episodes at the same time, where the environment grades actions and where it does not."""
+"""Numbers of concurrent episodes, with and without graded actions."""
 
 
 class Place(NamedTuple):

@@ -14,9 +14,9 @@ from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.rollout.pool import Job
 
 _TRAINING_TEMPERATURES = (0.0, 0.8, 1.2, 1.6)
-"""Of the agents: a greedy one, and others that make more mistakes of their own."""
+"""Temperatures of the agents: one is greedy, the others make more independent mistakes."""
 _TEST_TEMPERATURES = (0.0, 0.5, 0.6, 0.8)
-"""The paper's, with a greedy agent in place of the first."""
+"""The paper's temperatures, with a greedy first agent."""
 AGENTS = len(_TEST_TEMPERATURES)
 
 

@@ -20,8 +20,8 @@ def is_demo_run(run: RunDirectory) -> bool:
 def arm_configuration(run: RunDirectory, file: str) -> Config:
     """The configuration of the arm whose episodes are in ``traces/<file>.jsonl``.
 
-    It contains no edges: those of the recorded decision are used. Adapters are those at the end
-    of training, also for episodes of earlier iterations.
+    It contains no edges, because those of the recorded decision are used. Adapters are those at the
+    end of training, also for episodes of earlier iterations.
 
     Raises:
         ConfigError: no demo made the run, or it has no such arm.

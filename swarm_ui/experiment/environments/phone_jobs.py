@@ -11,7 +11,7 @@ from swarm_ui.rollout.pool import Job
 
 
 def seeds_of(split: str) -> range:
-    """The seeds of a split; all but ``train`` and ``validation`` have those of tests."""
+    """The seeds of a split. All splits except ``train`` and ``validation`` have test seeds."""
     from swarm_ui.environments import phone
 
     own = {"validation": phone.VALIDATION_SEEDS, "train": phone.TRAIN_SEEDS}

@@ -42,7 +42,8 @@ def _needs_data(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 def _nothing() -> HeldOut:
-    """No rule: recordings are checked against the rule of the environment they were made in."""
+    """An empty rule. Recordings are checked against the rule of the environment in which they were
+    made."""
     from swarm_ui.optim.stage1 import HeldOut
 
     return HeldOut()

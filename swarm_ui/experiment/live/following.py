@@ -54,7 +54,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run at one moment."""
+    """A snapshot of a run."""
 
     name: str
     command: str
@@ -129,7 +129,7 @@ class _Tail:
 
 
 class RunFollower:
-    """Looks at a run again and again. It changes nothing in the folder of the run."""
+    """Polls a run. It changes nothing in the folder of the run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -144,7 +144,7 @@ class RunFollower:
         return {path.stem: path for path in sorted(folder.glob("*.jsonl")) if path.is_file()}
 
     def look(self) -> Look:
-        """The present state of the run. A file that cannot be read is listed among the problems."""
+        """The current state of the run. Unreadable files are listed under ``problems``."""
         problems: list[str] = []
         files = self.traces
         for name in self._tails.keys() - files.keys():

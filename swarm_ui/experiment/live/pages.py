@@ -22,7 +22,7 @@ from swarm_ui.report.page import STYLES
 from swarm_ui.trace.reader import open_jsonl
 
 _FRESH = 1.0
-"""Seconds for which a look at the run is used again."""
+"""Seconds for which a snapshot of the run is reused."""
 
 
 class Answer(NamedTuple):

@@ -27,7 +27,7 @@ _STATES = {
 }
 _MOST_POINTS = 60
 _STALE = 30.0
-"""Seconds after which progress that was not written again is shown with its age."""
+"""Seconds without an update after which progress is shown with its age."""
 _MARKS = {True: ("solved", "✓"), False: ("failed", "✗"), None: ("masked", "–")}
 
 

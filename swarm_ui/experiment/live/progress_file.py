@@ -22,9 +22,9 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     written: float
     """Seconds since the epoch."""
     tasks: tuple[TaskProgress, ...] = ()
-    """The tasks that are at work, in the order they began."""
+    """The running tasks, in the order they began."""
     ended: tuple[TaskProgress, ...] = ()
-    """The tasks that have ended, or were interrupted, as they were last."""
+    """The last state of the tasks that have ended or were interrupted."""
 
 
 class ProgressFile:

@@ -56,10 +56,10 @@ class WorkerWatch:
         """Number of workers by state. It is updated incrementally, because thousands of events a
         second may arrive."""
         self._elsewhere = False
-        """Workers are on other machines, or wait for one."""
+        """Whether workers are on other machines, or wait for a machine."""
         self._told_waiting: float | None = None
         self.note = ""
-        """The states of the workers, such as ``"8 workers, 6 playing"``; empty: they are places of
+        """The states of the workers, such as ``"8 workers, 6 playing"``; empty: they are part of
         this process."""
 
     def shown(self, trace: str, on_change: Callable[[], None] = lambda: None) -> None:

@@ -33,7 +33,7 @@ from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 _TRAINED = re.compile(r"after-(\d+)$")
 """The policies that a demo tests after some iterations of training."""
 _DEEPEST = 8
-"""Deeper settings, which no command writes, are shown as they are."""
+"""Maximum depth of settings; deeper ones, which no command writes, are shown unflattened."""
 _OWN = {"run.out", "made_by"}
 """Settings that say where a run is, not what it does."""
 

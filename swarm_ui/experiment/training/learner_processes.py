@@ -165,7 +165,8 @@ def follow_training(processes: Processes) -> bool:
 
 
 def _runs(told: _Described) -> bool:
-    """Whether the first process still runs, as far as this machine knows."""
+    """Whether the first process still runs; true if it is on another machine and so cannot be
+    checked."""
     import psutil  # type: ignore[import-untyped]  # comes with accelerate
 
     if told.machine != platform.node():

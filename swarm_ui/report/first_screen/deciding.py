@@ -12,9 +12,9 @@ from swarm_ui.trace.records import Episode, StepRecord, Trace
 from swarm_ui.viz.trace_picture import MOST_CALLS
 
 _MOST_READ = 200
-"""Episodes that are looked at."""
+"""Maximum number of episodes that are examined."""
 _DIVIDED = 0.4
-"""The share of other proposals that shows best how a team that disagrees decides."""
+"""The preferred share of dissenting proposals in the shown decision."""
 
 
 class Decision(NamedTuple):
@@ -29,7 +29,7 @@ class Decision(NamedTuple):
 
 
 def team_decision(sets: Iterable[EpisodeSet]) -> Decision | None:
-    """The decision that shows best how a team decides; ``None``: no team of agents decided.
+    """The decision that best illustrates the team's vote; ``None``: no team of agents decided.
 
     It is chosen from the first 200 episodes. Decisions that can be drawn call by call are
     preferred, then those of solved episodes, those in which agents received each other's messages,

@@ -12,7 +12,7 @@ from swarm_ui.trace.worker_history import Activity
 from swarm_ui.viz.svg import ticks
 
 SLOTS = 400
-"""The parts of the time axis. Each is drawn in the colour of what took most of it."""
+"""Number of slots of the time axis. Each has the colour of its main activity."""
 _ACTIVITIES: tuple[Activity, ...] = get_args(Activity)
 _NAMES: dict[Activity, str] = {
     "deciding": "deciding (models)",

@@ -10,7 +10,7 @@ from swarm_ui.trace.worker_events import read_worker_events
 from swarm_ui.trace.worker_history import WorkerHistory, WorkerTimes, sessions
 
 MOST_ROWS = 64
-"""More workers than these share rows."""
+"""Maximum number of rows; with more workers, several share a row."""
 _MOST_SESSIONS = 3
 WORKER_TABLE = "Where the time of the workers went"
 HERE = "this process"

@@ -70,8 +70,8 @@ def ray_cluster(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Ray prints on standard output what it knows about lost workers. That belongs to the program,
-    which gets the same as events. Ray has no public setting for it."""
+    """Keep Ray's messages about lost workers off standard output, which belongs to the program. The
+    program gets the same information as events. Ray has no public setting for it."""
     from ray._private import worker
 
     worker._worker_logs_enabled = False  # type: ignore[attr-defined, unused-ignore]

@@ -82,7 +82,7 @@ class JobQueue:
             await asyncio.gather(reading, return_exceptions=True)
 
     def _read_on(self) -> None:
-        """Read the next job, if nobody does and all that was read has been taken."""
+        """Read the next job, unless another task is reading or a read job is still waiting."""
         if self._ready or self._exhausted or self._reading is not None:
             return
         if isinstance(self._source, AsyncIterator):

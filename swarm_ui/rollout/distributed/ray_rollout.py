@@ -217,7 +217,7 @@ class RayRollout:
         return _Stream(self._streams, queue, reference, slots, asyncio.Queue(size), size)
 
     def _left(self) -> float:
-        """Seconds that may still be waited for resources, since the stream began or the last
+        """Remaining seconds to wait for resources, counted since the stream began or the last
         worker was lost."""
         if self.workers:
             self._began = time.monotonic()
@@ -252,7 +252,7 @@ class RayRollout:
             stream.active -= 1
 
     async def _play(self, slot: _Slot, stream: _Stream, taken: NumberedJob) -> None:
-        """Play one job; it is put back if the worker is lost, and not too often before."""
+        """Play one job. If the worker is lost, put the job back, up to the limit of losses."""
         try:
             played = await slot.worker.play(taken)
         except NotBegun:  # no loss of this job

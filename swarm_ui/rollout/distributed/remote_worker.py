@@ -85,7 +85,7 @@ class RemoteWorker:
         self._actor: Any = None
         self._hello = Hello(node="", pid=0, version="", python="")
         self._asked: float | None = None
-        """When an actor was asked for that has not begun its first stream yet."""
+        """Time of the request for an actor that has not begun its first stream yet."""
         self._stream = 0
         self._row = 0  # losses since the last completed episode
         self._last = ""
@@ -270,7 +270,8 @@ class RemoteWorker:
             raise EnvironmentFault(f"the Ray cluster failed: {reason(error)}") from error
 
     def _lose(self, actor: Any, reason: str, starting: bool) -> None:
-        """The worker is gone: several calls may notice it, the first counts."""
+        """Handle the loss of the worker. Several calls may notice it; only the first has an
+        effect."""
         if not starting and self._actor is not actor:
             return
         where = f" on {self._hello.node}" if self._hello.node and not starting else ""
@@ -282,7 +283,7 @@ class RemoteWorker:
             imported().kill(actor)
 
     def _tell_finished(self, job: NumberedJob, played: Played, assigned: float) -> None:
-        """Tell of every attempt that the worker made at a job."""
+        """Report every attempt of the worker at a job."""
         for event in told_elsewhere(played.attempts, queued=assigned, now=time.time()):
             self._on_event(
                 msgspec.structs.replace(

@@ -188,7 +188,7 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
     trace = graph(ScriptedModel(lambda request: "no")).run_sync("where?")
     (call, *inside) = trace.calls
     assert call.error is not None and call.error.kind == "reply" and call.error.node == "one"
-    assert "no reply follows the schema after 2 attempts; the last error: there is no" in str(
+    assert "no reply matched the schema after 2 attempts; the last error: there is no" in str(
         call.error
     )
     assert [each.node for each in inside] == ["one/model", "one/model"]

@@ -96,7 +96,7 @@ def open_screen(
 
 
 def delete_record(table: str, row: int, toast: str) -> Effect:
-    """Delete a record. Then leave the question and the screen of the record."""
+    """Delete a record, then close the dialog and the record's screen."""
 
     def delete(handset: Handset) -> str:
         handset.remove(table, row)

@@ -51,7 +51,7 @@ class Row:
     """``None``: any token."""
     sparse: bool = True
     """Whether tokens without an alternative are read several at a time, and noise is drawn for the
-    listed tokens only: right for large vocabularies, and the samples differ."""
+    listed tokens only: suitable for large vocabularies; the samples differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class Continuation:
     """Sum over the new tokens (end token included) under the unconstrained model at
     temperature 1, nats."""
     ended: bool
-    """Whether an end token came, which is one more token; else the row was cut off."""
+    """Whether the reply ended with an end token, which is one more token; otherwise it was cut
+    off."""
     end: int | None = None
     """The end token."""
 

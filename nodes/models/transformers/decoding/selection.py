@@ -55,7 +55,7 @@ class Choice(NamedTuple):
     """``None``: any token."""
     sparse: bool
     """Whether noise is drawn for the allowed tokens only, if they are listed one by one. This is
-    cheaper where words are many; the samples are others."""
+    cheaper for large vocabularies, and gives other samples."""
 
 
 def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None) -> Tensor:

@@ -54,7 +54,7 @@ def list_runs(
                      f"state: {', '.join(STATES)}; repeatable (default: all)",
                      autocompletion=flags.one_of(*STATES))] = None,
     since: Annotated[str, typer.Option(metavar="TIME", help="only runs begun since a date "
-                     "(2025-01-31), or an age ago: 12h, 7d, 2w (default: all)")] = "",
+                     "(2025-01-31) or within an age: 12h, 7d, 2w (default: all)")] = "",
     text: Annotated[str, typer.Option(metavar="TEXT", help="only runs with this text in the path, "
                     "command, environment, model or headline (default: all)")] = "",
     json: flags.Json = False,

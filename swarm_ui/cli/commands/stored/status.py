@@ -20,12 +20,11 @@ from swarm_ui.experiment.stored.run_snapshot import RunSnapshot, WorkerStatus, s
 from swarm_ui.report.workers.worker_rows import HERE
 
 _MOST_WORKERS = 16
-"""More workers than these are counted by node."""
+"""Maximum number of listed workers; more are counted by node."""
 
 
 def status(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder: running, finished or "
-                   "killed")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run, in any state")],
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Show the progress of a run: episodes, success so far, faults, rate, time left and workers.
@@ -99,7 +98,7 @@ def _sets(found: RunSnapshot) -> Any:
 
 
 def _workers(found: RunSnapshot) -> Any:
-    """The workers as a table; ``None`` if there is nothing to be said about them."""
+    """The workers as a table; ``None`` if there is nothing to show."""
     present = [worker for worker in found.workers if worker.state != "closed"]
     if not present:
         return None

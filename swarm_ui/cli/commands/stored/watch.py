@@ -19,8 +19,7 @@ from swarm_ui.cli.output import Output
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder: running, finished or "
-                   "killed")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run, in any state")],
     port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="port on this "
                     "machine (default: any that is free)")] = 0,
     show: Annotated[
