@@ -49,10 +49,10 @@ def main() -> int:
 
 
 def resume(run: DemoRun | None) -> str:
-    """How to go on with a run that was begun."""
+    """The text that names the command which continues a run."""
     if run is None:
         return ""
-    return f"; go on with: python {sys.argv[0]} {run.resume}"
+    return f"; continue with: python {sys.argv[0]} {run.resume}"
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ class Ask:
     """Asks a person, whose answer is the node's message; an action as JSON is also its proposal.
 
     A run that reaches the node makes all other calls that it can and pauses with a
-    :class:`~swarm_ui.errors.RunPaused`; ``graph.resume(...)`` goes on with the answer. With a
-    store, the calls and the question are on disk. The trace holds the question as the prompt of
-    the call.
+    :class:`~swarm_ui.errors.RunPaused`; ``graph.resume(...)`` continues with the answer. With a
+    store, the calls and the question are on disk. The trace holds the question as the prompt of the
+    call.
 
     Examples:
         ``graph.with_node(Ask("approve", "Send this letter?"), hears=["writer"])``

@@ -11,8 +11,8 @@ cover        share of the edges with a coordinator, times the share of the coord
              that are needed; 0 without any coordinator
 ===========  ====================================================================
 
-An agent without a valid answer does not fit in a matching; in all other kinds it makes the score
-0. AgentsNet does the same, except for covers, where it counts as no coordinator.
+In a matching, an invalid answer counts as one that does not fit; in the other kinds it makes the
+score 0. AgentsNet does the same, except for covers, where it counts as no coordinator.
 """
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ class Logger(Protocol):
     """Receives the settings and the metrics of one run.
 
     The calls come in this order: :meth:`start`, :meth:`log` for each step, :meth:`finish`. A run
-    that is resumed begins with :meth:`start` again and goes on with the next step. What a method
+    that is resumed begins with :meth:`start` again and continues with the next step. What a method
     raises ends no run: see :class:`LoggerGroup`.
     """
 
     def start(self, config: Mapping[str, Any]) -> None:
-        """Begin, or go on with, the record of a run.
+        """Begin or continue the record of a run.
 
         Args:
             config: the settings by dotted names (``"train.update.method"``); texts, numbers,

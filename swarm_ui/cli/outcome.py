@@ -37,7 +37,7 @@ class Stopped(Exception):
     """A run was interrupted; the finished part is saved."""
 
     def __init__(self, run: Path, resume: str, cause: BaseException | None = None) -> None:
-        super().__init__(f"saved in {run}; go on with: {resume}")
+        super().__init__(f"saved in {run}; continue with: {resume}")
         self.run, self.resume, self.cause = run, resume, cause
 
 

@@ -275,7 +275,7 @@ def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shel
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "go on with: swarm-ui run --resume r" in " ".join(err.split())
+    assert "continue with: swarm-ui run --resume r" in " ".join(err.split())
     saved = read_jsonl(path)
     assert 2 <= len(saved) < 8
     done = shell("run --resume r --trust --json")

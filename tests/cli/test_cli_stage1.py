@@ -145,7 +145,7 @@ def test_an_interruption_names_the_way_on(
 
     monkeypatch.setattr(Corpus, "add", stop)
     done = shell("synthesize phone -n 3 -o c")
-    assert done.code == 130 and "go on with: the same command" in done.err
+    assert done.code == 130 and "continue with: the same command" in done.err
 
 
 def test_a_model_is_opened_once_for_all_its_roles(

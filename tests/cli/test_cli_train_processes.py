@@ -84,11 +84,11 @@ def test_a_killed_process_ends_the_run_with_one_line(shell: Shell, victim: int) 
     (line,) = [line for line in err.splitlines() if line.startswith("error: ")]
     if victim:
         assert "ended" in line
-        said = "stopped; saved in t; go on with: swarm-ui train --resume t"
+        said = "stopped; saved in t; continue with: swarm-ui train --resume t"
         assert said in err.splitlines()
     else:
         assert line.startswith("error: process 1 of 2, which plays the episodes and saves the run,")
-        assert line.endswith("go on with: swarm-ui train --resume t")
+        assert line.endswith("continue with: swarm-ui train --resume t")
     again = shell("train --resume t --json")  # with one process
     assert again.code == 0, again.err
     assert [row["iteration"] for row in again.json["iterations"]] == list(range(6))
@@ -102,7 +102,7 @@ def test_ctrl_c_saves_the_run(shell: Shell) -> None:  # noqa: F811
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all processes
     _, err = process.communicate()
     assert process.returncode != 0
-    assert "stopped; saved in t; go on with: swarm-ui train --resume t" in err.splitlines()
+    assert "stopped; saved in t; continue with: swarm-ui train --resume t" in err.splitlines()
     assert not [line for line in err.splitlines() if line.startswith("error: ")], err
 
 

@@ -147,7 +147,7 @@ def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
-    assert "go on with: swarm-ui train --resume r" in " ".join(err.split())
+    assert "continue with: swarm-ui train --resume r" in " ".join(err.split())
     state = json.loads((shell.folder / "r/checkpoints/iteration-0001/state.json").read_text())
     assert state["ahead"] == 1
     done = shell("train --resume r --trust --on local --json")

@@ -157,7 +157,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         said = process.stderr.read()
         process.wait(timeout=60)
     assert process.returncode == 130
-    assert said == f"stopped; go on with: python {SCRIPT} --resume {run}\n"
+    assert said == f"stopped; continue with: python {SCRIPT} --resume {run}\n"
     with started("--resume", run, cwd=tmp_path) as process:
         wait_for(run / "checkpoints" / "iteration-0002", process)
         process.kill()

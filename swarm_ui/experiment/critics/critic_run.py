@@ -2,10 +2,10 @@
 
 The folder of a run::
 
-    critic_run.json       the settings; the same command goes on with them
-    judged/               one file for each environment and purpose, a line an episode
-    validation.json       the figures on validation episodes
-    final/                the adapter with its critic.json, for ``train --critic learned``
+critic_run.json       the settings, with which the same command continues judged/               one
+file for each environment and purpose, a line an episode validation.json       the figures on
+validation episodes final/                the adapter with its critic.json, for ``train --critic
+learned``
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class ProgressFile:
         warn: Callable[[str], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``warn``: told once if the file cannot be written; the run goes on without it."""
+        """``warn``: called once if the file cannot be written; the run continues without it."""
         self._path, self._warn, self._clock = folder / NAME, warn, clock
         self._tasks: dict[str, TaskProgress] = {}
         self._ended: dict[str, TaskProgress] = {}

@@ -44,7 +44,7 @@ class LiveServer(ThreadingHTTPServer):
         Args:
             run: the folder of a run.
             port: ``0``: any that is free.
-            warn: told about a page that could not be made.
+            warn: called with a message if a page could not be made.
 
         Raises:
             ConfigError: the folder is not a run, or the port cannot be used.

@@ -110,7 +110,7 @@ def begin_loading(
         learners: the other processes.
         section: the choice, as the user made it.
         learned: the adapters that are trained.
-        resume: the command that goes on with the run, for their errors.
+        resume: the command that resumes the run, for their errors.
     """
     told = _Described(section, tuple(learned), resume, platform.node(), os.getpid())
     learners.begin(msgspec.json.encode(told))
@@ -158,7 +158,7 @@ def follow_training(processes: Processes) -> bool:
             return False  # the first process reports it
         raise LearningError(
             f"process 1 of {processes.size}, which plays the episodes and saves the run, has "
-            f"ended. The finished iterations are saved; go on with: {told.resume}"
+            f"ended. The finished iterations are saved; continue with: {told.resume}"
         ) from error
     processes.leave()
     return True

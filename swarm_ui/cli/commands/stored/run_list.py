@@ -153,7 +153,7 @@ def _caption(found: list[RunSummary]) -> str:
     if any(run.of.startswith("rollouts") for run in found):
         notes.append("Rollouts are sampled and may be guided: not comparable with a test; Wilson.")
     if any(run.state in ("interrupted", "killed", "failed") for run in found):
-        notes.append("--resume RUN goes on with a run that did not finish.")
+        notes.append("--resume RUN continues an unfinished run.")
     return " ".join(notes)
 
 

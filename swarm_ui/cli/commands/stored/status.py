@@ -47,7 +47,7 @@ def _show(found: RunSnapshot, out: Output) -> None:
     if found.elsewhere:
         out.show(Text(
             "No process of this machine works on it, but something was written a moment ago: "
-            "another machine may be at work on it.", overflow="fold",
+            "it may be running on another machine.", overflow="fold",
         ))  # fmt: skip
     out.show(Text(_summary(found), overflow="fold"))
     for task in found.tasks:
@@ -69,7 +69,7 @@ def _summary(found: RunSnapshot) -> str:
     if found.left is not None:
         said.append(f"about {duration_text(found.left)} left")
     if found.silent is not None:
-        said.append(f"last sign of life {duration_text(found.silent)} ago")
+        said.append(f"last event {duration_text(found.silent)} ago")
     return ", ".join(said)
 
 
