@@ -19,7 +19,7 @@ def main() -> None:
     default = BaseAgentConfig()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, required=True, help="folder to save the agent in")
-    parser.add_argument("--start", type=Path, help="go on from the agent in this folder")
+    parser.add_argument("--start", type=Path, help="continue from the agent in this folder")
     parser.add_argument("--steps", type=int, default=default.stage1.steps)
     parser.add_argument("--width", type=int, default=default.width)
     parser.add_argument("--layers", type=int, default=default.layers)

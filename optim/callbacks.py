@@ -34,7 +34,7 @@ class Callbacks:
     """Called when a checkpoint is damaged, a model cannot be reached, or a logger fails."""
     loggers: Sequence[Logger] = ()
     """Receive the metrics of each iteration (:func:`swarm_ui.optim.metrics.scalars`). One that
-    fails is reported once and left out; the training goes on."""
+    fails is reported once and left out; the training continues."""
     logged_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Settings that loggers receive in addition to those of the trainer, by section."""
 

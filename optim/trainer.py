@@ -144,7 +144,7 @@ class TeamTrainer:
         """Run all iterations, or the remaining ones of a run that was interrupted.
 
         Args:
-            resume: go on from the last checkpoint of the folder, if there is one.
+            resume: continue from the last checkpoint of the folder, if there is one.
             learners: processes that share the updates of the adapters, of which this is the first
                 one. Everything else is done by this process. ``None``: this process alone.
 

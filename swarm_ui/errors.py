@@ -4,7 +4,7 @@ SwarmError
 ├── ConfigError        an argument or a file of yours is wrong
 │   └── MissingExtra   an optional dependency is not installed
 ├── GraphError         a graph cannot be composed that way
-├── RunPaused          a person has to answer a question before a run can go on
+├── RunPaused          a person has to answer a question before a run can continue
 ├── NodeError          a node failed during a run of a graph
 │   └── NodeTimeout    the node or the run exceeded its time limit
 ├── ModelError         a language model could not answer
@@ -129,7 +129,7 @@ class GraphError(SwarmError):
 
 
 class RunPaused(SwarmError):
-    """A run cannot go on before a person has answered; all other calls have been made.
+    """A run cannot continue before a person has answered; all other calls have been made.
 
     ``graph.resume(run, {question: answer})`` continues the run.
     """

@@ -106,7 +106,8 @@ class NodeContext(msgspec.Struct):
 
     observation: Observation
     node: str
-    """The node's name in this graph; with the names around it, ``"team/agent_0"``, when nested."""
+    """The node's name in this graph; for a nested node its full name, such as
+    ``"team/agent_0"``."""
     round: int
     rounds: int
     """Number of rounds; at most so many, if the graph ends them early (``until``)."""

@@ -50,7 +50,7 @@ class Logger(Protocol):
 class LoggerGroup:
     """Passes everything to several loggers.
 
-    An exception of a logger is reported once. The logger is then left out, and the others go on.
+    An exception of a logger is reported once. The logger is then left out, and the others continue.
     """
 
     def __init__(self, loggers: Sequence[Logger], warn: Callable[[str], None]) -> None:
@@ -84,7 +84,7 @@ class LoggerGroup:
                 text = " ".join(brief(error).split())
                 self._warn(
                     f"the logger {type(logger).__name__} failed in {method}: "
-                    f"{type(error).__name__}: {text}; the run goes on without it"
+                    f"{type(error).__name__}: {text}; the run continues without it"
                 )
 
 

@@ -267,7 +267,7 @@ SUITE = option(
 )  # fmt: skip
 PUBLISHED = Option(
     "published", bool | None,
-    declare("--published", help="with the page's clock and upstream's reward (miniwob)",
+    declare("--published", help="use the page's clock and upstream's reward (miniwob)",
             panel=WHERE), "environment.published",
 )  # fmt: skip
 MAX_STEPS = option(

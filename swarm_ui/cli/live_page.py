@@ -65,7 +65,7 @@ def _started(run: RunDirectory, output: Output) -> _Server | None:
             encoding="utf-8", errors="replace", start_new_session=True,  # Ctrl-C is not for it
         )  # fmt: skip
     except OSError as error:
-        output.warn(f"no live page: {error}; the run goes on")
+        output.warn(f"no live page: {error}; the run continues")
         return None
     ending = threading.Event()
     told = threading.Thread(target=_tell, args=(process, output, ending), daemon=True)
@@ -86,7 +86,7 @@ def _tell(process: subprocess.Popen[str], output: Output, ending: threading.Even
     code = process.wait()
     if code and not ending.is_set():
         why = said[-1] if said else f"it ended with code {code}"
-        output.warn(f"the live page has ended: {why}; the run goes on")
+        output.warn(f"the live page has ended: {why}; the run continues")
 
 
 def _collect(stream: IO[str], said: list[str]) -> None:

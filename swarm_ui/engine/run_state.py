@@ -141,7 +141,7 @@ class RunState:
             ) from failure
 
     def _end_after(self, round: int) -> None:
-        """Go on with the calls after the last round."""
+        """Continue with the calls after the last round."""
         self._plan = plan = schedule_of(self._graph, round)
         done = (round + 1) * plan.team
         self._said[done:] = [None] * (plan.size - done)

@@ -26,7 +26,7 @@ def script(main: Callable[[], int]) -> Callable[[], int]:
             print(printable(f"error: {error}"), file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("stopped; the same command goes on", file=sys.stderr)
+            print("stopped; the same command continues", file=sys.stderr)
             return 130
 
     return run

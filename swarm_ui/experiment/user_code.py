@@ -268,7 +268,7 @@ def _place(error: BaseException) -> str:
 
 
 def _definition(value: object) -> str:
-    """File and line where a function or class is defined, as far as that is known."""
+    """File and line where a function or class is defined, if known."""
     try:
         found: Any = inspect.unwrap(value) if callable(value) else value
         line = inspect.getsourcelines(found)[1]

@@ -109,7 +109,7 @@ def _curve(
 
 
 def training_cost(lines: Sequence[Line]) -> ReportTable | None:
-    """Decisions, calls, tokens and seconds of each iteration, as far as they are known."""
+    """Decisions, calls, tokens and seconds of each iteration, where they are known."""
     work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
     names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
     seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")

@@ -27,7 +27,7 @@ class Panel:
     agents: Sequence[str]
     """Names of the nodes that are called in every round."""
     edges: Sequence[Edge]
-    """Edges within a round between agents, as far as they are known."""
+    """The known edges within a round between agents."""
     cells: dict[str, Cell] = field(default_factory=dict)
     """Cells by message id."""
 

@@ -31,7 +31,7 @@ def test_differences_are_paired_by_episode() -> None:
     ("error", "code", "said"),
     [
         (ConfigError("no such run"), 2, "error: no such run\n"),
-        (KeyboardInterrupt(), 130, "stopped; the same command goes on\n"),
+        (KeyboardInterrupt(), 130, "stopped; the same command continues\n"),
     ],
 )
 def test_a_script_that_cannot_go_on_says_so_and_with_which_code(

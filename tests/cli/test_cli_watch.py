@@ -30,7 +30,7 @@ def test_a_run_goes_on_if_its_page_cannot_be_served(
     monkeypatch.setenv("LAMP_SECONDS", "2")
     done = shell(f"run {SLOW} light --model script:right.txt --watch --out r --json")
     assert done.code == 0 and done.json["success"]["mean"] == 1.0
-    assert "the live page has ended: no page today; the run goes on" in " ".join(done.err.split())
+    assert "the live page has ended: no page today; the run continues" in " ".join(done.err.split())
     monkeypatch.setattr(sys, "executable", str(shell.folder / "no-python"))
     done = shell(f"run {LAMP} light --model script:right.txt --watch --out s")
     assert done.code == 0 and "no live page" in done.err

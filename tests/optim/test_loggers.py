@@ -96,7 +96,7 @@ def test_a_logger_that_fails_is_reported_once_and_left_out(tmp_path: Path, metho
     (line,) = said
     assert line == (
         f"the logger Recording failed in {method}: RuntimeError: the disk is full; "
-        "the run goes on without it"
+        "the run continues without it"
     )
     assert [m for m, _ in broken.calls].count(method) == 1 and broken.calls[-1][0] == method
     assert [m for m, _ in good.calls] == ["start", "log", "log", "log", "finish"]

@@ -107,7 +107,7 @@ def test_a_full_database_ends_the_run_and_with_room_it_goes_on(tmp_path: Path) -
     with SQLiteStore(path) as store:
         (pages,) = store._db.execute("PRAGMA page_count").fetchone()
         store._db.execute(f"PRAGMA max_page_count = {pages + 3}")
-        with pytest.raises(ConfigError, match=r"database or disk is full.* goes on from there"):
+        with pytest.raises(ConfigError, match=r"database or disk is full.* continues from there"):
             graph.run_sync("g", run_id="r", store=store)
         kept = store.read("r").calls
         assert 0 < len(kept) < 40 and store.runs()[0].calls == len(kept)

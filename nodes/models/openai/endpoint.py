@@ -213,7 +213,7 @@ class Endpoint:
             if found is None:
                 raise
             failure = found
-        raise self.error("the endpoint does not answer as it should", "a list of models", failure)
+        raise self.error("the endpoint did not list its models", "a list of models", failure)
 
     async def post(self, route: str, body: Mapping[str, object], what: str) -> str:
         """The answer of another route of the server, with as many attempts as allowed.

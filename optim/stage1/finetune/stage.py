@@ -43,7 +43,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int
     """Number of samples that were too long."""
     tokens: int = 0
-    """Tokens of the samples; a prompt counts with each of its replies."""
+    """Tokens of the samples; a prompt counts once for each of its replies."""
     longest: int = 0
     """Tokens of the longest sample."""
     steps: int

@@ -39,7 +39,7 @@ class Timer(TrainerCallback):
         """Whether the stage was ended because its time was over."""
 
     def resume(self) -> str | None:
-        """The last complete checkpoint, from which the clock goes on; ``None`` if there is none."""
+        """The last complete checkpoint, where the clock continues; ``None`` if there is none."""
         found = []
         for folder in self._work.glob("checkpoint-*"):
             if (folder / _MARK).exists():

@@ -31,7 +31,7 @@ class WalkMix:
     """Share of steps at which a random action replaces the expert's."""
     followed: float = 0.5
     """Share of the instructions that are followed, if that does not end the task: the next sample
-    has the same instruction and says that it is complete. The walk goes on from there."""
+    has the same instruction and says that it is complete. The walk continues from there."""
 
 
 async def sample_walks(

@@ -217,7 +217,7 @@ def _loaded(model: Trainable) -> _Outcome:
 
 
 def _different(outcomes: Sequence[_Outcome]) -> int | None:
-    """The first process that has loaded another base model than process 0, as far as known."""
+    """The first process that is known to have loaded another base model than process 0."""
     expected = outcomes[0].base
     found = (k for k, each in enumerate(outcomes) if each.base and each.base != expected)
     return next(found, None) if expected else None

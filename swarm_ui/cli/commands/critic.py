@@ -27,7 +27,7 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
     flags.needed("model", str, "MODEL", f"the model that learns to judge: {_MODEL}"),
     flags.needed("envs", list[str], "ENV...", f"{', '.join(ENVIRONMENTS)}, or module:factory; "
                  "only training tasks are played"),
-    flags.needed("out", Path, "OUT", "folder to write; an interrupted training in it goes on"),
+    flags.needed("out", Path, "OUT", "folder to write; an interrupted training in it continues"),
     flags.option("episodes", int, "N", "training episodes in each environment (default: 300)", "-n",
                  panel=""),
     flags.option("validation", int, "N", "episodes in each environment on which scores are scaled "

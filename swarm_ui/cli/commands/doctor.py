@@ -24,7 +24,7 @@ def doctor(
                                  panel="")
     ] = None,
     key_env: Annotated[
-        str, flags.declare(value="NAME", help="variable that holds the key", panel="")
+        str, flags.declare(value="NAME", help="environment variable that holds the key", panel="")
     ] = "OPENAI_API_KEY",
     need: Annotated[
         list[str] | None,

@@ -24,12 +24,12 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
     flags.needed("model", str, "MODEL", _MODEL),
     flags.needed("corpus", list[Path], "CORPUS...",
                  "folder of a corpus, or several of the same format"),
-    flags.needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it goes on"),
+    flags.needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it continues"),
     flags.option("method", str, "NAME", "lora or full", setting="finetune.method", panel="",
                  complete=flags.one_of("lora", "full")),
     flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
                  panel=""),
-    flags.option("adapters", str, "FOLDER", "adapter to go on from: its folder, or smollm2-phone "
+    flags.option("adapters", str, "FOLDER", "adapter to start from: its folder, or smollm2-phone "
                  "(default: a new one)", panel=""),
     flags.option("minutes", float, "N", "time for all stages; the learning rate falls to zero by "
                  "then (default: any time)", setting="finetune.minutes", panel=""),
@@ -48,8 +48,8 @@ def finetune(arguments: flags.Arguments) -> int:
     """Train a language model on a corpus: SFT, SFT, then SFT and DPO, one stage for each level.
 
     OUT/final holds the adapter (or with --method full the model), and the prompt format it was
-    trained with. Repeat the command to go on after an interruption. All settings of a TOML file's
-    section \\[finetune] are described with FinetuneConfig in docs/stage1.md.
+    trained with. Repeat the command to continue after an interruption. All settings of the section
+    \\[finetune] of a TOML file are described with FinetuneConfig in docs/stage1.md.
 
     Example: [bold]swarm-ui finetune smollm2 corpus base-agent --minutes 60[/]
     """

@@ -31,7 +31,7 @@ def _environments(incomplete: str) -> list[str]:
 @flags.command(
     replace(flags.argument("env", str, "ENV", f"an environment, {', '.join(SOURCES)}",
                            "environment.name", _environments), type=str, default=...),
-    flags.option("out", Path, "FOLDER", "folder of the corpus; an interrupted one goes on", "-o",
+    flags.option("out", Path, "FOLDER", "folder of the corpus; an interrupted one continues", "-o",
                  panel=""),
     flags.option("walks", int, "N", "number of walks (default: 100; recordings: all)", "-n",
                  panel="", least=1),

@@ -111,7 +111,7 @@ def _curves(look: Look) -> Markup:
 
 
 def _so_far(look: Look) -> tuple[Curve, ...]:
-    """The success of all recorded episodes, after each of them."""
+    """The running success rate of the recorded episodes."""
     series = [Series(name=name, points=points)
               for name, values in look.outcomes.items()
               if name != SELECTED

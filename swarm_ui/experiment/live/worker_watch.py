@@ -43,7 +43,7 @@ class WorkerWatch:
         Args:
             folder: the folder of the run.
             warn: called with one line when a worker is lost or waits for resources, and once if
-                the file cannot be written; the run goes on.
+                the file cannot be written; the run continues.
             clock: seconds.
         """
         self._path, self._warn, self._clock = folder / WORKER_FILE, warn, clock

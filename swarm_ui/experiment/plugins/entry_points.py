@@ -35,7 +35,7 @@ class Plugin:
     place: str
     """``module:callable``."""
     problem: str = ""
-    """Why the name cannot be used, as far as that is known without importing it."""
+    """The reason why the name cannot be used, if it can be found without importing it."""
 
     def __str__(self) -> str:
         return f"plug-in '{self.name}' of {self.package} ({self.place})"

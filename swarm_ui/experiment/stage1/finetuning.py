@@ -51,7 +51,7 @@ def finetune_model(
         out: folder to write.
         config: settings.
         bar: shows the share that is done, also before an interruption, and the time that is left.
-        adapter: the adapter to go on from: its folder, or its name in this package; empty: a new
+        adapter: the adapter to start from: its folder, or its name in this package; empty: a new
             one.
     """
     _quiet()

@@ -43,7 +43,7 @@ def delete(path: Path) -> None:
     _check(path)
     gone = path.resolve().with_name(f".{path.resolve().name}.deleted")
     with ExitStack() as stack:
-        for part in _PARTS:  # nobody goes on with the run meanwhile
+        for part in _PARTS:  # nobody continues with the run meanwhile
             stack.enter_context(only_writer(path, part))
         try:
             path.resolve().rename(gone)

@@ -127,7 +127,7 @@ def follow_training(processes: Processes) -> bool:
         whether the training ended as the first process wanted.
 
     Raises:
-        LearningError: the first process was killed; says how to go on. Only one process raises it.
+        LearningError: the first process was killed; only one process raises this.
     """
     from swarm_ui.optim.update.distributed.learners import follow
     from swarm_ui.optim.update.distributed.processes import LostProcess

@@ -37,8 +37,8 @@ def answer(
 ) -> int:  # fmt: skip
     """Answer a question that a paused run of a graph waits for, and continue the run.
 
-    The answer and every call are kept in the store before the run goes on. The module of the graph
-    is imported from the current folder or where it is installed.
+    The answer and every call are stored before the run continues. The module of the graph is
+    imported from the current folder or where it is installed.
     Example: [bold]swarm-ui answer letters letter/1 yes --graph team:graph[/]
     """
     output = Output(machine=json)

@@ -46,7 +46,7 @@ def watch(
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            output.say("stopped; the run goes on, if it is running")
+            output.say("stopped; the run continues, if it is running")
     return 0
 
 
