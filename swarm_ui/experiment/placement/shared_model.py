@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import kind_of, made_model, open_model
 from swarm_ui.model import ChatModel
-from swarm_ui.nodes.models.openai.model import OpenAIModel
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.remote import RayModel
@@ -46,6 +45,9 @@ async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
     actors = model_actors(config)
     async with AsyncExitStack() as stack:
         if kind_of(config.model) == "endpoint":
+            # The client takes longer to import than all that other commands need.
+            from swarm_ui.nodes.models.openai.model import OpenAIModel
+
             model = await stack.enter_async_context(open_model(config.model))
             if isinstance(model, OpenAIModel) and model.limited:
                 from swarm_ui.nodes.models.remote import share_limits

@@ -194,7 +194,7 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
     assert [each.node for each in inside] == ["one/model", "one/model"]
     with pytest.raises(ModelError, match="'one' failed"):
         ChatNode("one", ScriptedModel([]), schema=Point).value(trace.message("one:0"))
-    with pytest.raises(NodeError, match="no reply follows"):
+    with pytest.raises(NodeError, match="no reply matched"):
         graph(ScriptedModel(lambda request: "no")).run_sync(
             "where?", limits=Limits(on_failure="abort")
         )
