@@ -32,13 +32,13 @@ from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam, TrainingEnvironment
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
 
 _QUICK_STEPS = 200
 """Number of steps of stage 1 with ``--quick``."""
@@ -287,6 +287,9 @@ def _check_extra() -> None:
 @asynccontextmanager
 async def served_model(settings: Settings, name: str | None) -> AsyncIterator[OpenAIModel | None]:
     """The model of that name at the endpoint; ``None`` if none is named."""
+    # The client takes a second to import, and only runs with an endpoint need it.
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
+
     options = ChatOptions(prompt_format=settings.prompt_format or "json")
     model = name and OpenAIModel(
         name, settings.base_url, budget=Budget(settings.max_calls), options=options

@@ -34,12 +34,12 @@ from swarm_ui.experiment.teams import (
 )
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
-from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import LocalRollout
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
 
 _EVERYWHERE = frozenset({"base-greedy", "base-vote", "trained-greedy", "trained-vote"})
 """Arms that are measured on new templates and apps too; the DAG costs twice the vote."""

@@ -13,11 +13,11 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 
 if TYPE_CHECKING:
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
     from swarm_ui.optim.collector import SampleJobs
 
 EPISODES_AT_ONCE = 8
