@@ -127,7 +127,7 @@ def made_by(place: str, *given: Any, here: bool = True) -> Any:
         how = f"with {len(given)} argument" if given else "without arguments"
         raise ConfigError(
             f"'{place}' is called {how}: {error} ({_definition(factory)}); name a "
-            "function that calls it with them"
+            "function that passes its other arguments"
         ) from error
     except ValueError:
         pass  # code in C may have no signature

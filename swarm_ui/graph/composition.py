@@ -127,8 +127,8 @@ def _check_fits(
     repeats = graph.rounds > 1 and bool(graph.closing)
     if not alone and (new.rounds != graph.rounds or repeats):
         raise GraphError(
-            f"{what} ({graph.rounds} and {new.rounds} rounds): rounds must be equal, and nothing "
-            "repeats after a vote. Nest one as a node of the other with with_node()"
+            f"{what} ({graph.rounds} and {new.rounds} rounds): both need equal rounds, and a graph "
+            "with a vote cannot repeat its rounds. Nest one in the other with with_node()"
         )
     if until is not None and new.until is not None and new.until is not until:
         raise GraphError(

@@ -145,7 +145,7 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
         (lambda g: g >> [], "is an empty list"),
         (lambda g: g >> "vote", "'vote' is not a node"),
         (lambda g: g.with_rounds(2) >> MajorityVote() >> line("xy", rounds=2), "after a vote"),
-        (lambda g: g >> line("xy", rounds=2), "rounds must be equal"),
+        (lambda g: g >> line("xy", rounds=2), "both need equal rounds"),
     ],
 )
 def test_operations_that_cannot_be_done(change: object, words: str) -> None:

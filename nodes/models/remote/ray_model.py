@@ -32,7 +32,7 @@ _CALLS = 10_000
 _PATIENCE = 300.0
 """Seconds to wait for room on a machine."""
 _ATTEMPTS = 3
-"""Maximum number of repetitions of a call to a live actor, such as after a broken connection."""
+"""Maximum number of attempts of a call to a live actor, such as after a broken connection."""
 
 
 class RayModel:

@@ -19,7 +19,7 @@ from swarm_ui.experiment.environments.sources import SOURCES
 from swarm_ui.experiment.stage1.synthesis import ROLES, SCRIPTED, Synthesis, estimate, make_corpus
 
 _SECONDS_OF_A_CALL = 2.0
-"""Role settings for the estimate of a synthesis, which calls no models."""
+"""Assumed duration of a call, for estimates, which call no models."""
 _OLD = ("questions", "pages", "devices", "steps")
 _ROLE = "scripted, or a model as for --model (default: that of --model, or scripted)"
 

@@ -165,8 +165,7 @@ def follow_training(processes: Processes) -> bool:
 
 
 def _runs(told: _Described) -> bool:
-    """Whether the first process still runs; true if it is on another machine and so cannot be
-    checked."""
+    """Whether the first process is known to run; false if it is on another machine."""
     import psutil  # type: ignore[import-untyped]  # comes with accelerate
 
     if told.machine != platform.node():
