@@ -108,7 +108,7 @@ def model_findings(
         problem = f"'{section.name}' is not a language model in this process; leave it out"
         yield ("model", "constrained"), problem
     if section.actor and kind != "local":
-        problem = f"'{section.name}' cannot be trained for a server that acts;  "
+        problem = f"'{section.name}' cannot be trained for a server that acts; "
         yield ("model", "actor"), problem + "--learner must be the language model that it serves"
     if section.actor and section.vision:
         problem = "a server cannot act for a vision-language model of this process; leave it out"
