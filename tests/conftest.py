@@ -25,8 +25,8 @@ hypothesis.settings.register_profile("deterministic", derandomize=True, deadline
 hypothesis.settings.load_profile("deterministic")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """Exempt what was imported from garbage collection; the objects of the tests are collected."""
     gc.freeze()
     gc.enable()
