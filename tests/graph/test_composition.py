@@ -144,7 +144,10 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
         (lambda g: g >> [Sleeper("x"), Sleeper("x")], "two nodes are called 'x'"),
         (lambda g: g >> [], "is an empty list"),
         (lambda g: g >> "vote", "'vote' is not a node"),
-        (lambda g: g.with_rounds(2) >> MajorityVote() >> line("xy", rounds=2), "a vote cannot repeat"),
+        (
+            lambda g: g.with_rounds(2) >> MajorityVote() >> line("xy", rounds=2),
+            "a vote cannot repeat",
+        ),
         (lambda g: g >> line("xy", rounds=2), "both need equal rounds"),
     ],
 )
