@@ -21,10 +21,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Open apps of each episode, with one agent each."""
     walks: int = 360
     """Episodes of the scripted team on training templates, about seven samples each."""
-    minutes: float = 40.0
-    """Time of the training, as the clock shows it."""
     learning_rate: float = 5e-4
-    batch_size: int = 8
+    batch_size: int = 4
     known: int = 26
     """Test episodes on training templates, with test parameters."""
     new: int = 24
@@ -32,7 +30,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 13
 
 
-QUICK = Sizes(walks=2, minutes=0.05, known=1, new=1, concurrency=2)
+QUICK = Sizes(walks=1, known=1, new=1, concurrency=2)
 """Shows that every part works; the figures mean nothing."""
 
 
@@ -44,11 +42,10 @@ def training_cells(sizes: Sizes, out: Path) -> list[Cell]:
     )  # fmt: skip
     training = (
         "finetune", sizes.model, str(out / CORPUS), str(out / TRAINING),
-        "--adapters", sizes.adapter, "--minutes", str(sizes.minutes),
-        "--learning-rate", str(sizes.learning_rate),
+        "--adapters", sizes.adapter, "--learning-rate", str(sizes.learning_rate),
         "--set", f"finetune.batch_size={sizes.batch_size}", "--set", "finetune.accumulate=1",
         "--set", "finetune.max_length=420", "--set", "finetune.too_long=skip",
-        "--set", "finetune.save_steps=40",
+        "--set", "finetune.save_steps=20",
     )  # fmt: skip
     hours = 7 * sizes.walks / SAMPLES_PER_SECOND / 3600
     return [Cell(CORPUS, corpus), Cell(TRAINING, training, (CORPUS,), hours=hours)]
