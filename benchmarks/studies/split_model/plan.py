@@ -37,7 +37,7 @@ QUICK = Sizes(walks=1, known=1, new=1, concurrency=2)
 def training_cells(sizes: Sizes, out: Path) -> list[Cell]:
     """The corpus of the scripted team, and the adapter that is trained on it."""
     corpus = (
-        "synthesize", "phone-split", "--set", f"environment.apps={sizes.apps}", "--levels", "3",
+        "synthesize", "phone-split", "--apps", str(sizes.apps), "--levels", "3",
         "--prompt-format", "compact", "--walks", str(sizes.walks),
     )  # fmt: skip
     training = (
