@@ -86,7 +86,10 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
         ("phone --task recipes-star -o d", "would leak a test split into training"),
         ("phone-split -o d", "add --prompt-format compact"),
         ("phone-split --apps 3 --prompt-format compact -o d", "expected 4 to 10 agents, got 3"),
-        ("phone-split --task split-note-message -o d", "would leak a test split"),
+        (
+            "phone-split --task split-note-message --prompt-format compact -o d",
+            "would leak a test split",
+        ),
         ("phone --adversary none -o d", "only the critic can be left out"),
         ("phone --agent base -o d", "reads screens only"),
         ("phone --agent nobody -o d", "no model 'nobody'"),
