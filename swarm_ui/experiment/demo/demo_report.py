@@ -82,6 +82,7 @@ def write_demo_report(
     path = write_report(run.path, data)
     display.say(_terminal_table(results))
     if need:
+        display.say()
         display.say(need_in_terminal(need))
     if speed:
         display.say(speed)
