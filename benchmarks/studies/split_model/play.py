@@ -17,6 +17,7 @@ from benchmarks.studies.split_model.controls import SwappedValues
 from benchmarks.studies.split_model.plan import TRAINING, Sizes
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
+from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.split_facts import Edges, SplitTeams
 from swarm_ui.model import ChatModel
 from swarm_ui.rollout.episodes import rollout_many
@@ -51,6 +52,7 @@ def open_model(sizes: Sizes, out: Path) -> ChatModel:
     """The model with the adapter that was trained."""
     from swarm_ui.nodes import CausalModel
 
+    silence_transformers()
     model = CausalModel.named(sizes.model)
     model.load_adapter(out / TRAINING / "final", _ADAPTER)
     return model
