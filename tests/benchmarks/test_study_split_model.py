@@ -45,6 +45,7 @@ def test_every_arm_does_what_its_messages_allow(out: Path) -> None:
     silent, needed = rows["no talk", "train"], rows["needed edges", "train"]
     assert (silent.success, silent.said, silent.gave_up, silent.calls) == (0.0, None, 1.0, 1.0)
     assert (needed.success, needed.said, needed.written, needed.gave_up) == (1.0, 1.0, 1.0, 0.0)
+    assert needed.copying == 1.0 and silent.copying == 0.0
     swapped = rows[SWAPPED, "train"]
     assert (swapped.success, swapped.said, swapped.written) == (0.0, 1.0, 0.0)
     assert rows["broadcast", "train"].tokens > needed.tokens > silent.tokens
