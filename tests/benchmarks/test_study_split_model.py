@@ -48,6 +48,7 @@ def test_every_arm_does_what_its_messages_allow(out: Path) -> None:
     assert needed.copying == 1.0 and silent.copying == 0.0
     swapped = rows[SWAPPED, "train"]
     assert (swapped.success, swapped.said, swapped.written) == (0.0, 1.0, 0.0)
+    assert (swapped.written_twin, needed.written_twin) == (1.0, 0.0)
     assert rows["broadcast", "train"].tokens > needed.tokens > silent.tokens
     assert [(gap.name, gap.difference) for gap in found.differences[::2][:1]] == [
         ("needed edges - no talk", 1.0)

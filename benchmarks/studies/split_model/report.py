@@ -50,6 +50,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the needed values that their holder said in the first step; ``None``: not asked."""
     written: float
     """Share of episodes in which every computed field was typed rightly at some step."""
+    written_twin: float
+    """The same for the values of the twin episode, which the team of the control hears."""
     copying: float | None
     """Success where every field from the facts is a copy of values (the rule ``join``). This and
     the next column were added after the first episodes were seen: they are exploratory."""
@@ -123,6 +125,8 @@ def _row(arm: str, templates: Templates, episodes: list[Episode], player: Player
     decisions = sum(len(e.steps) for e in episodes)
     calls = sum(len(step.trace.calls) for e in episodes for step in e.steps)
     written = [_written(e, a) for e, a in zip(episodes, right, strict=True)]
+    twins = [answers(player.sizes.apps, e.task, e.seed ^ 1) for e in episodes]
+    twin = [_written(e, a) for e, a in zip(episodes, twins, strict=True)]
     gave_up = [bool(e.steps) and e.steps[-1].executed.goal_status == "infeasible" for e in episodes]
     copies = [all(f.rule == "join" for f in SPECS[e.task].fills.values()) for e in episodes]
     return Row(
@@ -131,7 +135,8 @@ def _row(arm: str, templates: Templates, episodes: list[Episode], player: Player
         tokens=round(sum(map(tokens, episodes)) / decisions, 1),
         tokens_episode=round(fmean(map(tokens, episodes)), 1),
         calls=round(calls / decisions, 2), said=round(fmean(said), 4) if said else None,
-        written=round(fmean(written), 4), copying=_success(episodes, copies),
+        written=round(fmean(written), 4), written_twin=round(fmean(twin), 4),
+        copying=_success(episodes, copies),
         computing=_success(episodes, [not copy for copy in copies]),
         gave_up=round(fmean(gave_up), 4),
         cpu_s=round(player.cpu_seconds(arm, templates), 1),
@@ -190,6 +195,7 @@ def markdown(found: Study) -> str:
         f"{found.sizes.model} on the simulated phone, one training, one seed of test episodes.",
         main_table(found),
         contrast_table(found),
+        control_line(found),
         curve_line(found),
     ]
     return "\n\n".join(parts)
@@ -221,6 +227,20 @@ def contrast_table(found: Study) -> str:
         points = _percent(gap.difference, gap.low, gap.high, "+.1f")
         lines.append(f"| {gap.name} | {_LABELS[gap.templates]} | {points} | {gap.tokens:.2f} |")
     return "\n".join(lines)
+
+
+def control_line(found: Study) -> str:
+    """What the team of the control typed, in words."""
+    told = [row for row in found.rows if row.name == SWAPPED]
+    parts = [
+        f"{round(row.written_twin * row.episodes)} of {row.episodes} episodes with "
+        f"{_LABELS[row.templates]}"
+        for row in told
+    ]
+    return (
+        "Where the messages held the values of the twin episode, the team typed those in "
+        f"{' and in '.join(parts)}."
+    )
 
 
 def curve_line(found: Study) -> str:
