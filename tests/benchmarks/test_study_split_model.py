@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 pytest.importorskip("torch")
@@ -12,10 +13,19 @@ pytest.importorskip("torch")
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
 from benchmarks.origin import origin
+from benchmarks.studies.split_model.__main__ import RECORD, main
 from benchmarks.studies.split_model.controls import answers
 from benchmarks.studies.split_model.plan import QUICK, TRAINING, training_cells
 from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player, arm_jobs
-from benchmarks.studies.split_model.report import markdown, study
+from benchmarks.studies.split_model.report import (
+    Study,
+    contrast_table,
+    control_line,
+    curve_line,
+    main_table,
+    markdown,
+    study,
+)
 from swarm_ui.environments.phone import TEST_SEEDS
 from swarm_ui.environments.phone.split import split_tasks
 from swarm_ui.experiment.split_facts import ScriptedAgents
@@ -78,3 +88,20 @@ def test_twins_need_other_values() -> None:
     assert own.facts[0][0] == twin.facts[0][0] == "contacts"
     assert own.facts[0][1] != twin.facts[0][1]
     assert own.written == (own.facts[0][1],)
+
+
+def test_the_record_has_an_origin_and_the_page_holds_its_tables(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    assert len(found.origin.commit) == 40 and not found.origin.dirty
+    assert all(len(cell.commit) == 40 and not cell.dirty for cell in found.cells)
+    page = (RECORD.parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+    for part in (main_table(found), contrast_table(found), control_line(found), curve_line(found)):
+        assert part in page
+    monkeypatch.setattr("sys.argv", ["split_model", "--recorded"])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    for row in json.loads(printed.splitlines()[-1])["rows"]:
+        assert {"name", "success", "low", "high", "seeds", "tokens"} <= set(row)
+    assert main_table(found) in printed
