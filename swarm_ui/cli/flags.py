@@ -346,6 +346,8 @@ INVENTED = (
            setting="environment.devices"),
     option("wordings", str, "NAME", "invented: few or many wordings of each kind of goal",
            setting="environment.wordings", complete=one_of("few", "many")),
+    option("apps", int, "N", "phone-split: number of open apps, 4 to 10",
+           setting="environment.apps"),
 )  # fmt: skip
 ACTING = (
     SUITE,

@@ -34,6 +34,7 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
     suite: str = "core"
     devices: Count = 32
+    apps: Count = 10
     wordings: Literal["few", "many"] = "many"
     family: str = "android_world"
     suite_seed: Natural | None = None

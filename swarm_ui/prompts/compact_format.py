@@ -42,6 +42,8 @@ HISTORY = 6
 """Number of past actions in a prompt."""
 TEXT_TOKENS = 24
 """Maximum number of tokens of a text in an action, where decoding is constrained."""
+MESSAGE_TOKENS = 96
+"""The same of what an agent says before ``pass``."""
 LONGEST_TEXT = 120
 """Maximum number of characters of a label, a value or a past action; the rest becomes ``…``."""
 LONGEST_MESSAGE = 400
@@ -98,8 +100,15 @@ class CompactFormat:
         return reason_of(reply, self.name)
 
     def replies(self, decision: Decision) -> list[Reply]:
-        """The possible replies: every possible action, without a reason."""
-        return [_reply(choice) for choice in possible_actions(decision)]
+        """The possible replies: every possible action, without a reason.
+
+        An agent that sees one pane of a divided screen may say something before ``pass``: others
+        can act on what only it sees.
+        """
+        found = [_reply(choice) for choice in possible_actions(decision)]
+        if decision.partial and any(element.pane for element in decision.observation.elements):
+            found.append((FreeText(MESSAGE_TOKENS), f"\n{PASS}"))
+        return found
 
 
 # -- prompts --------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from benchmarks.studies.split.__main__ import RECORD, main
 from benchmarks.studies.split.arms import CONTRASTS, Arms
 from benchmarks.studies.split.learning import Plan, learn
 from benchmarks.studies.split.report import Study, main_table, needed_edges
-from benchmarks.studies.split.team import SplitTeams
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
+from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.graph.topology import descendants
 
 

@@ -45,6 +45,17 @@ def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:  # noqa
     assert other.code == 2 and "prompt_format 'compact', now 'json'" in other.err
 
 
+def test_a_corpus_of_a_scripted_team(shell: Shell) -> None:  # noqa: F811
+    line = "synthesize phone-split --apps 4 -n 2 --levels 3 --prompt-format compact"
+    done = shell(f"{line} -o c --json")
+    assert done.code == 0, done.err
+    made = samples(shell.folder / "c")
+    assert {sample["kind"] for sample in made} == {"team"} and done.json["calls"] == 0
+    assert any(str(sample["response"]).startswith("in ") for sample in made)
+    planned = shell(f"{line} --dry-run --json").json
+    assert planned["samples"] == {"level 3": len(made)}
+
+
 def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
     small(shell, "c", "--levels 3 --reasons")
     made = samples(shell.folder / "c")
@@ -73,6 +84,12 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
         ("autowebbench --data x -o d", "is for tests only and must not be used for training"),
         ("demonstrations -o d", "needs your recordings: --data FILE"),
         ("phone --task recipes-star -o d", "would leak a test split into training"),
+        ("phone-split -o d", "add --prompt-format compact"),
+        ("phone-split --apps 3 --prompt-format compact -o d", "expected 4 to 10 agents, got 3"),
+        (
+            "phone-split --task split-note-message --prompt-format compact -o d",
+            "would leak a test split",
+        ),
         ("phone --adversary none -o d", "only the critic can be left out"),
         ("phone --agent base -o d", "reads screens only"),
         ("phone --agent nobody -o d", "no model 'nobody'"),

@@ -18,6 +18,7 @@ from demo_runs import SCRIPT, demo, environment, needs_agent
 from interrupts import hear_ctrl_c
 
 from swarm_ui.environments.miniwob import find_browser
+from swarm_ui.experiment.split_facts.need_of_a_team import TITLE
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import read_jsonl
 
@@ -97,6 +98,7 @@ def test_the_report_stands_alone(quick: Path) -> None:
     page = (quick / "report.html").read_text(encoding="utf-8")
     assert "simulated" in page
     assert "trained team, no edges" in page
+    assert TITLE in page
     assert page.count("data:image/png") + page.count('"png"') > 0
     assert not re.search(r"""(src|href)=["']https?:""", page)
 

@@ -30,6 +30,7 @@ QUICK = [
     "3_your_own_environment",
     "4_coming_from_gptswarm_or_langgraph",
     "6_your_model",
+    "7_split_facts",
 ]
 FASTEST = {"3_your_own_environment"}
 # A home, a temporary folder, a drive: nothing that names the machine a notebook ran on.
@@ -95,8 +96,8 @@ def same_pictures(ran: Any, stored: Any) -> bool:
 # -- what is stored -------------------------------------------------------------------------------
 
 
-def test_there_are_six() -> None:
-    assert [path.stem[0] for path in STORED] == list("123456")
+def test_there_are_seven() -> None:
+    assert [path.stem[0] for path in STORED] == list("1234567")
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
@@ -174,6 +175,7 @@ def test_runs(name: str, run: Any) -> None:
         "3_your_own_environment": _checked,
         "4_coming_from_gptswarm_or_langgraph": _brought,
         "6_your_model": _served,
+        "7_split_facts": _told,
     }[name]
     check(words, shown(ran, "image/svg+xml"))
 
@@ -232,6 +234,20 @@ def _served(words: str, pictures: list[str]) -> None:
     assert ("\nsolved\n" if here else "swarm-ui models pull smollm2\n") in words
     assert "Goal: press save" in words
     assert len(pictures) == 1
+
+
+def _told(words: str, pictures: list[str]) -> None:
+    """Nothing is solved without talk, broadcast is dear, and the learned edges are the needed."""
+    assert "status infeasible\n" in words and "solved: True\n" in words
+    assert "in calendar canyon magnet has time 01:09" in words
+    solved = {name: (int(count), int(spent)) for name, count, spent in re.findall(
+        r"^(no talk|broadcast|random|needed) +(\d+) of 39 solved, +(\d+) tokens$", words, re.M
+    )}  # fmt: skip
+    assert solved["no talk"][0] == 0 < solved["random"][0] < solved["broadcast"][0] == 39
+    assert solved["needed"][0] == 39 and 2 * solved["needed"][1] < solved["broadcast"][1]
+    assert "contacts > messages, calendar > messages\n" in words
+    assert re.search(r"^broadcast 20 of 20, \d+ tokens\nlearned 20 of 20, \d+ tokens$", words, re.M)
+    assert len(pictures) == 2
 
 
 @pytest.mark.slow

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.studies.split.learning import Learned
-from benchmarks.studies.split.team import AGENTS, Edges, SplitTeams, tokens
+from benchmarks.studies.split.learning import AGENTS, Learned
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
+from swarm_ui.experiment.split_facts import Edges, SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import derive
 from swarm_ui.rollout.episodes import rollout_many

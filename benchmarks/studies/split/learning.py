@@ -14,9 +14,9 @@ from functools import partial
 import msgspec
 import torch
 
-from benchmarks.studies.split.team import AGENTS, SplitTeams, tokens
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
+from swarm_ui.experiment.split_facts import SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.cost_limit import CostLimit
@@ -24,6 +24,7 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.rollout.episodes import Job, rollout_many
 
+AGENTS = 10
 Tried = tuple[Job, EdgeSample]
 Played = tuple[float | None, float]
 """Success (``None``: masked) and tokens of an episode."""

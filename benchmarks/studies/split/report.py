@@ -8,8 +8,7 @@ import msgspec
 
 from benchmarks.origin import Origin
 from benchmarks.studies.split.arms import CONTRASTS, SIZES, Arms, Difference, Row
-from benchmarks.studies.split.learning import Learned, Plan, learn
-from benchmarks.studies.split.team import AGENTS
+from benchmarks.studies.split.learning import AGENTS, Learned, Plan, learn
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 
 _LABELS = {"train": "known templates", "new_templates": "new templates"}

@@ -26,6 +26,7 @@ from swarm_ui.optim.stage1.corpus.scripted_roles import (
 from swarm_ui.optim.stage1.corpus.store import Totals, read_corpus
 from swarm_ui.optim.stage1.corpus.synthesize import Models, synthesize
 from swarm_ui.prompts import decision_chat, transcript
+from swarm_ui.rollout.policy import Policy
 
 _WALKS = 8
 """Walks that an estimate makes."""
@@ -62,6 +63,7 @@ async def estimate_synthesis(
     critic: bool,
     held_out: HeldOut,
     config: CorpusConfig,
+    team: Policy | None = None,
 ) -> SynthesisSize:
     """Estimate a synthesis; no model is called, nothing is kept.
 
@@ -76,6 +78,7 @@ async def estimate_synthesis(
             models.
         critic: whether there is a critic.
         held_out, config: as for ``synthesize``.
+        team: plays the walks, as in :class:`~.synthesize.Models`.
 
     Raises:
         ConfigError: a job is of a held-out task.
@@ -91,7 +94,13 @@ async def estimate_synthesis(
             return await _assumed(environment, probe, count, calls, config, critic)
         finally:
             await environment.close()
-    return await _measured(environment, probe, count, calls, config, critic, held_out)
+    roles = Models(
+        agent=_Agent(calls, config),
+        adversary=_Opponent(calls),
+        critic=_Judge(calls) if critic else None,
+        team=team,
+    )
+    return await _measured(environment, probe, count, calls, config, roles, held_out)
 
 
 async def _measured(
@@ -100,16 +109,11 @@ async def _measured(
     count: int,
     calls: _Calls,
     config: CorpusConfig,
-    critic: bool,
+    roles: Models,
     held_out: HeldOut,
 ) -> SynthesisSize:
     """Estimate from walks with scripted roles."""
     begin = time.monotonic()
-    roles = Models(
-        agent=_Agent(calls, config),
-        adversary=_Opponent(calls),
-        critic=_Judge(calls) if critic else None,
-    )
     with TemporaryDirectory() as folder:
         place = Path(folder) / "corpus"
         totals: Totals = await synthesize(

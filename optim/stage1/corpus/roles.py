@@ -14,6 +14,7 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Environment
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
+from swarm_ui.rollout.policy import Policy
 
 
 class Reply(NamedTuple):
@@ -120,3 +121,5 @@ class Roles:
     critic: Judge | None
     walker: Walker | None = None
     """``None``: the agent's own actions are executed."""
+    team: Policy | None = None
+    """Plays the walks instead of the other roles."""

@@ -20,7 +20,8 @@ LEVELS: tuple[Level, ...] = (1, 2, 3)
 Job = tuple[str, int]
 """Task and seed of a walk."""
 
-Kind = Literal["screen", "element", "instruction", "preference"]
+Kind = Literal["screen", "element", "instruction", "preference", "team"]
+"""``team``: what one agent of a team saw, heard and replied; level 3 without a rejected reply."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -47,7 +48,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """Hash of level, prompt and responses: equal for equal samples."""
     level: Level
-    """1: a question about the screen; 2: an instruction of one step; 3: a preference."""
+    """1: a question about the screen; 2: an instruction of one step; 3: a preference, or a reply
+    in a team."""
     kind: Kind
     chat: tuple[ChatMessage, ...]
     """The prompt; for levels 2 and 3 it is the prompt of an agent that acts."""

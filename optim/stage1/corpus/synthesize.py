@@ -25,7 +25,9 @@ from swarm_ui.optim.stage1.corpus.scripted_roles import (
     ScriptedOpponent,
 )
 from swarm_ui.optim.stage1.corpus.store import Corpus, Header, JournalEntry, Totals, totals
+from swarm_ui.optim.stage1.corpus.team_walk import TeamWalk
 from swarm_ui.optim.stage1.corpus.walk import Walk, WalkFault
+from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import EnvironmentPool, Lap
 from swarm_ui.trace.records import Episode
 
@@ -51,6 +53,11 @@ class Models:
     The idea is DAgger's (Ross, Gordon and Bagnell, AISTATS 2011)."""
     walker_adapter: str | None = None
     """Name of the adapter that the walker answers with; ``None``: the base model."""
+    team: Policy | None = None
+    """A team that plays the walks, for environments in which no agent sees enough. The samples,
+    all of level 3, are the prompts and replies of its agents; the other roles are not used. The
+    prompts must be transcripts (:func:`swarm_ui.prompts.transcript`), as those of all models here
+    are."""
 
     @staticmethod
     def scripted() -> Models:
@@ -136,6 +143,15 @@ def _checked_header(
             "synthesize: walks that a walker chooses may fail, so only a critic can tell which "
             "replies are right; name a critic, or leave the walker out"
         )
+    if models.team is not None:
+        if 3 not in config.levels:
+            raise ConfigError("synthesize: walks of a team make level 3 only; add level 3")
+        if config.stray:
+            raise ConfigError("synthesize: a team makes no random actions; leave out stray")
+        return Header(
+            environment=name, agent=models.team.name, adversary="", critic="",
+            config=config, held_out=held_out,
+        )  # fmt: skip
     return Header(
         environment=name,
         agent=models.agent.name,
@@ -170,7 +186,12 @@ async def _walks(
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
         fault: Failure | None = None
         try:
-            walk = Walk(environment, roles, header.config, header.held_out, task, seed)
+            about = (header.config, header.held_out, task, seed)
+            walk = (
+                Walk(environment, roles, *about)
+                if roles.team is None
+                else TeamWalk(environment, roles.team, *about)
+            )
             walked = await walk.run()
         except (EnvironmentFault, WalkFault) as error:
             fault = Failure(kind="environment", message=str(error))
@@ -206,7 +227,7 @@ def _roles(models: Models, config: CorpusConfig, log: CallLog) -> Roles:
     if isinstance(walker, ChatModel):
         logged = LoggedModel(walker, "walker", log)
         walker = ModelWalker(logged, models.walker_adapter, config)
-    return Roles(agent, adversary, critic, walker)
+    return Roles(agent, adversary, critic, walker, models.team)
 
 
 async def _made(make: Callable[[], Environment | Awaitable[Environment]]) -> Environment:

@@ -25,6 +25,7 @@ tasks = []                # only these, such as ["contacts-add"]; empty: the sui
 suite = "core"            # phone: core (the published tasks) or extended (harder)
 devices = 32              # invented: number of devices, of 8 apps each
 wordings = "many"         # invented: few or many wordings of each kind of goal
+apps = 10                 # phone-split: number of open apps, 4 to 10
 family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
 # suite_seed = 30         # androidworld, handset: upstream's suite of this seed
 combinations = 1          # instances of each task in that suite

@@ -10,10 +10,12 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from swarm_ui.experiment.demo.need_table import need_in_report, need_in_terminal
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.reporting import with_screenshots
 from swarm_ui.experiment.results import Results, Row
 from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report import (
@@ -46,9 +48,16 @@ _SHOWN = 14
 
 
 def write_demo_report(
-    run: RunDirectory, settings: Settings, results: Results, display: ProgressDisplay
+    run: RunDirectory,
+    settings: Settings,
+    results: Results,
+    display: ProgressDisplay,
+    need: Sequence[NeedRow] = (),
 ) -> Path:
-    """Print the table, write report and plots; returns the report's path."""
+    """Print the tables, write report and plots; returns the report's path.
+
+    ``need``: the rows of a second table, about where a team is needed.
+    """
     results.save(run.path)
     metrics = [line for line in run.metrics() if line.get("kind") == "iteration"]
     learning = _learning_curve(results)
@@ -64,7 +73,7 @@ def write_demo_report(
         labels=results.labels,
         headline=headline,
         arms=arms,
-        tables=_report_tables(results),
+        tables=(*_report_tables(results), *need_in_report(need)),
         curves=(*learning, *_critic_weights(metrics)),
         graphs=tuple(GraphDrawing(title=t, nodes=names, edges=e) for t, e in tested.items()),
         pictures=tuple(_plots(run, learning, metrics)),
@@ -72,6 +81,9 @@ def write_demo_report(
     )
     path = write_report(run.path, data)
     display.say(_terminal_table(results))
+    if need:
+        display.say()
+        display.say(need_in_terminal(need))
     if speed:
         display.say(speed)
     display.say()

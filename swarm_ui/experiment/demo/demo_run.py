@@ -31,6 +31,7 @@ from swarm_ui.experiment.models import (
 from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
+from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
@@ -141,12 +142,17 @@ class DemoRun:
                 self.evaluator.record(trial, episodes, cost, seconds)
         model.set_linger(0.0)
 
-    def finish(self, splits: Sequence[str] = ()) -> Path:
-        """Print the table, in the order of ``splits``, and write the report; returns its path."""
+    def finish(self, splits: Sequence[str] = (), need: Sequence[NeedRow] = ()) -> Path:
+        """Print the tables and write the report; returns its path.
+
+        Args:
+            splits: the order of the first table.
+            need: the rows of the second table, about where a team is needed; empty: none.
+        """
         if splits:
             self.results.sort(splits)
             self.directory.set_status({"stage": "evaluated"})
-        path = write_demo_report(self.directory, self.settings, self.results, self.display)
+        path = write_demo_report(self.directory, self.settings, self.results, self.display, need)
         self.directory.set_status({"stage": "done"})
         return path
 

@@ -24,6 +24,7 @@ from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.evaluation import Trial
 from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.split_facts.need_of_a_team import need_of_a_team
 from swarm_ui.experiment.teams import (
     Arm,
     agent_names,
@@ -74,7 +75,8 @@ async def learn_on_phone(run: DemoRun) -> Path:
         label = "evaluation of the trained team"
         await play(trials, agent, workers, limit=settings.processes, label=label)
     await _try_pages(run, model, trained)
-    return run.finish([*phone.SPLITS, miniwob.SPLIT])
+    need = await need_of_a_team()
+    return run.finish([*phone.SPLITS, miniwob.SPLIT], need)
 
 
 async def learn_on_pages(run: DemoRun) -> Path:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import phone_jobs
 from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
 )
+from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
@@ -24,7 +27,25 @@ if TYPE_CHECKING:
 async def _open(section: EnvironmentSection) -> Opening:
     from swarm_ui.environments.phone.split import SplitPhone
 
-    yield OpenEnvironment(SplitPhone)
+    yield OpenEnvironment(partial(SplitPhone, agents=section.apps))
+
+
+def _findings(section: EnvironmentSection) -> Iterator[Finding]:
+    from swarm_ui.environments.phone.split.split_assignment import check_agents
+
+    try:
+        check_agents(section.apps)
+    except ConfigError as error:
+        yield ("environment", "apps"), str(error)
+
+
+def _demonstrators(section: EnvironmentSection) -> Policy:
+    """Scripted agents, on edges that vary from episode to episode."""
+    from swarm_ui.environments.phone.split import SplitPhone
+    from swarm_ui.experiment.split_facts import SplitTeams
+
+    teams = SplitTeams(SplitPhone(agents=section.apps))
+    return teams.policy("the scripted team", teams.varied)
 
 
 def _known() -> Sequence[str]:
@@ -69,9 +90,11 @@ SPEC = EnvironmentSpec(
     trains_on="train",
     tasks=_tasks,
     known_tasks=_known,
+    findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=phone_jobs.training_jobs,
     validation_jobs=phone_jobs.validation_jobs,
     held_out=_held_out,
+    demonstrators=_demonstrators,
     critic=_critic,
 )

@@ -113,6 +113,9 @@ class EnvironmentSpec:
     team: Callable[[Arm, ChatModel], Policy] | None = None
     """Makes the policy where the task decides who is in the team and who talks to whom. Of the arm
     it uses only temperature, adapter and length of replies. ``None``: the arm decides."""
+    demonstrators: Callable[[EnvironmentSection], Policy] | None = None
+    """A scripted team whose prompts and replies, in the compact format, are the corpus of stage 1;
+    ``None``: one agent walks."""
     critic: Callable[[int], CreditAssigner] | None = None
     """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -26,6 +27,7 @@ from swarm_ui.experiment.models import (
     open_model,
 )
 from swarm_ui.experiment.progress import Bar
+from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ SCRIPTED, NONE = "scripted", "none"
 """Names of roles that are not models; only the critic may be ``none``."""
 ROLES = ("agent", "adversary", "critic")
 DEFAULT_WALKS = 100
+_TEAM_FORMAT = "compact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ async def estimate(work: Synthesis) -> SynthesisSize:
             critic=names["critic"] != NONE,
             held_out=opened.held_out,
             config=work.config,
+            team=_team(work, names),
         )
 
 
@@ -103,7 +107,9 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
 
     limits = Budget(work.model.max_calls, work.model.max_tokens_total)
     async with _opened(work) as opened, AsyncExitStack() as stack:
-        models = await _models(work, await _role_names(work, opened), stack)
+        names = await _role_names(work, opened)
+        models = await _models(work, names, stack)
+        models = dataclasses.replace(models, team=_team(work, names))
         most = opened.environment.max_concurrency
         try:
             return await synthesize(
@@ -215,6 +221,23 @@ async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack)
         roles["walker"] = await stack.enter_async_context(open_model(section))
         roles["walker_adapter"] = adapter_names(section, 1)[0]
     return Models(**roles)
+
+
+def _team(work: Synthesis, names: dict[str, str]) -> Policy | None:
+    """The scripted team of the environment, if it has one and no role is a model.
+
+    Raises:
+        ConfigError: it writes another prompt format.
+    """
+    make = None if work.place.name in SOURCES else spec_of(work.place.name).demonstrators
+    if make is None or work.walker or any(name != SCRIPTED for name in names.values()):
+        return None
+    if work.config.prompt_format != _TEAM_FORMAT:
+        raise ConfigError(
+            f"{work.place.name}: the scripted team writes the format {_TEAM_FORMAT}: add "
+            f"--prompt-format {_TEAM_FORMAT}, or name models with --model"
+        )
+    return make(work.place)
 
 
 def _check_walker(work: Synthesis) -> None:

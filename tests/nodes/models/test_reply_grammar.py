@@ -94,6 +94,18 @@ def test_every_reply_is_an_action_that_is_possible(form: str) -> None:
         assert possible(completion.text, request.decision, form), completion.text
 
 
+def test_an_agent_with_a_pane_may_say_one_line_before_it_passes() -> None:
+    row = Element(index=0, role="item", text="ana", value="phone 555-1234", pane="contacts")
+    pane = Decision(
+        observation=Observation(goal="send the phone of ana", elements=(row,)), partial=True
+    )
+    sampled = [Request(decision=pane, seed=k, temperature=5.0, max_tokens=120) for k in range(8)]
+    said = [completion.text for completion in completed("compact", sampled)]
+    assert all(possible(reply, pane, "compact") for reply in said)
+    messages = [reply for reply in said if reply.endswith("\npass")]
+    assert messages and all(reply.count("\n") == 1 for reply in messages)
+
+
 def test_compact_replies_are_constrained_by_default_and_json_replies_are_not() -> None:
     question = Request(decision=strange(), max_tokens=30, temperature=5.0)
     for form, bound in (("compact", True), ("json", False)):

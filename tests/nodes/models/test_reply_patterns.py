@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 
-from swarm_ui.action import Action, Unparsed
+from swarm_ui.action import Abstain, Action, Unparsed
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.observation import Element, Observation
@@ -42,6 +43,23 @@ def test_what_is_possible_matches_and_nothing_else(name: str) -> None:
     elsewhere = form.write(Action(action_type="click", index=7), SCREEN, reason)
     assert not pattern.fullmatch(elsewhere)
     assert not pattern.fullmatch("")
+
+
+def test_an_agent_with_a_pane_may_say_something_before_it_passes() -> None:
+    form = format_named("compact")
+    row = Element(index=0, role="item", text="ana", value="phone 555-1234", pane="contacts")
+    pane = Observation(goal="send the phone of ana", elements=(row,))
+    window = Observation(goal="send the phone of ana", elements=(replace(row, pane=""),))
+    said = form.write(Abstain(), pane, "in contacts ana has phone 555-1234")
+    for screen, partial, expected in (
+        (pane, True, True),
+        (window, True, False),
+        (pane, False, False),
+    ):
+        replies = form.replies(Decision(observation=screen, partial=partial))
+        assert bool(re.fullmatch(reply_pattern(replies), said)) == expected
+    assert isinstance(form.parse(said, pane, partial=True), Abstain)
+    assert form.reason(said) == "in contacts ana has phone 555-1234"
 
 
 @pytest.mark.parametrize("reply", ["open_appclock", "open_app  ", "answer", "answer \n", "click"])

@@ -1,4 +1,4 @@
-"""Teams of scripted agents on a phone with split facts, and the arms of the study."""
+"""Teams on a phone with split facts: one agent for each app, and edges between apps."""
 
 from __future__ import annotations
 
@@ -6,45 +6,20 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 
 from swarm_ui.agent_view import Pane
-from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, scripted_reply
+from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone
+from swarm_ui.experiment.split_facts.scripted_agents_model import ScriptedAgents
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, descendants, random_dag
-from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Request
+from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
 from swarm_ui.nodes import AgentNode
-from swarm_ui.prompts import as_chat, format_named
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode
 
-AGENTS = 10
 DENSITY = 0.5
 """Of random graphs: the chance that two agents are joined."""
-_FORMAT = "compact"
 Edges = Callable[[str, int], Iterable[Edge]]
 """``(task, seed) -> edges`` between apps."""
-
-
-def _reply(request: Request) -> Completion:
-    """The scripted reply, with the words of prompt and reply as tokens."""
-    assert request.decision is not None
-    chat = as_chat(request, format_named(_FORMAT).chat)
-    prompt = "\n".join(turn.content for turn in chat)
-    text = scripted_reply(request.decision)
-    usage = Usage(prompt_tokens=len(prompt.split()), completion_tokens=len(text.split()))
-    return Completion(
-        text=text, prompt=prompt, usage=usage, model="scripted", prompt_format=_FORMAT
-    )
-
-
-class ScriptedAgents:
-    """The model of all agents. It is a script, not a language model."""
-
-    name = "scripted"
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One scripted reply for each request."""
-        return [_reply(request) for request in requests]
 
 
 class SplitTeams:
@@ -53,11 +28,21 @@ class SplitTeams:
     An agent without a path to the acting agent is not called.
     """
 
-    def __init__(self, phone: SplitPhone) -> None:
+    def __init__(
+        self, phone: SplitPhone, model: ChatModel | None = None, *, adapter: str | None = None
+    ) -> None:
+        """
+        Args:
+            phone: names the apps of each episode.
+            model: answers for all agents; ``None``: :class:`ScriptedAgents`.
+            adapter: the adapter of all agents.
+        """
         self.phone = phone
-        self._model = ScriptedAgents()
-        self._nodes = {app: AgentNode(app, self._model, view=Pane(name=app)) for app in SPLIT_APPS}
-        self.one = CollabGraph.solo(self._model)
+        self._model = model or ScriptedAgents()
+        self._nodes = {
+            app: AgentNode(app, self._model, adapter, view=Pane(name=app)) for app in SPLIT_APPS
+        }
+        self.one = CollabGraph.solo(self._model, adapter=adapter)
         """One agent that sees the whole screen."""
 
     def team(self, task: str, seed: int, edges: Iterable[Edge]) -> CollabGraph:
@@ -75,7 +60,7 @@ class SplitTeams:
             lambda task, seed: (self.team(task, seed, edges(task, seed)), None), name=name
         )
 
-    # -- edges of the arms ------------------------------------------------------------------------
+    # -- edges ------------------------------------------------------------------------------------
 
     def silent(self, task: str, seed: int) -> Sequence[Edge]:
         """No edges."""
@@ -101,8 +86,24 @@ class SplitTeams:
         spec = self.phone.spec(task)
         return [(app, spec.acting) for app in spec.sources]
 
+    def varied(self, task: str, seed: int) -> Sequence[Edge]:
+        """For training data: in turn few and many senders, and sometimes too few of them."""
+        rng = random.Random(derive(seed, "varied", task))
+        drawn = rng.random()
+        needed = list(self.oracle(task, seed))
+        if drawn < _TOO_FEW:
+            needed.pop(rng.randrange(len(needed)))
+            return needed
+        if drawn < _TOO_FEW + _BROADCAST:
+            return self.broadcast(task, seed)
+        return needed if drawn < _TOO_FEW + _BROADCAST + _NEEDED else self.star(task, seed)
+
+
+_TOO_FEW, _BROADCAST, _NEEDED = 0.12, 0.18, 0.4
+"""Shares of the edges of :meth:`SplitTeams.varied`; the rest are stars."""
+
 
 def tokens(episode: Episode) -> int:
-    """Words of all prompts and replies."""
+    """Tokens of all prompts and replies; with :class:`ScriptedAgents` their words."""
     used = [call.usage for step in episode.steps for call in step.trace.calls]
     return sum(usage.prompt_tokens + usage.completion_tokens for usage in used)

@@ -1,0 +1,118 @@
+"""Split facts with a language model: does it learn to send values, and to use them?
+
+    swarm-ui models pull smollm2
+    python -m benchmarks.studies.split_model --out runs/split_model --dry-run
+    python -m benchmarks.studies.split_model --out runs/split_model
+    python -m benchmarks.studies.split_model --out runs/split_model --record
+    python -m benchmarks.studies.split_model --recorded
+
+The agents of the corpus are scripted, those of the test episodes are one language model with one
+adapter: it is trained on what the scripted team saw, heard and said, on training templates with
+training parameters. Corpus and training are ``swarm-ui`` commands in processes of their own; the
+same command goes on with what is not done. The phone is simulated. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from benchmarks.origin import origin
+from benchmarks.studies.commands.cells import perform, record_of
+from benchmarks.studies.commands.study import study_parser
+from benchmarks.studies.split_model.plan import QUICK, Sizes, training_cells
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.storage.run_directory import write_atomic
+
+if TYPE_CHECKING:
+    from benchmarks.studies.split_model.report import Study
+
+RECORD = Path(__file__).parents[2] / "results" / "split_model.json"
+_PROGRAM = "python -m benchmarks.studies.split_model"
+
+
+@script
+def main() -> int:
+    given = study_parser(__doc__ or "", Sizes()).parse_args()
+    from benchmarks.studies.split_model.report import Study
+
+    if given.recorded:
+        if not RECORD.exists():
+            raise ConfigError(f"nothing is recorded yet: there is no '{RECORD.name}'")
+        return _print(msgspec.json.decode(RECORD.read_bytes(), type=Study))
+    if given.quick:
+        sizes = msgspec.structs.replace(QUICK, model=given.model, adapter=given.adapter)
+        with tempfile.TemporaryDirectory() as folder:
+            return _print(_run(sizes, Path(folder), ("no talk", "needed")))
+    if given.out is None:
+        raise ConfigError("--out FOLDER is needed (or --quick)")
+    sizes = Sizes(**{name: getattr(given, name) for name in Sizes.__struct_fields__})
+    if given.dry_run:
+        return _plan(sizes, given.out)
+    if not given.summarise:
+        check_study(given.out / "settings.json", sizes)
+        found = _run(sizes, given.out, given.only)
+    else:
+        found = _summary(sizes, given.out)
+    if given.record:
+        write_atomic(RECORD, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    return _print(found)
+
+
+def _run(sizes: Sizes, out: Path, only: Sequence[str]) -> Study:
+    """Train, then play the arms whose names begin with one of ``only``."""
+    from benchmarks.studies.split_model.play import ARMS, TEMPLATES, Player, open_model
+
+    for cell in training_cells(sizes, out):
+        if record_of(out, cell) is None:
+            perform(out, cell)
+    reader = Player(sizes, out, None)
+    chosen = [(arm, t) for t in TEMPLATES for arm in ARMS if arm.startswith(tuple(only))]
+    todo = [key for key in chosen if reader.left(*key)]
+    if todo:
+        player = Player(sizes, out, open_model(sizes, out))
+        with ProgressDisplay().bar("arms", len(todo)) as bar:
+            for done, (arm, templates) in enumerate(todo):
+                bar.update(done, f"{arm}, {templates}")
+                player.play(arm, templates)
+    return _summary(sizes, out)
+
+
+def _summary(sizes: Sizes, out: Path) -> Study:
+    from benchmarks.studies.split_model.report import study
+
+    return study(origin(_PROGRAM), sizes, out)
+
+
+def _plan(sizes: Sizes, out: Path) -> int:
+    """What is left, before anything is started."""
+    from benchmarks.studies.split_model.play import ARMS, TEMPLATES, Player
+
+    reader = Player(sizes, out, None)
+    for cell in training_cells(sizes, out):
+        state = "left" if record_of(out, cell) is None else "done"
+        print(f"{state} {cell.name:44} {cell.hours:5.2f} h on two idle cores")
+    for arm in ARMS:
+        for templates in TEMPLATES:
+            left = len(reader.left(arm, templates))
+            print(f"{'left' if left else 'done'} {arm + ', ' + templates:44} {left:5} episodes")
+    return 0
+
+
+def _print(found: Study) -> int:
+    from benchmarks.studies.split_model.report import markdown
+
+    print(markdown(found))
+    print(msgspec.json.encode({"rows": found.rows}).decode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Plays the arms of the study, with a record on disk after every few episodes."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from benchmarks.studies.split.__main__ import RECORD
+from benchmarks.studies.split.report import Study as ScriptedStudy
+from benchmarks.studies.split_model.controls import SwappedValues
+from benchmarks.studies.split_model.plan import TRAINING, Sizes
+from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
+from swarm_ui.environments.phone.split import SplitPhone, split_tasks
+from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.split_facts import Edges, SplitTeams
+from swarm_ui.model import ChatModel
+from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout.pool import Job
+from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
+from swarm_ui.trace.records import Episode
+
+Templates = Literal["train", "new_templates"]
+TEMPLATES: tuple[Templates, ...] = ("train", "new_templates")
+SWAPPED = "needed edges, values swapped"
+ARMS = ("no talk", "needed edges", "learned edges", "broadcast", SWAPPED)
+LEARNED_RUN = 0
+"""The run of the scripted study whose learned edges are used."""
+_ADAPTER = "split"
+
+
+def arm_jobs(sizes: Sizes, templates: Templates) -> list[Job]:
+    """The test episodes: all templates in turn, with test parameters."""
+    count = sizes.known if templates == "train" else sizes.new
+    return draw_jobs(split_tasks(templates), count, 1, seeds=TEST_SEEDS)
+
+
+def learned_edges(phone: SplitPhone) -> Edges:
+    """The graphs that scripted agents learned, one for each acting app."""
+    study = msgspec.json.decode(RECORD.read_bytes(), type=ScriptedStudy)
+    (run,) = [one for one in study.learned if one.seed == LEARNED_RUN]
+    return lambda task, seed: run.edges[phone.spec(task).acting]
+
+
+def open_model(sizes: Sizes, out: Path) -> ChatModel:
+    """The model with the adapter that was trained."""
+    from swarm_ui.nodes import CausalModel
+
+    silence_transformers()
+    model = CausalModel.named(sizes.model)
+    model.load_adapter(out / TRAINING / "final", _ADAPTER)
+    return model
+
+
+class Player:
+    """Plays arms and keeps their episodes in files."""
+
+    def __init__(self, sizes: Sizes, out: Path, model: ChatModel | None) -> None:
+        """``model``: ``None`` only reads what was played."""
+        self.sizes, self._out, self._model = sizes, out, model
+
+    def episodes(self, arm: str, templates: Templates) -> list[Episode]:
+        """The episodes that were played."""
+        return [e for part in sorted(self._folder(arm, templates).glob("*.jsonl"))
+                for e in read_jsonl(part)]  # fmt: skip
+
+    def cpu_seconds(self, arm: str, templates: Templates) -> float:
+        """CPU time of these episodes."""
+        parts = self._folder(arm, templates).glob("*.cpu")
+        return sum(float(part.read_text(encoding="utf-8")) for part in parts)
+
+    def left(self, arm: str, templates: Templates) -> list[Job]:
+        """The test episodes that were not played yet."""
+        done = {(e.task, e.seed) for e in self.episodes(arm, templates)}
+        return [job for job in arm_jobs(self.sizes, templates) if job not in done]
+
+    def play(self, arm: str, templates: Templates) -> None:
+        """Play what is left of an arm; each part is on disk when it ends."""
+        assert self._model is not None, "this player only reads"
+        jobs, size = self.left(arm, templates), self.sizes.concurrency
+        for first in range(0, len(jobs), size):
+            self._part(arm, templates, jobs[first : first + size])
+
+    def _part(self, arm: str, templates: Templates, jobs: Sequence[Job]) -> None:
+        make = partial(SplitPhone, agents=self.sizes.apps)
+        teams = self._teams(arm)
+        edges: dict[str, Edges] = {
+            "no talk": teams.silent,
+            "broadcast": teams.broadcast,
+            "learned edges": learned_edges(teams.phone),
+        }
+        policy = teams.policy(arm, edges.get(arm, teams.oracle))
+        used = _cpu()
+        played = asyncio.run(rollout_many(make, policy, jobs, concurrency=len(jobs)))
+        folder = self._folder(arm, templates)
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.glob("*.jsonl")))
+        write_atomic(folder / f"{number:03}.cpu", f"{_cpu() - used:.1f}\n")
+        write_jsonl(folder / f"{number:03}.jsonl", played)
+
+    def _teams(self, arm: str) -> SplitTeams:
+        assert self._model is not None
+        model = SwappedValues(self._model, self.sizes.apps) if arm == SWAPPED else self._model
+        return SplitTeams(SplitPhone(agents=self.sizes.apps), model, adapter=_ADAPTER)
+
+    def _folder(self, arm: str, templates: Templates) -> Path:
+        name = "".join(c if c.isalnum() else "-" for c in f"{arm}-{templates}")
+        return self._out / "episodes" / name
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

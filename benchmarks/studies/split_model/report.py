@@ -1,0 +1,253 @@
+"""The study as a record, and its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from benchmarks.origin import Origin
+from benchmarks.studies.commands.cells import Record, record_of
+from benchmarks.studies.split_model.controls import Answers, answers
+from benchmarks.studies.split_model.plan import TRAINING, Sizes, training_cells
+from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player, Templates
+from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
+from swarm_ui.experiment.split_facts import tokens
+from swarm_ui.stats import clustered_difference, clustered_mean
+from swarm_ui.stats.interval import by_template
+from swarm_ui.trace.records import Episode
+
+CONTRASTS = (
+    ("needed edges", "no talk"),
+    ("learned edges", "broadcast"),
+    ("needed edges", SWAPPED),
+)
+"""The differences that were named before the study was run."""
+_LABELS = {"train": "known templates", "new_templates": "new templates"}
+_POINTS = 12
+"""Points of the learning curve."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm on one set of templates, with test parameters."""
+
+    name: str
+    templates: Templates
+    success: float
+    low: float
+    high: float
+    """95 % interval, clustered by template."""
+    seeds: int
+    """Trainings."""
+    episodes: int
+    tokens: float
+    """Mean of a decision: tokens of all its prompts and replies."""
+    tokens_episode: float
+    calls: float
+    """Mean calls of a decision."""
+    said: float | None
+    """Share of the needed values that their holder said in the first step; ``None``: not asked."""
+    written: float
+    """Share of episodes in which every computed field was typed rightly at some step."""
+    written_twin: float
+    """The same for the values of the twin episode, which the team of the control hears."""
+    copying: float | None
+    """Success where every field from the facts is a copy of values (the rule ``join``). This and
+    the next column were added after the first episodes were seen: they are exploratory."""
+    computing: float | None
+    """Success on the other templates: sums, the least of amounts, the earlier of times."""
+    gave_up: float
+    """Share of episodes that were declared infeasible."""
+    cpu_s: float
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A contrast on the same episodes."""
+
+    name: str
+    templates: Templates
+    difference: float
+    low: float
+    high: float
+    tokens: float
+    """Tokens of an episode of the first arm, for each of the second."""
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """The fine-tuning on the corpus of the scripted team."""
+
+    samples: int
+    tokens: int
+    steps: int
+    curve: tuple[tuple[int, float], ...]
+    """Optimiser step, and the mean loss since the point before."""
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures."""
+
+    origin: Origin
+    sizes: Sizes
+    training: Training
+    rows: list[Row]
+    differences: list[Difference]
+    cells: list[Record]
+    """The commands of corpus and training, with commit and CPU time."""
+
+
+def study(origin: Origin, sizes: Sizes, out: Path) -> Study:
+    """The figures of all arms that were played whole."""
+    player = Player(sizes, out, None)
+    done = [(arm, t) for arm in ARMS for t in TEMPLATES if not player.left(arm, t)]
+    played = {key: player.episodes(*key) for key in done}
+    records = [record_of(out, cell) for cell in training_cells(sizes, out)]
+    return Study(
+        origin=origin,
+        sizes=sizes,
+        training=_training(out),
+        rows=[_row(*key, episodes, player) for key, episodes in played.items()],
+        differences=[
+            _difference(ours, theirs, t, played[ours, t], played[theirs, t])
+            for t in TEMPLATES
+            for ours, theirs in CONTRASTS
+            if (ours, t) in played and (theirs, t) in played
+        ],
+        cells=[record for record in records if record is not None],
+    )
+
+
+def _row(arm: str, templates: Templates, episodes: list[Episode], player: Player) -> Row:
+    rate = clustered_mean(by_template(episodes, 0))
+    assert rate is not None, f"{arm}: every episode has a fault"
+    right = [answers(player.sizes.apps, e.task, e.seed) for e in episodes]
+    said = [share for e, a in zip(episodes, right, strict=True) for share in _said(e, a)]
+    decisions = sum(len(e.steps) for e in episodes)
+    calls = sum(len(step.trace.calls) for e in episodes for step in e.steps)
+    written = [_written(e, a) for e, a in zip(episodes, right, strict=True)]
+    twins = [answers(player.sizes.apps, e.task, e.seed ^ 1) for e in episodes]
+    twin = [_written(e, a) for e, a in zip(episodes, twins, strict=True)]
+    gave_up = [bool(e.steps) and e.steps[-1].executed.goal_status == "infeasible" for e in episodes]
+    copies = [all(f.rule == "join" for f in SPECS[e.task].fills.values()) for e in episodes]
+    return Row(
+        name=arm, templates=templates, success=round(rate.mean, 4), low=round(rate.low, 4),
+        high=round(rate.high, 4), seeds=1, episodes=len(episodes),
+        tokens=round(sum(map(tokens, episodes)) / decisions, 1),
+        tokens_episode=round(fmean(map(tokens, episodes)), 1),
+        calls=round(calls / decisions, 2), said=round(fmean(said), 4) if said else None,
+        written=round(fmean(written), 4), written_twin=round(fmean(twin), 4),
+        copying=_success(episodes, copies),
+        computing=_success(episodes, [not copy for copy in copies]),
+        gave_up=round(fmean(gave_up), 4),
+        cpu_s=round(player.cpu_seconds(arm, templates), 1),
+    )  # fmt: skip
+
+
+def _success(episodes: list[Episode], chosen: list[bool]) -> float | None:
+    """Success of some of the episodes; ``None``: there are none."""
+    known = [float(bool(e.success)) for e, own in zip(episodes, chosen, strict=True) if own]
+    return round(fmean(known), 4) if known else None
+
+
+def _said(episode: Episode, right: Answers) -> list[bool]:
+    """For each fact whose holder was asked: whether its first message has the value."""
+    first = {call.node: call.reply for call in episode.steps[0].trace.calls}
+    return [value in first[app] for app, value in right.facts if app in first]
+
+
+def _written(episode: Episode, right: Answers) -> bool:
+    typed = {step.executed.text for step in episode.steps}
+    return typed.issuperset(right.written)
+
+
+def _difference(
+    ours: str, theirs: str, templates: Templates, one: list[Episode], other: list[Episode]
+) -> Difference:
+    gap = clustered_difference(by_template(one, 0), by_template(other, 0))
+    assert gap is not None, f"{ours} - {theirs}: every episode has a fault"
+    return Difference(
+        name=f"{ours} - {theirs}", templates=templates, difference=round(gap.mean, 4),
+        low=round(gap.low, 4), high=round(gap.high, 4),
+        tokens=round(fmean(map(tokens, one)) / fmean(map(tokens, other)), 4),
+    )  # fmt: skip
+
+
+def _training(out: Path) -> Training:
+    folder = out / TRAINING / "3-supervised"
+    stage = msgspec.json.decode((folder / "stage.json").read_bytes())
+    history = (folder / "metrics.jsonl").read_bytes().splitlines()
+    lines = [msgspec.json.decode(line) for line in history]
+    losses = [(line["step"], line["loss"]) for line in lines if "loss" in line]
+    width = max(1, -(-len(losses) // _POINTS))
+    parts = [losses[k : k + width] for k in range(0, len(losses), width)]
+    curve = tuple((part[-1][0], round(fmean(loss for _, loss in part), 4)) for part in parts)
+    return Training(
+        samples=stage["samples"], tokens=stage["tokens"], steps=stage["steps"], curve=curve
+    )
+
+
+def markdown(found: Study) -> str:
+    """The tables of the study."""
+    origin = found.origin
+    dirty = " with changes" if origin.dirty else ""
+    parts = [
+        f"Commit {origin.commit[:10]}{dirty}, {origin.machine}: {origin.command}",
+        f"{found.sizes.model} on the simulated phone, one training, one seed of test episodes.",
+        main_table(found),
+        contrast_table(found),
+        control_line(found),
+        curve_line(found),
+    ]
+    return "\n\n".join(parts)
+
+
+def main_table(found: Study) -> str:
+    """One line for each arm and set of templates; tokens are those of a decision."""
+    head = ["arm", "templates", "success %", "values copied %", "values computed %", "said %",
+            "calls", "tokens a decision", "episodes"]  # fmt: skip
+    lines = ["| " + " | ".join(head) + " |", "| --- | --- | --- |" + " ---: |" * 6]
+    for row in found.rows:
+        cells = [
+            row.name, _LABELS[row.templates], _percent(row.success, row.low, row.high, ".1f"),
+            _share(row.copying), _share(row.computing), _share(row.said), f"{row.calls:.1f}",
+            f"{row.tokens:,.0f}", str(row.episodes),
+        ]  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f}"
+
+
+def contrast_table(found: Study) -> str:
+    """The differences that were named in advance."""
+    lines = ["| difference | templates | points | tokens, ratio |", "| --- | --- | --- | ---: |"]
+    for gap in found.differences:
+        points = _percent(gap.difference, gap.low, gap.high, "+.1f")
+        lines.append(f"| {gap.name} | {_LABELS[gap.templates]} | {points} | {gap.tokens:.2f} |")
+    return "\n".join(lines)
+
+
+def control_line(found: Study) -> str:
+    """What the team of the control typed, in words."""
+    told = [row for row in found.rows if row.name == SWAPPED]
+    parts = [
+        f"{round(row.written_twin * row.episodes)} of {row.episodes} episodes with "
+        f"{_LABELS[row.templates]}"
+        for row in told
+    ]
+    return (
+        "Where the messages held the values of the twin episode, the team typed those in "
+        f"{' and in '.join(parts)}."
+    )
+
+
+def curve_line(found: Study) -> str:
+    """The loss of the training, in words."""
+    points = ", ".join(f"{loss:.2f} by step {step}" for step, loss in found.training.curve)
+    return f"Loss of {found.training.samples} samples in {found.training.steps} steps: {points}."
+
+
+def _percent(mean: float, low: float, high: float, form: str) -> str:
+    return f"{100 * mean:{form}} [{100 * low:{form}}, {100 * high:{form}}]"

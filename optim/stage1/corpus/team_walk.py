@@ -1,0 +1,132 @@
+"""An episode of a team as samples: every prompt that an agent got, with its reply.
+
+For environments in which no agent sees enough, such as split facts on the phone: what a sender says
+and what a listener does with it are learned together.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from swarm_ui.environment import Environment
+from swarm_ui.errors import ConfigError
+from swarm_ui.node import derive
+from swarm_ui.optim.stage1.corpus.config import CorpusConfig
+from swarm_ui.optim.stage1.corpus.quality import DropCounts, size_fault
+from swarm_ui.optim.stage1.corpus.samples import (
+    CORPUS_VERSION,
+    HeldOut,
+    Origin,
+    Sample,
+    WalkResult,
+    sample_id,
+    short_hash,
+)
+from swarm_ui.optim.stage1.corpus.walk import WalkFault
+from swarm_ui.prompts import chat_of
+from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.trace.records import Call, Episode
+
+
+class TeamWalk:
+    """Plays one episode of a team, and makes the samples of all its agents.
+
+    The team's replies are taken to be right for what each agent sees and hears. So the samples of
+    an episode that fails are kept too: an agent that nobody told a value gives up, for example. A
+    reply that an agent repeats in an episode is one sample, at a random one of its steps.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        team: Policy,
+        config: CorpusConfig,
+        held_out: HeldOut,
+        task: str,
+        seed: int,
+    ) -> None:
+        self.environment, self.team, self.config = environment, team, config
+        self.held_out = held_out
+        self.task, self.seed = task, seed
+        self.dropped = DropCounts()
+
+    async def run(self) -> WalkResult:
+        """Play the episode.
+
+        Raises:
+            WalkFault: the environment failed.
+            ConfigError: the team writes another prompt format than the corpus has.
+        """
+        episode = await rollout(
+            self.environment,
+            self.team,
+            task=self.task,
+            seed=self.seed,
+            max_steps=self.config.max_steps,
+        )
+        if episode.fault is not None:
+            raise WalkFault(str(episode.fault), len(episode.steps))
+        samples = []
+        for step, call in self._chosen(episode):
+            sample = self._sample(step, call)
+            fault = size_fault(sample, self.config)
+            if fault is None:
+                samples.append(sample)
+            else:
+                self.dropped.note(3, fault)
+        return WalkResult(
+            task=self.task,
+            seed=self.seed,
+            success=episode.success,
+            steps=len(episode.steps),
+            samples=tuple(samples),
+            dropped=dict(self.dropped),
+        )
+
+    def _chosen(self, episode: Episode) -> Iterator[tuple[int, Call]]:
+        """One call for each agent and reply, in the order of the episode."""
+        rng = random.Random(derive(self.config.seed, self.task, self.seed, "team"))
+        alike: dict[tuple[str, str], list[tuple[int, Call]]] = {}
+        for number, step in enumerate(episode.steps):
+            if self.held_out.has_goal(step.trace.observation.goal):
+                self.dropped.note(3, "goal of a held-out task", len(step.trace.calls))
+                continue
+            for call in step.trace.calls:
+                if not call.prompt or call.error is not None:
+                    continue
+                self._check_format(step.trace.message(call.message).prompt_format)
+                alike.setdefault((call.node, call.reply), []).append((number, call))
+        chosen = [rng.choice(calls) for calls in alike.values()]
+        self.dropped.note(3, "repeated by the agent", sum(map(len, alike.values())) - len(chosen))
+        yield from sorted(chosen, key=lambda pair: pair[0])
+
+    def _check_format(self, found: str) -> None:
+        if found != self.config.prompt_format:
+            raise ConfigError(
+                f"synthesize: {self.team.name} writes prompts in the format '{found}', and the "
+                f"corpus has '{self.config.prompt_format}'; set prompt_format='{found}'"
+            )
+
+    def _sample(self, step: int, call: Call) -> Sample:
+        chat = chat_of(call.prompt)
+        return Sample(
+            version=CORPUS_VERSION,
+            id=sample_id(3, chat, call.reply, None),
+            level=3,
+            kind="team",
+            chat=chat,
+            response=call.reply,
+            prompt_format=self.config.prompt_format,
+            heard=len(call.heard),
+            alike=short_hash("\x1e".join(["3", *(turn.content for turn in chat), call.reply])),
+            origin=Origin(
+                environment=self.environment.name,
+                task=self.task,
+                seed=self.seed,
+                step=step,
+                agent=f"{call.node} of {self.team.name}",
+                prompt=short_hash(call.prompt),
+            ),
+        )

@@ -1,0 +1,98 @@
+"""A corpus of what the agents of a team saw, heard and replied."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from swarm_ui.environments.phone import TEST_SEEDS
+from swarm_ui.environments.phone.split import SplitPhone
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.environments import spec_of
+from swarm_ui.experiment.split_facts import SplitTeams
+from swarm_ui.model import Decision
+from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize
+from swarm_ui.prompts import format_named
+
+TASK = "split-phone-message"
+COMPACT = CorpusConfig(levels=(3,), prompt_format="compact")
+JOBS = [(TASK, seed) for seed in range(0, 6, 2)]  # an odd seed is the twin of the one before
+MAKE = partial(SplitPhone, agents=4)
+
+
+def models(edges: str = "oracle") -> Models:
+    teams = SplitTeams(MAKE())
+    policy = teams.policy("the scripted team", getattr(teams, edges))
+    return dataclasses.replace(Models.scripted(), team=policy)
+
+
+async def corpus(
+    folder: Path, edges: str = "oracle", config: CorpusConfig = COMPACT
+) -> list[Sample]:
+    await synthesize(MAKE, models(edges), JOBS, folder, held_out=HeldOut(), config=config)
+    return list(read_corpus(folder))
+
+
+async def test_senders_say_values_and_the_listener_uses_them(tmp_path: Path) -> None:
+    samples = await corpus(tmp_path)
+    assert {sample.kind for sample in samples} == {"team"}
+    assert all(sample.rejected is None for sample in samples)
+    for _, seed in JOBS:
+        own = [sample for sample in samples if sample.origin.seed == seed]
+        (sent,) = [sample for sample in own if sample.response.endswith("\npass")]
+        assert sent.origin.agent == "contacts of the scripted team" and sent.heard == 0
+        said = sent.response.removesuffix("\npass")
+        (typed,) = [s for s in own if s.response.startswith("input_text text ")]
+        assert typed.heard == 1 and f"contacts: {said}" in typed.chat[-1].content
+        value = typed.response.rpartition(" : ")[2]
+        assert f"phone {value}" in said
+        assert value not in typed.chat[-1].content.partition("Messages:")[0]
+        assert len(own) == 1 + 5  # add, two fields, send, complete
+
+
+async def test_prompts_are_those_that_an_agent_gets(tmp_path: Path) -> None:
+    samples = await corpus(tmp_path)
+    phone = MAKE()
+    screen = await phone.reset(task=TASK, seed=0)
+    (first,) = [s for s in samples if s.origin.seed == 0 and s.response.startswith("click compose")]
+    form = format_named("compact")
+    heading = form.chat(Decision(observation=screen, partial=True))[0]
+    assert first.chat[0] == heading
+    assert first.chat[-1].content.startswith(f"Goal: {screen.goal}\nApp: messages\nDone: nothing\n")
+
+
+async def test_an_agent_that_nobody_told_a_value_gives_up(tmp_path: Path) -> None:
+    samples = await corpus(tmp_path, "silent")
+    assert [sample.response for sample in samples] == ["status infeasible"] * 3
+
+
+async def test_equal_settings_write_equal_corpora(tmp_path: Path) -> None:
+    await corpus(tmp_path / "one", "varied")
+    await corpus(tmp_path / "two", "varied")
+    one, two = ((tmp_path / n / "samples.jsonl").read_bytes() for n in ("one", "two"))
+    assert one == two and one
+
+
+@pytest.mark.parametrize(
+    "config, words",
+    [
+        (CorpusConfig(levels=(1, 2), prompt_format="compact"), "level 3"),
+        (CorpusConfig(stray=0.1, prompt_format="compact"), "stray"),
+        (CorpusConfig(levels=(3,)), "prompt_format='compact'"),
+    ],
+)
+async def test_settings_that_a_team_cannot_follow(
+    tmp_path: Path, config: CorpusConfig, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        await corpus(tmp_path, config=config)
+
+
+async def test_test_templates_and_seeds_are_refused(tmp_path: Path) -> None:
+    rule = spec_of("phone-split").held_out_rule()
+    for job in (("split-email-message", 3), (TASK, TEST_SEEDS.start)):
+        with pytest.raises(ConfigError, match="would leak a test split"):
+            await synthesize(MAKE, models(), [job], tmp_path, held_out=rule, config=COMPACT)
