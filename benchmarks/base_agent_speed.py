@@ -210,9 +210,9 @@ def measure_rollout(model: LocalModel, first: int) -> Rollout:
 def measure_agent(quick: bool) -> tuple[dict[str, str], dict[str, object]]:
     """Rows of the table and fields of the JSON line: of the base agent."""
     model = team_model()
-    cpu = measure_batches(model, 3 if quick else 9)
+    cpu = measure_batches(model, 2 if quick else 7)
     measure_rollout(model, 0)  # warms up
-    rollouts = [measure_rollout(model, EPISODES * k) for k in range(1, 3 if quick else 7)]
+    rollouts = [measure_rollout(model, EPISODES * k) for k in range(1, 2 if quick else 5)]
     wall = sum(r.wall for r in rollouts)
     figures: dict[str, object] = {
         "mixed_vs_one_by_one": round(cpu[ONE_BY_ONE] / cpu[MIXED], 2),
