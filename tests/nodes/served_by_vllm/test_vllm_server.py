@@ -189,12 +189,12 @@ def test_a_server_that_is_killed_in_an_iteration_of_train_loses_nothing(
             env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
     try:
-        _wait_for((traces / "train-001.jsonl").is_file, command, err)
+        _wait_for((traces / "train-000.jsonl").is_file, command, err)
         before = _count(server.log, ANSWERED)
         _wait_for(lambda: _count(server.log, ANSWERED) >= before + 2, command, err)
         server.kill()
         loaded = _count(server.log, LOADED)
-        assert not (traces / "train-002.jsonl").exists(), "killed in the middle of an iteration"
+        assert not (traces / "train-001.jsonl").exists(), "killed in the middle of an iteration"
         server.start()
         server.wait()
         code = command.wait(timeout=3000)
@@ -218,7 +218,7 @@ def _check_episodes(run: Path) -> None:
     again = [at.get("replayed", 0) for at in metrics]
     assert again[1] > 0 and (again[0], again[2]) == (0, 0)
     versions, seen = list[dict[str, int]](), set[tuple[str, int]]()
-    for number in range(1, ITERATIONS + 1):
+    for number in range(ITERATIONS):
         episodes = read_jsonl(run / "traces" / f"train-{number:03d}.jsonl")
         assert len(episodes) == ROLLOUTS and all(e.steps for e in episodes)
         calls = [call for e in episodes for step in e.steps for call in step.trace.calls]
