@@ -106,7 +106,7 @@ def screens(count: int) -> list[Decision]:
 
 def learner(folder: Path, adapters: Sequence[Path], agents: int) -> CausalModel:
     """The model in this process, with an adapter for each agent."""
-    model = CausalModel.from_pretrained(folder, prompt_format="compact")
+    model = CausalModel.from_pretrained(folder, prompt_format="compact", constrained=False)
     for k in range(agents):
         name, draw = f"agent_{k}", torch.Generator().manual_seed(k)
         if adapters:

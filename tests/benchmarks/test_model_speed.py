@@ -15,7 +15,9 @@ from vllm_stand_in import StandIn
 
 from benchmarks import served_actor
 from benchmarks import text_model_speed as speed
+from swarm_ui.action import Unparsed
 from swarm_ui.model import Request
+from swarm_ui.prompts import format_named
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,11 @@ def test_replies_in_process_and_served_are_compared(folder: Path, tmp_path: Path
         running = served_actor.Server(f"{server.address}/v1", os.getpgid(0))
         found = asyncio.run(served_actor.measure(model, running, rounds, tmp_path / "served", 2))
     assert all([len(part.replies) for part in parts] == [2, 2] for parts in found.values())
+    # Neither side is restricted to the actions on the screen: this model would write none itself.
+    compact = format_named("compact")
+    for request, reply in zip(rounds[1], found["in_process_base"][0].replies, strict=True):
+        assert request.decision is not None
+        assert isinstance(compact.parse(reply.text, request.decision.observation), Unparsed)
     result = served_actor.compared(model, requests[2:], found)
     assert result["equal"] == {"adapters": 0.0, "base": 0.0}
     assert all(gap > 0 for gap in result["largest_gap"].values())
