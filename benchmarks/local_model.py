@@ -123,8 +123,8 @@ def arguments() -> argparse.Namespace:
     given = parser.parse_args()
     if given.record and (given.quick or given.cpu_time or not (given.model and given.serve)):
         parser.error("--record needs --model and --serve, and neither --quick nor --cpu-time")
-    if (given.serve or given.vllm) and not given.model:
-        parser.error("--serve and --vllm need --model")
+    if (given.serve or given.vllm) and (given.cpu_time or not given.model):
+        parser.error("--serve and --vllm need --model, and wall time: leave out --cpu-time")
     return given
 
 
