@@ -1,6 +1,8 @@
 """Speed of the model in this process, and the overhead of the team.
 
-python benchmarks/local_model.py [--quick] [--model FOLDER [--adapter FOLDER] [--vllm URL]]
+    python benchmarks/local_model.py [--quick] [--model NAME [--adapter NAME] [--serve]]
+    python benchmarks/local_model.py --model smollm2 --adapter smollm2-phone --serve --record
+    python benchmarks/local_model.py --recorded
 
 Measures the shipped base agent with four adapters (new ones plus noise) on one thread.
 Prints a table; the last line is JSON:
@@ -16,274 +18,135 @@ Prints a table; the last line is JSON:
 
 With ``--model``, a language model of transformers is measured too, in compact prompts (with
 ``--cpu-time`` in CPU seconds, for a machine with other load); see
-:mod:`text_model_speed` for its figures. Times are medians of interleaved runs.
+:mod:`text_model_speed` for its figures. ``--serve`` compares it with vLLM's CPU build, started here
+with one thread, from the environment that ``benchmarks/vllm_server/environment.py`` makes or
+``SWARM_UI_VLLM_PYTHON`` names; ``--vllm URL`` with a server that runs. Times are medians of
+interleaved runs.
+
+``--record`` keeps the figures in benchmarks/results/local_model.json and writes the table of
+docs/models.md; it takes about five minutes on an otherwise idle machine, and refuses another.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
-import statistics
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import msgspec
 import torch
 import transformers
-from text_model_speed import measure_text_model
+from base_agent_speed import measure_agent
+from origin import origin
+from text_model_speed import QUICK, Sizes, TextFigures, measure_text_model
+from timing_record import OtherLoad, with_recorded
+from vllm_server.environment import found_interpreter
+from vllm_server.server import VLLMServer, group_cpu_seconds
 
-from swarm_ui.action import Action
-from swarm_ui.environment import Step
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
-from swarm_ui.environments.phone.tasks import CORE
-from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.model import Completion, Decision, Request
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-from swarm_ui.observation import Observation
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.nodes.models.pretrained import model_folder
+from swarm_ui.storage.durable import write_atomic
 
-REQUESTS = 64
-ADAPTERS = 4
-ROUNDS = 3
-EPISODES = 16
-NOISE = 0.02
-MIXED, BASE, ONE_BY_ONE = "4 adapters at once", "base model at once", "4 adapters one by one"
+ROOT = Path(__file__).resolve().parents[1]
+RECORD = ROOT / "benchmarks" / "results" / "local_model.json"
+PAGE = ROOT / "docs" / "models.md"
 
 
-def team_model() -> LocalModel:
-    """The shipped agent with four adapters that differ."""
-    model = LocalModel.load()
-    generator = torch.Generator().manual_seed(0)
-    for k in range(ADAPTERS):
-        model.add_adapter(f"agent_{k}")
-        with model.activate(f"agent_{k}"), torch.no_grad():
-            for weight in model.adapter_parameters(f"agent_{k}"):
-                weight.add_(NOISE * torch.randn(weight.shape, generator=generator))
-    return model
+def measure_text(given: argparse.Namespace) -> TextFigures:
+    """The language model's figures, compared with a server that is started if this is asked for."""
+    clock = time.process_time if given.cpu_time else time.perf_counter
+    sizes = QUICK if given.quick else Sizes()
+    with tempfile.TemporaryDirectory() as beside, ExitStack() as stack:
+        url, group = given.vllm, None
+        if given.serve:
+            folder, log = model_folder(given.model), Path(beside) / "vllm.log"
+            server = stack.enter_context(
+                VLLMServer(found_interpreter(), folder, log=log, max_loras=2)
+            )
+            url, group = server.url, server.group
+
+        def own() -> float:
+            return time.process_time() + (0.0 if group is None else group_cpu_seconds(group))
+
+        others = OtherLoad(own)
+        text = measure_text_model(given.model, given.adapter, url, sizes=sizes, clock=clock)
+        cores = others.check() if given.record else others.cores()
+    text.figures["other_cores"] = round(cores, 2)
+    return text
 
 
-def screens(count: int) -> list[Observation]:
-    """Screens at different steps of different episodes that the expert plays."""
-    phone, found = PhoneEnvironment(), []
-    for place, (task, seed) in enumerate(draw_jobs(tuple(CORE), count, seed=0, seeds=TRAIN_SEEDS)):
-        observation = phone.begin(task, seed)
-        for _ in range(place % 4):
-            step = phone.act(phone.expert())
-            if step.ended:
-                break
-            observation = step.observation
-        found.append(observation)
-    return found
-
-
-def requests() -> tuple[list[Request], list[Request]]:
-    """The same requests to the base model, and to the adapters in turn."""
-    plain = [Request(decision=Decision(observation=screen)) for screen in screens(REQUESTS)]
-    return plain, [
-        msgspec.structs.replace(request, adapter=f"agent_{k % ADAPTERS}")
-        for k, request in enumerate(plain)
+def page_text(record: Mapping[str, Any]) -> str:
+    """What the page says about a record, in Markdown."""
+    at, many = record["origin"], str(record["at_once"])
+    ours, others, cost = (record[k] for k in ("decisions_per_s", "others_per_s", "team_cost"))
+    lines = [
+        f"Measured with `{at['command']}` ({at['machine']}; commit {at['commit'][:10]}), one "
+        f"thread, compact prompts, screens of the simulated phone, medians of "
+        f"{record['repeats']} repeats (of the team with messages: one). A decision is one action "
+        "of the environment:",
+        "",
+        f"| decisions / s | one episode | {many} at once | time of a decision / one agent |",
+        "| --- | --- | --- | --- |",
     ]
+    for table, name, label in (
+        (ours, "solo", "one agent"),
+        (ours, "team", "four agents, no messages"),
+        (ours, "team_shuffled", "the same, each with its own order of elements"),
+        (ours, "team_adapters", "the same, each with its own adapter"),
+        (ours, "talk", "four agents, three rounds with messages"),
+        (others, "generate", "`generate` of transformers, one agent, adapter merged"),
+        (others, "vllm", "vLLM's CPU build, one agent, the same adapter"),
+    ):
+        rates = [f"{table[name][n]:.2f}" if n in table[name] else "–" for n in ("1", many)]
+        times = f"{cost[name]['1']:.2f}, {cost[name][many]:.2f}" if name in cost else "–"
+        lines.append(f"| {label} | {' | '.join(rates)} | {times} |")
+    return "\n".join(lines)
 
 
-async def at_once(model: LocalModel, asked: list[Request]) -> list[Completion]:
-    """Send every request from a separate coroutine, as agents do."""
-    return [c for [c] in await asyncio.gather(*(model.generate([r]) for r in asked))]
-
-
-async def one_by_one(model: LocalModel, asked: list[Request]) -> list[Completion]:
-    return [(await model.generate([request]))[0] for request in asked]
-
-
-def measure_batches(model: LocalModel, repeats: int) -> dict[str, float]:
-    """Median CPU seconds for all requests, by the way they are sent."""
-    plain, mixed = requests()
-    ways: dict[str, Callable[[], Awaitable[list[Completion]]]] = {
-        MIXED: lambda: at_once(model, mixed),
-        BASE: lambda: at_once(model, plain),
-        ONE_BY_ONE: lambda: one_by_one(model, mixed),
-    }
-
-    async def run() -> dict[str, float]:
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        texts = {name: [c.text for c in await ask()] for name, ask in ways.items()}  # warms up
-        if texts[MIXED] != texts[ONE_BY_ONE]:
-            raise SystemExit("the mixed batch and one-by-one give different replies")
-        for _ in range(repeats):
-            for name, ask in ways.items():
-                began = time.process_time()
-                await ask()
-                times[name].append(time.process_time() - began)
-        return {name: statistics.median(each) for name, each in times.items()}
-
-    return asyncio.run(run())
-
-
-def measure_forward(model: LocalModel, tokens: int, repeats: int) -> dict[str, float]:
-    """Median CPU seconds of one forward with this number of rows, by routing method."""
-    ids = torch.randint(3, 600, (REQUESTS, tokens), generator=torch.Generator().manual_seed(0))
-    names = sorted(f"agent_{k % ADAPTERS}" for k in range(REQUESTS))
-    peft = model.module
-    leased = [model.lease(name) for name in names]
-
-    def ours() -> None:
-        with model.routed(leased) as network:
-            network(input_ids=ids)
-
-    def base() -> None:
-        with model.routed([None] * REQUESTS) as network:
-            network(input_ids=ids)
-
-    ways: dict[str, Callable[[], object]] = {
-        "base": base,
-        "ours": ours,
-        "peft's": lambda: peft(input_ids=ids, adapter_names=names),
-    }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    with torch.inference_mode():
-        for _ in range(repeats):
-            for name, run in ways.items():
-                began = time.process_time()
-                run()
-                times[name].append(time.process_time() - began)
-    for version in leased:
-        model.release(version)
-    return {name: statistics.median(each) for name, each in times.items()}
-
-
-@dataclass
-class Clock:
-    """Adds up periods of wall time."""
-
-    seconds: float = field(default=0.0)
-
-    async def during(self, work: Awaitable[Observation] | Awaitable[Step]) -> Observation | Step:
-        # The phone never awaits anything, so no other coroutine runs during a step.
-        began = time.perf_counter()
-        done = await work
-        self.seconds += time.perf_counter() - began
-        return done
-
-
-class TimedPhone(PhoneEnvironment):
-    """A phone that measures the time spent in it."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        done = await self._clock.during(super().reset(task=task, seed=seed))
-        assert isinstance(done, Observation)
-        return done
-
-    async def step(self, action: Action) -> Step:
-        done = await self._clock.during(super().step(action))
-        assert isinstance(done, Step)
-        return done
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """The time of a rollout by its use, in seconds, and its counts."""
-
-    wall: float
-    model: float
-    environment: float
-    decisions: int
-    calls: int
-    tokens: int
-
-    @property
-    def orchestration(self) -> float:
-        return (self.wall - self.model - self.environment) / self.wall
-
-
-def measure_rollout(model: LocalModel, first: int) -> Rollout:
-    """One rollout of the team, on the jobs from number ``first``."""
-    names = [f"agent_{k}" for k in range(ADAPTERS)]
-    graph = CollabGraph.collaborative(
-        ADAPTERS, ROUNDS, model=model, adapters=names, temperatures=0.8, views="shuffle",
-        density=0.5, seed=0,
-    )  # fmt: skip
-    jobs = draw_jobs(tuple(CORE), first + EPISODES, seed=1, seeds=TRAIN_SEEDS)[first:]
-    clock, before = Clock(), replace(model.counters)
-    began = time.perf_counter()
-    episodes = asyncio.run(
-        rollout_many(lambda: TimedPhone(clock), GraphPolicy(graph), jobs, concurrency=EPISODES)
-    )
-    wall = time.perf_counter() - began
-    done = model.counters
-    return Rollout(
-        wall=wall,
-        model=done.seconds - before.seconds,
-        environment=clock.seconds,
-        decisions=sum(len(episode.steps) for episode in episodes),
-        calls=done.calls - before.calls,
-        tokens=done.prompt_tokens + done.completion_tokens
-        - before.prompt_tokens - before.completion_tokens,
-    )  # fmt: skip
-
-
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="within a minute, rougher figures")
     parser.add_argument("--model", metavar="NAME", help="a language model: smollm2, or a folder")
-    parser.add_argument("--adapter", metavar="FOLDER", help="its adapter; else one of noise")
+    parser.add_argument("--adapter", metavar="NAME", help="its adapter, or a folder; else noise")
     parser.add_argument("--vllm", metavar="URL", help="a server of the same model")
+    parser.add_argument("--serve", action="store_true", help="start vLLM's CPU build")
     parser.add_argument("--cpu-time", action="store_true", help="of the language model's figures")
+    parser.add_argument("--record", action="store_true", help="keep the figures, also on the page")
+    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
     given = parser.parse_args()
-    quick = given.quick
-    text = None
-    if given.model is not None:
-        clock = time.process_time if given.cpu_time else time.perf_counter
-        text = measure_text_model(
-            Path(given.model), given.adapter, given.vllm, quick=quick, clock=clock
-        )
+    if given.record and (given.quick or given.cpu_time or not (given.model and given.serve)):
+        parser.error("--record needs --model and --serve, and neither --quick nor --cpu-time")
+    if (given.serve or given.vllm) and (given.cpu_time or not given.model):
+        parser.error("--serve and --vllm need --model, and wall time: leave out --cpu-time")
+    return given
+
+
+def main() -> None:
+    given = arguments()
+    if given.recorded:
+        print(RECORD.read_text(encoding="utf-8"), end="")
+        return
+    found = origin("python benchmarks/local_model.py")  # of the source that is loaded
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    model = team_model()
-    cpu = measure_batches(model, 3 if quick else 15)
-    measure_rollout(model, 0)  # warms up
-    rollouts = [measure_rollout(model, EPISODES * k) for k in range(1, 4 if quick else 10)]
-    wall = sum(r.wall for r in rollouts)
-    figures: dict[str, object] = {
-        "mixed_vs_one_by_one": round(cpu[ONE_BY_ONE] / cpu[MIXED], 2),
-        "mixed_vs_base": round(cpu[BASE] / cpu[MIXED], 3),
-        "orchestration_share": round(statistics.median(r.orchestration for r in rollouts), 3),
-        "tokens_per_s": round(statistics.median(r.tokens / r.wall for r in rollouts)),
-    }
-    rows = {
-        **{
-            f"{REQUESTS} requests, {name}, ms CPU": f"{seconds * 1000:.1f}"
-            for name, seconds in cpu.items()
-        },
-        **{
-            f"a forward of {REQUESTS} x {tokens} tokens, {name}, ms CPU": f"{seconds * 1000:.2f}"
-            for tokens in (48, 1)
-            for name, seconds in measure_forward(model, tokens, 10 if quick else 50).items()
-        },
-        "one by one / mixed": f"{figures['mixed_vs_one_by_one']}",
-        "base / mixed": f"{figures['mixed_vs_base']}",
-        "rollouts, decisions, calls": f"{len(rollouts)}, {sum(r.decisions for r in rollouts)}, "
-        f"{sum(r.calls for r in rollouts)}",
-        "rollout: in the model": f"{sum(r.model for r in rollouts) / wall:.1%}",
-        "rollout: in the environment": f"{sum(r.environment for r in rollouts) / wall:.1%}",
-        "rollout: orchestration": f"{sum(r.orchestration * r.wall for r in rollouts) / wall:.1%}",
-        "rollout: tokens/s": f"{figures['tokens_per_s']:,}",
-        "torch threads": f"{torch.get_num_threads()}",
-    }
+    text = None if given.model is None else measure_text(given)
+    rows, figures = measure_agent(given.quick)
     if text is not None:
         rows |= text.rows
         figures |= text.figures
+    if given.record:
+        figures = {"origin": msgspec.to_builtins(found), **figures}
+        write_atomic(RECORD, json.dumps(figures, indent=1) + "\n")
+        write_atomic(PAGE, with_recorded(PAGE.read_text(encoding="utf-8"), page_text(figures)))
     for name, value in rows.items():
-        print(f"{name:48}{value:>16}")
+        print(f"{name:56}{value:>16}")
     print(json.dumps(figures))
 
 

@@ -47,6 +47,7 @@ from typing import Any
 from origin import commit, machine
 from rich.console import Console
 from scaling.report import markdown, show
+from timing_record import with_recorded
 
 from swarm_ui.storage.durable import write_atomic
 
@@ -107,11 +108,8 @@ def where_from() -> dict[str, Any]:
 
 def with_tables(page: str, data: dict[str, Any]) -> str:
     """The page of the documentation with these figures between its marks."""
-    before, begin, rest = page.partition("<!-- recorded: begin")
-    mark, arrow, _ = rest.partition("-->")
-    _, end, after = rest.partition("<!-- recorded: end")
     origin = f"Commit {data['commit'][:10]}, {data['machine']}."
-    return f"{before}{begin}{mark}{arrow}\n\n{origin}\n\n{markdown(data)}\n\n{end}{after}"
+    return with_recorded(page, f"{origin}\n\n{markdown(data)}")
 
 
 def main() -> None:

@@ -42,6 +42,8 @@ PINS = [
     "pytest-timeout>=2.3",
 ]
 BROKEN = ["torchvision", "torchaudio", "torchcodec"]
+VARIABLE = "SWARM_UI_VLLM_PYTHON"
+"""Names an interpreter with vLLM, in place of the environment in the default folder."""
 _STAMP = "built.txt"
 
 
@@ -54,6 +56,26 @@ def default_folder() -> Path:
 def interpreter(folder: Path) -> Path:
     """The Python of an environment."""
     return folder / "bin" / "python"
+
+
+def found_interpreter() -> Path:
+    """The Python of the environment with vLLM: the one that ``SWARM_UI_VLLM_PYTHON`` names, or that
+    of the default folder.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    given = os.environ.get(VARIABLE)
+    if given:
+        if not Path(given).is_file():
+            raise FileNotFoundError(f"{VARIABLE} must name a Python interpreter, got {given!r}")
+        return Path(given)
+    if not is_built(default_folder()):
+        raise FileNotFoundError(
+            "no vLLM: python benchmarks/vllm_server/environment.py builds it (3.5 GB), or "
+            f"{VARIABLE} names the interpreter of an environment with it"
+        )
+    return interpreter(default_folder())
 
 
 def is_built(folder: Path) -> bool:

@@ -7,23 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.vllm_server.environment import default_folder, interpreter, is_built
+from benchmarks.vllm_server.environment import VARIABLE, found_interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON, MODEL = "SWARM_UI_VLLM_PYTHON", "SWARM_UI_SMOLLM2"
+MODEL = "SWARM_UI_SMOLLM2"
 
 
 def vllm_python() -> Path:
     """An interpreter with vLLM: the one that the variable names, or that of the environment that
     ``benchmarks/vllm_server/environment.py`` builds."""
-    given = os.environ.get(PYTHON)
-    if given:
-        if not Path(given).is_file():
-            pytest.fail(f"{PYTHON} must name a Python interpreter, got {given!r}")
-        return Path(given)
-    if not is_built(default_folder()):
-        pytest.skip("no vLLM: python benchmarks/vllm_server/environment.py builds it (3.5 GB)")
-    return interpreter(default_folder())
+    try:
+        return found_interpreter()
+    except FileNotFoundError as error:
+        if os.environ.get(VARIABLE):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 def smollm2() -> Path:

@@ -14,6 +14,7 @@ from peft import PeftModel
 
 from swarm_ui.model import Request
 from swarm_ui.nodes import LocalModel
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting, LoraWeights
 from swarm_ui.nodes.models.transformers.decoding import decoding, prefill
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
@@ -126,3 +127,25 @@ def test_scores_do_not_depend_on_the_company(model: LocalModel) -> None:
     together = asyncio.run(model.score(asked, replies))
     for request, reply, got in zip(asked, replies, together, strict=True):
         assert asyncio.run(model.score([request], [reply])) == pytest.approx([got], abs=1e-4)
+
+
+@pytest.mark.parametrize("tokens", [1, 8, 40])
+def test_the_terms_of_adapters_on_a_base_in_bfloat16(tokens: int) -> None:
+    """Prompts are computed in bfloat16, single tokens in float32; both are near the exact sum."""
+    torch.manual_seed(tokens)
+    layer = torch.nn.Linear(32, 48, bias=False, dtype=torch.bfloat16)
+    one, other = (
+        {"layer": LoraWeights(0.2 * torch.randn(4, 32), 0.2 * torch.randn(48, 4), 2.0)}
+        for _ in range(2)
+    )
+    x = torch.randn(6, tokens, 32, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        plain = layer(x)
+        with LoraRouting({"layer": layer}, [one, one, one, other, other, None]):
+            got = layer(x)
+    for rows, adapter in ((slice(0, 3), one), (slice(3, 5), other)):
+        down, up, scale = adapter["layer"]
+        exact = plain[rows].double() + scale * (x[rows].double() @ down.T.double() @ up.T.double())
+        assert got.dtype == torch.bfloat16
+        assert torch.allclose(got[rows].double(), exact, atol=0.05, rtol=0.02)
+    assert torch.equal(got[5], plain[5])

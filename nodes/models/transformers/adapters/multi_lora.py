@@ -4,7 +4,8 @@ peft's own mixed forward (``adapter_names``) sets a hook on every module before 
 makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
 forwards are replaced once per batch, and the rows are sorted by adapter:
 
-- a prompt (many tokens per row) is computed in slices, one per adapter, which are views;
+- a prompt (many tokens per row) is computed in slices, one per adapter, which are views. Where the
+  base is in bfloat16, so is the term of an adapter, as under autocast in training;
 - a new token (one per row) is computed in one product with the concatenated matrices of all
   adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
   fewer calls.
@@ -27,6 +28,11 @@ from torch.nn.functional import linear
 
 _FEW_TOKENS = 2
 """Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
+_MANY_TOKENS = 64
+"""From this many tokens of one adapter on, products in bfloat16 take less time than in float32.
+
+On a CPU with bfloat16 instructions, 16 rows of 90 tokens take a third of the time. One token takes
+twice the time, because each product has a fixed cost."""
 
 
 class LoraWeights(NamedTuple):
@@ -123,7 +129,7 @@ class LoraRouting:
 class _RoutedForward:
     """The forward method of a layer: the base layer's output plus the outputs of the adapters."""
 
-    __slots__ = ("_adapters", "_base", "_concatenated", "_routing")
+    __slots__ = ("_adapters", "_base", "_concatenated", "_routing", "_small")
 
     def __init__(
         self,
@@ -133,6 +139,8 @@ class _RoutedForward:
     ) -> None:
         self._base, self._adapters, self._routing = base, adapters, routing
         self._concatenated: tuple[Tensor, Tensor] | None = None
+        self._small: dict[int, tuple[Tensor, Tensor]] = {}
+        """The matrices of each adapter in bfloat16."""
 
     def __call__(self, x: Tensor) -> Tensor:
         result = self._base(x)
@@ -141,11 +149,25 @@ class _RoutedForward:
             return self._add_at_once(x, result)
         for first, end, number in groups:
             weights = self._adapters.get(number)
-            if weights is not None:
-                down, up, scale = weights
-                added = linear(linear(x[first:end].to(down.dtype), down), up)
-                result[first:end].add_(added.to(result.dtype), alpha=scale)
+            if weights is None:
+                continue
+            own, out = x[first:end], result[first:end]
+            down, up, scale = weights
+            if result.dtype == torch.bfloat16 and own.shape[:-1].numel() >= _MANY_TOKENS:
+                down, up = self._in_bfloat16(number, weights)
+                narrow = linear(own.to(down.dtype), down).flatten(0, -2)
+                out.view(-1, out.shape[-1]).addmm_(narrow, up.T, alpha=scale)
+            else:
+                added = linear(linear(own.to(down.dtype), down), up)
+                out.add_(added.to(out.dtype), alpha=scale)
         return result
+
+    def _in_bfloat16(self, number: int, weights: LoraWeights) -> tuple[Tensor, Tensor]:
+        found = self._small.get(number)
+        if found is None:
+            found = weights.down.to(torch.bfloat16), weights.up.to(torch.bfloat16)
+            self._small[number] = found
+        return found
 
     def _add_at_once(self, x: Tensor, result: Tensor) -> Tensor:
         if self._concatenated is None:
