@@ -23,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,6 +33,9 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
+
+if TYPE_CHECKING:
+    from benchmarks.studies.invented_training.cells import Cells
 
 RECORD = Path(__file__).parents[2] / "results" / "invented_training.json"
 
@@ -93,14 +97,39 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
     check_study(folder / "settings.json", plan)
     cells, display = Cells(folder, plan), ProgressDisplay()
+    if cells.blind_path().exists():
+        raise ConfigError(f"'{folder}' has played its blind set: the study is at its end")
+    if given.blind:
+        return _blind(cells, seeds)
     if cells.load(BASE, 0) is None:
         write_atomic(cells.path(BASE, 0), msgspec.json.encode(cells.base()) + b"\n")
-    for name in given.only or ARM:
-        for seed in seeds:
-            if cells.load(name, seed) is None:
-                with display.bar(f"{name}-{seed}", plan.iterations + 1) as bar:
-                    cell = cells.trained(name, seed, bar.update)
-                write_atomic(cells.path(name, seed), msgspec.json.encode(cell) + b"\n")
+    for name, seed in _order(given.only or list(ARM), seeds):
+        if cells.load(name, seed) is None:
+            with display.bar(f"{name}-{seed}", plan.iterations + 1) as bar:
+                cell = cells.trained(name, seed, bar.update)
+            write_atomic(cells.path(name, seed), msgspec.json.encode(cell) + b"\n")
+    if given.quick:
+        _blind(cells, seeds)
+
+
+def _order(names: Sequence[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
+    """The arms of the contrasts with all seeds, then the others."""
+    from benchmarks.studies.invented_training.plan import BLIND_ARMS
+
+    groups = [[n for n in names if n in BLIND_ARMS], [n for n in names if n not in BLIND_ARMS]]
+    return [(name, seed) for group in groups for seed in seeds for name in group]
+
+
+def _blind(cells: Cells, seeds: Sequence[int]) -> None:
+    """Play the blind set with the arms of the contrasts, and write all outcomes at once."""
+    from benchmarks.studies.invented_training.plan import BASE, BLIND_ARMS
+
+    teams = [(BASE, 0), *((name, seed) for name in BLIND_ARMS for seed in seeds)]
+    missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
+    if missing:
+        raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")
+    found = {f"{name}-{seed}": cells.blind(name, seed) for name, seed in teams}
+    write_atomic(cells.blind_path(), msgspec.json.encode(found) + b"\n")
 
 
 if __name__ == "__main__":

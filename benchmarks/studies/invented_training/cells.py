@@ -19,6 +19,7 @@ from benchmarks.studies.invented_training.plan import (
     SPLITS,
     Arm,
     Plan,
+    blind_jobs,
     device_tasks,
     make_environment,
     test_jobs,
@@ -53,7 +54,7 @@ _CONTROL = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
 _CONTROL_RATE = 1e-3
 """Peak learning rate of more stage 1, as in the learning benchmark: the agent is trained already.
 """
-_CONTROL_DEMONSTRATIONS = 160
+_CONTROL_DEMONSTRATIONS = 128
 """Demonstrated episodes of more stage 1, of the phone and of the devices each: as many as stage 2
 plays. To them come those of the base agent's own stage 1."""
 Tell = Callable[[float, str], None]
@@ -92,6 +93,10 @@ class Cells:
         """The trained adapters, or the agent of more stage 1."""
         return self.folder / "agents" / f"{arm}-{seed}"
 
+    def blind_path(self) -> Path:
+        """Outcomes of the blind set, by arm and seed. It is written once."""
+        return self.folder / "blind.json"
+
     def load(self, arm: str, seed: int) -> Cell | None:
         """A finished cell; ``None``: there is none."""
         path = self.path(arm, seed)
@@ -110,6 +115,10 @@ class Cells:
         cell = self._more_stage1(arm, seed) if arm.stage1 else self._stage2(arm, seed, tell)
         outcomes = self.test(name, seed, test_jobs(self.plan))
         return msgspec.structs.replace(cell, outcomes=outcomes)
+
+    def blind(self, name: str, seed: int) -> dict[str, list[Outcome]]:
+        """Outcomes on the blind set."""
+        return self.test(name, seed, blind_jobs(self.plan))
 
     def test(
         self, name: str, seed: int, jobs: dict[str, Sequence[Job]]

@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, jobs, tasks
 from swarm_ui.environments.phone.assignment import Assignment, assign
-from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN, InventedPhone
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.rollout.pool import Job
 
@@ -36,19 +36,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     benchmark, which were chosen on validation seeds."""
 
     iterations: int = 4
-    episodes: int = 80
+    episodes: int = 64
     """Training episodes in each iteration; half of them on invented devices, where there are."""
-    steps: int = 75
+    steps: int = 50
     """Optimiser steps of the shared adapter in each iteration."""
-    parameters: int = 76
-    """Test episodes on known templates; two of each."""
-    templates: int = 78
-    """On new templates; six of each."""
-    apps: int = 180
-    """On new apps; twenty of each template."""
-    devices: int = 60
+    parameters: int = 38
+    """Test episodes on known templates; one of each."""
+    templates: int = 39
+    """On new templates; three of each."""
+    apps: int = 135
+    """On new apps; fifteen of each template."""
+    devices: int = 40
     """On invented devices that no training uses."""
     test_devices: int = 8
+    blind: int = 90
+    """On the blind set; one of a template, and only of :data:`KINDS`."""
 
     def settings(self, seed: int) -> Settings:
         """The team: four agents without edges that vote once."""
@@ -66,7 +68,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-QUICK = Plan(iterations=1, episodes=8, steps=3, parameters=4, templates=4, apps=4, devices=4)
+QUICK = Plan(
+    iterations=1, episodes=8, steps=3, parameters=4, templates=4, apps=4, devices=4, blind=4
+)
 """Shows that every arm works; the figures mean nothing."""
 
 
@@ -94,7 +98,7 @@ ARMS = (
     Arm("8", "stage 2, 8 invented devices", 8),
     Arm("outcome", "stage 2, 32 invented devices, credit by outcome", 32, critic=False),
 )
-"""In the order in which they are run."""
+"""The contrasts need the first three, which are run first, seed by seed."""
 ARM = {arm.name: arm for arm in ARMS}
 CONTRASTS = ((MAIN, BASE), (MAIN, "stage1"), (MAIN, "0"))
 """The differences on new apps that were named before the study was run."""
@@ -103,7 +107,10 @@ SPLITS = {
     "templates": "new templates",
     "apps": "new apps",
     "devices": "new invented devices",
+    "blind": "blind set",
 }
+BLIND_ARMS = ("0", "32", "stage1")
+"""The arms that play the blind set, besides the untrained team."""
 
 
 class MixedPhone(InventedPhone):
@@ -144,3 +151,9 @@ def test_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
         "apps": jobs("apps", plan.apps, TEST_DRAW),
         "devices": draw_jobs(seen, plan.devices, TEST_DRAW, seeds=TEST_SEEDS),
     }
+
+
+def blind_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
+    """Episodes of the blind set, each of another template."""
+    names = device_tasks(BLIND, BLIND_DEVICES)
+    return {"blind": draw_jobs(names, plan.blind, TEST_DRAW, seeds=TEST_SEEDS)}

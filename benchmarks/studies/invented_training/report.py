@@ -92,9 +92,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 def record_of(folder: Path) -> Record:
     """The record of what is in a study's folder."""
     paths = sorted((folder / "cells").glob("*.json"))
-    cells = [_load(path) for path in paths]
+    cells = _with_blind([_load(path) for path in paths], folder / "blind.json")
     if not any(cell.arm == BASE for cell in cells):
         raise ConfigError(f"'{folder}' has no finished cell of this study")
+    files = [*paths, *folder.glob("blind.json")]
     settings = (folder / "settings.json").read_bytes()
     by_arm = {name: [c for c in cells if c.arm == name] for name in LABELS}
     arms = {name: sorted(found, key=lambda c: c.seed) for name, found in by_arm.items() if found}
@@ -103,7 +104,7 @@ def record_of(folder: Path) -> Record:
         origin=origin("python -m benchmarks.studies.invented_training"),
         commits=sorted({cell.commit for cell in cells}),
         settings=msgspec.json.decode(settings, type=Plan),
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        data={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files},
         rows=[row for name, split in places for row in _row(arms[name], split)],
         contrasts=[
             contrast
@@ -112,6 +113,17 @@ def record_of(folder: Path) -> Record:
             for contrast in _contrast(arms[one], arms[other], split)
         ],
     )
+
+
+def _with_blind(cells: Sequence[Cell], path: Path) -> list[Cell]:
+    """The cells with their outcomes on the blind set, if it was played."""
+    if not path.exists():
+        return list(cells)
+    played = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, list[Outcome]]])
+    return [
+        msgspec.structs.replace(c, outcomes=c.outcomes | played.get(f"{c.arm}-{c.seed}", {}))
+        for c in cells
+    ]
 
 
 def _pairs(arms: dict[str, list[Cell]]) -> list[tuple[str, str]]:
