@@ -90,7 +90,7 @@ hideout lobby vestibule observatory pantry sandbox
     add=words("begin commence introduce originate initiate"),
     save=phrases("finalise, conclude, settle, commit, wrap"),
     edit=phrases("rewrite, reshape, recast, refine, rephrase"),
-    delete=phrases("discard, purge, expunge, shred, banish"),
+    delete=phrases("obliterate, purge, expunge, shred, banish"),
     cancel=phrases("step out, retract, retreat, bail out"),
     search=phrases("hunt, seek, scout"),
 )
