@@ -21,8 +21,8 @@ from benchmarks.studies.invented_training.plan import (
     Plan,
     blind_jobs,
     device_tasks,
+    held_out_jobs,
     make_environment,
-    test_jobs,
     training_jobs,
 )
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
@@ -106,14 +106,14 @@ class Cells:
         """The untrained team."""
         return Cell(
             arm=BASE, seed=0, commit=commit(), steps=0, samples=0, calls=0, training_seconds=0.0,
-            outcomes=self.test(BASE, 0, test_jobs(self.plan)),
+            outcomes=self.test(BASE, 0, held_out_jobs(self.plan)),
         )  # fmt: skip
 
     def trained(self, name: str, seed: int, tell: Tell) -> Cell:
         """Train one arm and test it."""
         arm = ARM[name]
         cell = self._more_stage1(arm, seed) if arm.stage1 else self._stage2(arm, seed, tell)
-        outcomes = self.test(name, seed, test_jobs(self.plan))
+        outcomes = self.test(name, seed, held_out_jobs(self.plan))
         return msgspec.structs.replace(cell, outcomes=outcomes)
 
     def blind(self, name: str, seed: int) -> dict[str, list[Outcome]]:

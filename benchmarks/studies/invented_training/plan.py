@@ -142,7 +142,7 @@ def training_jobs(arm: Arm, seed: int, count: int, rng: random.Random) -> list[J
     return drawn
 
 
-def test_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
+def held_out_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
     """Test episodes by split, the same for every arm and seed."""
     seen = device_tasks(UNSEEN, plan.test_devices)
     return {

@@ -17,8 +17,11 @@ from benchmarks.studies.invented_training.plan import (
     CONTRASTS,
     MAIN,
     SPLITS,
+    WORDINGS,
     Plan,
 )
+from swarm_ui.environments.phone.invented import APPS
+from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import (
     Interval,
@@ -74,6 +77,9 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     t_low: float | None
     t_high: float | None
     by_seed: list[float]
+    app_low: float | None = None
+    app_high: float | None = None
+    """95 %, clustered by app and training run; only of the blind set, which has enough apps."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +177,12 @@ def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[
     )
     if gap is None:
         return []
+    by_app = None
+    if split == "blind":
+        by_app = clustered_difference(
+            [of_app(o) for s in seeds for o in mine[s]],
+            [of_app(o) for s in seeds for o in other[s]],
+        )
     each = [mean_of(mine[s]) - mean_of(other[s]) for s in seeds]
     t = _over_seeds(each)
     pair = (ours[0].arm, theirs[0].arm)
@@ -180,8 +192,17 @@ def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[
             named=pair in CONTRASTS and split == "apps", difference=round(gap.mean, 4),
             low=round(gap.low, 4), high=round(gap.high, 4), t_low=t[0], t_high=t[1],
             by_seed=[round(v, 4) for v in each],
+            app_low=None if by_app is None else round(by_app.low, 4),
+            app_high=None if by_app is None else round(by_app.high, 4),
         )
     ]  # fmt: skip
+
+
+def of_app(outcome: Outcome) -> Outcome:
+    """An outcome of a task of an invented device, with the app in place of the template."""
+    number = int(outcome.template.split("-")[1])
+    (app,) = templates(number, APPS, WORDINGS)[outcome.template].apps
+    return msgspec.structs.replace(outcome, template=f"{number} {app}")
 
 
 def mean_of(outcomes: Sequence[Outcome]) -> float:
@@ -219,19 +240,22 @@ def rows_table(record: Record) -> str:
 
 def contrasts_table(record: Record) -> str:
     """Differences in points: the three named ones, then the exploratory ones."""
-    head = ["difference, points", "split", "clustered by template", "t over seeds", "each seed"]
+    head = ["difference, points", "split", "clustered by template", "by app", "t over seeds",
+            "each seed"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
     for one in sorted(record.contrasts, key=lambda c: not c.named):
         name = f"{LABELS[one.ours]} minus {LABELS[one.theirs]}"
         if one.named:
             name = f"**{name}**"
         gap = Interval(mean=one.difference, low=one.low, high=one.high, n=0).percent(signed=True)
-        t = "–"
-        if one.t_low is not None and one.t_high is not None:
-            t = f"[{100 * one.t_low:+.1f}, {100 * one.t_high:+.1f}]"
+        t, apps = _range(one.t_low, one.t_high), _range(one.app_low, one.app_high)
         each = ", ".join(f"{100 * value:+.1f}" for value in one.by_seed)
-        lines.append(f"| {name} | {SPLITS[one.split]} | {gap} | {t} | {each} |")
+        lines.append(f"| {name} | {SPLITS[one.split]} | {gap} | {apps} | {t} | {each} |")
     return "\n".join(lines)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"[{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
 def _rate(row: Row) -> str:
