@@ -7,7 +7,14 @@ import random
 import pytest
 
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
-from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+from swarm_ui.environments.phone.invented import (
+    BLIND,
+    BLIND_DEVICES,
+    UNSEEN,
+    InventedPhone,
+    blind_tasks,
+)
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.runs import open_environment
@@ -51,6 +58,29 @@ async def test_training_uses_training_devices_and_seeds_only() -> None:
         tasks = await SPEC.task_names(section, environment)
         jobs = SPEC.training_jobs(section, tasks, 50, random.Random(0))
     assert numbers(jobs) == {0, 1} and all(seed in TRAIN_SEEDS for _, seed in jobs)
+
+
+async def test_the_blind_split_is_all_of_the_blind_set() -> None:
+    section = EnvironmentSection(name="invented", split="blind", devices=5, episodes=600)
+    jobs = await drawn(section)
+    assert {task for task, _ in jobs} == set(blind_tasks())
+    assert numbers(jobs) == set(range(BLIND, BLIND + BLIND_DEVICES))
+    assert all(seed in TEST_SEEDS for _, seed in jobs)
+
+
+def test_the_blind_set_is_held_out_of_stage_1_and_of_corpora() -> None:
+    rule = SPEC.held_out_rule()
+    for task in blind_tasks():
+        assert rule.why("invented phone (simulated)", task, 3) == f"task '{task}' is held out"
+    with pytest.raises(ConfigError, match="would leak a test split into training"):
+        rule.check("invented phone (simulated)", [(blind_tasks()[-1], 3)], "stage 1")
+
+
+def test_training_refuses_a_task_of_the_blind_set() -> None:
+    section = EnvironmentSection(name="invented", tasks=blind_tasks()[:1], split="train")
+    ((task, seed),) = SPEC.training_jobs(section, section.tasks, 1, random.Random(0))
+    with pytest.raises(ConfigError, match="is of the blind set"):
+        InventedPhone(devices=1).begin(task, seed)
 
 
 def test_an_unknown_task_is_named_with_one_that_exists() -> None:

@@ -15,7 +15,6 @@ from swarm_ui.environments.phone.invented.goal_owner import (
 from swarm_ui.environments.phone.invented.invented_apps import InventedApp
 from swarm_ui.environments.phone.invented.random_values import made_up_word
 from swarm_ui.environments.phone.invented.wordings import both, listed, phrase
-from swarm_ui.environments.phone.invented.words import SETTING_SWITCHES
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import (
     AppInFront,
@@ -69,7 +68,7 @@ def no_switch(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """A switch that does not exist; the text names the screen on which it should be."""
     known = sampler.pick(owner.app.switches)
     path = owner.app.app.settings[known].path
-    absent = [key for key in SETTING_SWITCHES if key not in device.settings]
+    absent = [key for key in owner.app.words.setting_switches if key not in device.settings]
     switch = sampler.pick(absent) if absent else made_up_word(sampler)
     words = {"switch": switch, "state": sampler.pick(("on", "off"))}
     slots = {**owner.slots(**words), "app": _place(owner.app, known)}

@@ -10,7 +10,7 @@ import msgspec
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.invented.invented_apps import InventedApp
-from swarm_ui.environments.phone.invented.wordings import Wordings, both, phrase
+from swarm_ui.environments.phone.invented.wordings import ClauseSet, both, phrase
 from swarm_ui.environments.phone.invented.words import VALUE_OF
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Goal
@@ -24,7 +24,7 @@ class Owner(msgspec.Struct, frozen=True):
 
     app: InventedApp
     table: Table | None
-    wordings: Wordings
+    wordings: ClauseSet
     part: bool = False
     """Whether its goals are parts of a compound goal."""
 

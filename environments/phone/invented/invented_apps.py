@@ -14,11 +14,19 @@ from swarm_ui.environments.phone.device.effects import Go, Search
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.widget import Widget
-from swarm_ui.environments.phone.invented import words
 from swarm_ui.environments.phone.invented.app_layout import Layout
+from swarm_ui.environments.phone.invented.blind_words import BLIND_WORDS
 from swarm_ui.environments.phone.invented.random_values import VALUES
+from swarm_ui.environments.phone.invented.words import WORDS, WordLists
 from swarm_ui.observation import Role
 
+UNSEEN = 1_000_000
+"""From this number on, devices are for tests: no training uses them."""
+BLIND = 2_000_000
+"""The number of the first device of the blind set. From here on, devices have words and wordings
+of their own."""
+BLIND_DEVICES = 2
+"""Devices of the blind set; they have 16 apps."""
 _LINKS: tuple[Role, ...] = ("tab", "item", "button")
 
 
@@ -32,6 +40,8 @@ class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its records are found by a search."""
     switches: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    words: WordLists = WORDS
+    """The words that it was made of."""
 
     @property
     def name(self) -> str:
@@ -49,8 +59,9 @@ class InventedDevice(msgspec.Struct, frozen=True, kw_only=True):
 class _Pool:
     """Draws words, each at most once."""
 
-    def __init__(self, rng: random.Random, taken: set[str]) -> None:
+    def __init__(self, rng: random.Random, taken: set[str], words: WordLists) -> None:
         self.rng = rng
+        self.words = words
         self.taken = taken
         """The word pool, shared by all apps of a device."""
 
@@ -64,7 +75,7 @@ class _Pool:
     def made_up(self) -> str:
         while True:
             count = self.rng.choice((2, 2, 3))
-            word = "".join(self.rng.choice(words.SYLLABLES) for _ in range(count))
+            word = "".join(self.rng.choice(self.words.syllables) for _ in range(count))
             if word not in self.taken:
                 return word
 
@@ -73,8 +84,9 @@ class _Pool:
 def invent(number: int, apps: int) -> InventedDevice:
     """The device with this number and ``apps`` apps; equal arguments give equal devices."""
     rng = random.Random(f"invented device {number}")
-    pool = _Pool(rng, {"home", "more", "empty"})
-    made = tuple(_app(pool) for _ in range(apps))
+    lists = BLIND_WORDS if number >= BLIND else WORDS
+    pool = _Pool(rng, {"home", "more", "empty"}, lists)
+    made = tuple(msgspec.structs.replace(_app(pool), words=lists) for _ in range(apps))
     catalogue = Catalogue.of(tuple(one.app for one in made))
     return InventedDevice(number=number, apps=made, catalogue=catalogue)
 
@@ -86,7 +98,7 @@ def _app(pool: _Pool) -> InventedApp:
     if kind == "settings":
         return _settings_app(pool)
     rng = pool.rng
-    record = pool.word(words.RECORDS) if rng.random() < 0.8 else pool.made_up()
+    record = pool.word(pool.words.records) if rng.random() < 0.8 else pool.made_up()
     pool.taken.add(record)
     name, named = _app_name(pool, record)
     layout, root = Layout(), Screen(name)
@@ -96,9 +108,9 @@ def _app(pool: _Pool) -> InventedApp:
     tables = [first]
     if kind == "search":
         layout.searches[root] = Search(name, record, first.title)
-        layout.search_button = rng.choice(words.SEARCH)
+        layout.search_button = rng.choice(pool.words.search)
     if kind == "two tables":
-        other = pool.word(words.RECORDS)
+        other = pool.word(pool.words.records)
         at = Screen(name, "list", other)
         second = _table(pool, name, other, (*trail[:1], at), checklist=rng.random() < 0.25)
         layout.lists[at] = second
@@ -106,7 +118,7 @@ def _app(pool: _Pool) -> InventedApp:
         tables.append(second)
     settings: dict[str, Setting] = {}
     if rng.random() < 0.35:
-        text = pool.rng.choice(words.OPTIONS)
+        text = pool.rng.choice(pool.words.options)
         at = Screen(name, "category", text)
         _link(layout, root, at, text, rng)
         settings = _settings(pool, layout, (root, at), rng.randint(1, 4))
@@ -116,17 +128,17 @@ def _app(pool: _Pool) -> InventedApp:
 def _settings_app(pool: _Pool) -> InventedApp:
     """An app of switches and choices, in categories."""
     rng = pool.rng
-    name = pool.word(words.OPTIONS) if rng.random() < 0.4 else _brand(pool)
+    name = pool.word(pool.words.options) if rng.random() < 0.4 else _brand(pool)
     layout, root = Layout(), Screen(name)
     settings: dict[str, Setting] = {}
     if rng.random() < 0.3:
         settings = _settings(pool, layout, (root,), rng.randint(3, 6))
     else:
-        for category in rng.sample(words.SECTIONS, rng.randint(2, 4)):
+        for category in rng.sample(pool.words.sections, rng.randint(2, 4)):
             path: Path = (root, Screen(name, "category", category))
             _link(layout, root, path[-1], category, rng, "item")
             if rng.random() < 0.2:
-                deeper = rng.choice([w for w in words.SECTIONS if w != category])
+                deeper = rng.choice([w for w in pool.words.sections if w != category])
                 inner = Screen(name, "category", f"{category} {deeper}")
                 _link(layout, path[-1], inner, deeper, rng, "item")
                 path = (*path, inner)
@@ -158,14 +170,14 @@ def _finished(
 def _app_name(pool: _Pool, record: str) -> tuple[str, bool]:
     """A name for an app, and whether it contains ``record``."""
     rng = pool.rng
-    forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(words.PURPOSES)}", "", "")
+    forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(pool.words.purposes)}", "", "")
     chosen = rng.choice(forms)
     return (chosen, True) if chosen else (_brand(pool), False)
 
 
 def _brand(pool: _Pool) -> str:
     """A name that does not say what an app is for."""
-    chosen = pool.word(words.BRANDS) if pool.rng.random() < 0.5 else pool.made_up()
+    chosen = pool.word(pool.words.brands) if pool.rng.random() < 0.5 else pool.made_up()
     pool.taken.add(chosen)
     return chosen
 
@@ -175,7 +187,7 @@ def _trail(pool: _Pool, layout: Layout, root: Screen, record: str) -> Path:
     rng = pool.rng
     depth = rng.choices((1, 2, 3), (6, 3, 1))[0]
     path: Path = (root,)
-    sections = rng.sample(words.SECTIONS, 4)
+    sections = rng.sample(pool.words.sections, 4)
     if depth == 3:
         path = (*path, Screen(root.app, "category", sections[0]))
         _link(layout, root, path[-1], sections[0], rng)
@@ -203,14 +215,16 @@ def _settings(pool: _Pool, layout: Layout, path: Path, count: int) -> dict[str, 
     rng, at = pool.rng, path[-1]
     made: dict[str, Setting] = {}
     for _ in range(count):
-        left = [key for key in words.SETTING_CHOICES if key not in pool.taken]
+        left = [key for key in pool.words.setting_choices if key not in pool.taken]
         if left and rng.random() < 0.25:
             key = pool.word(left)
-            layout.options[key] = words.SETTING_CHOICES[key]
+            layout.options[key] = pool.words.setting_choices[key]
             layout.choices.setdefault(at, []).append(key)
-            made[key] = Setting((*path, Screen(at.app, "choice", key)), words.SETTING_CHOICES[key])
+            made[key] = Setting(
+                (*path, Screen(at.app, "choice", key)), pool.words.setting_choices[key]
+            )
         else:
-            key = pool.word(words.SETTING_SWITCHES)
+            key = pool.word(pool.words.setting_switches)
             layout.switches.setdefault(at, []).append(key)
             made[key] = Setting(path)
     return made
@@ -219,41 +233,42 @@ def _settings(pool: _Pool, layout: Layout, path: Path, count: int) -> dict[str, 
 def _table(pool: _Pool, app: str, record: str, trail: Path, *, checklist: bool) -> Table:
     """A kind of record with random fields and buttons."""
     rng = pool.rng
-    kind = rng.choice(tuple(words.TITLES))
-    names = _Pool(rng, set())
-    fields = [Field(names.word(words.TITLES[kind]), sample=VALUES[kind])]
-    for kind in rng.sample(tuple(words.FIELDS), rng.choice((1, 2, 2, 3)) - int(checklist)):
-        fields.append(Field(names.word(words.FIELDS[kind]), sample=VALUES[kind]))
+    kind = rng.choice(tuple(pool.words.titles))
+    names = _Pool(rng, set(), pool.words)
+    fields = [Field(names.word(pool.words.titles[kind]), sample=VALUES[kind])]
+    for kind in rng.sample(tuple(pool.words.fields), rng.choice((1, 2, 2, 3)) - int(checklist)):
+        fields.append(Field(names.word(pool.words.fields[kind]), sample=VALUES[kind]))
     if not checklist and rng.random() < 0.5:
-        name = names.word(tuple(words.CHOICES))
-        fields.append(Field(name, "choice", words.CHOICES[name]))
+        name = names.word(tuple(pool.words.choices))
+        fields.append(Field(name, "choice", pool.words.choices[name]))
     if checklist:
-        fields.append(Field(names.word(words.DONE_SWITCHES), "switch", default="off"))
+        fields.append(Field(names.word(pool.words.done_switches), "switch", default="off"))
     else:
         for _ in range(rng.choice((0, 1, 1, 2))):
             default = rng.choice(("off", "off", "on"))
-            fields.append(Field(names.word(words.RECORD_SWITCHES), "switch", default=default))
+            fields.append(Field(names.word(pool.words.record_switches), "switch", default=default))
     return Table(
         name=record,
         app=app,
         fields=tuple(fields),
         trail=trail,
         checklist=checklist,
-        **_buttons(rng, record, editable=not checklist and rng.random() < 0.9),
+        **_buttons(pool, record, editable=not checklist and rng.random() < 0.9),
     )
 
 
-def _buttons(rng: random.Random, record: str, *, editable: bool) -> dict[str, str]:
+def _buttons(pool: _Pool, record: str, *, editable: bool) -> dict[str, str]:
     """Random words for the buttons, all different."""
-    verb = rng.choice(words.ADD)
+    rng, lists = pool.rng, pool.words
+    verb = rng.choice(lists.add)
     add = rng.choice((verb, f"{verb} {record}", f"new {record}", f"{verb} a {record}"))
     taken = {add}
     found = {"add": add}
-    for name, pool in (
-        ("save", words.SAVE), ("edit", words.EDIT), ("delete", words.DELETE),
-        ("cancel", words.CANCEL),
+    for name, choices in (
+        ("save", lists.save), ("edit", lists.edit), ("delete", lists.delete),
+        ("cancel", lists.cancel),
     ):  # fmt: skip
-        word = rng.choice([word for word in pool if word not in taken])
+        word = rng.choice([word for word in choices if word not in taken])
         if name in ("save", "delete") and rng.random() < 0.15:
             word = f"{word} {record}"
         taken.add(word)

@@ -10,17 +10,19 @@ from zlib import crc32
 from swarm_ui.environments.phone.assignment import Assignment
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.environment import PhoneEnvironment
-from swarm_ui.environments.phone.invented.invented_apps import invent
+from swarm_ui.environments.phone.invented.invented_apps import (
+    BLIND,
+    BLIND_DEVICES,
+    invent,
+)
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.environments.phone.invented.wordings import Wordings
 from swarm_ui.environments.phone.parameters import Sampler
-from swarm_ui.environments.phone.splits import parameter_split
+from swarm_ui.environments.phone.splits import TEST_SEEDS, parameter_split
 from swarm_ui.errors import ConfigError
 
 APPS = 8
 """Apps of one device."""
-UNSEEN = 1_000_000
-"""Number of the first test device. Devices from this number on are never used in training."""
 _SHOWN = (5, 6, 7, 8)
 """Number of apps on the home screen of an episode."""
 
@@ -48,9 +50,11 @@ class InventedPhone(PhoneEnvironment):
         """
         Args:
             devices: number of devices in ``tasks``.
-            first: number of the first device. Devices from number :data:`UNSEEN` on are for tests.
+            first: number of the first device. Devices from number :data:`UNSEEN` on are for tests;
+                those from :data:`BLIND` on are played with test seeds only.
             apps: number of apps on each device, at least two.
             wordings: ``"few"``: two plain wordings for each kind of task; ``"many"``: thousands.
+                Devices from number :data:`BLIND` on have plain wordings of their own.
             screenshots, memory, patience: see
                 :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
 
@@ -87,10 +91,16 @@ class InventedPhone(PhoneEnvironment):
         Equal arguments give equal assignments.
 
         Raises:
-            ConfigError: no such task, or a seed outside the published ranges.
+            ConfigError: no such task, a seed outside the published ranges, or one that is not of
+                tests for a task of the blind set.
         """
         _, _, apps, wordings = self._world
         number = _device_of(task)
+        if number >= BLIND and seed not in TEST_SEEDS:
+            raise ConfigError(
+                f"invented: task {task!r} is of the blind set, which is for one test at the end; "
+                f"expected a seed from {TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}, got {seed}"
+            )
         template = templates(number, apps, wordings).get(task) if number >= 0 else None
         if template is None:
             raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
@@ -113,6 +123,11 @@ class InventedPhone(PhoneEnvironment):
             parameters=frozenset(sampler.values),
             salt=salt,
         )
+
+
+def blind_tasks() -> tuple[str, ...]:
+    """The tasks of the blind set."""
+    return task_names(BLIND, BLIND_DEVICES, APPS, "few")
 
 
 @lru_cache(maxsize=64)

@@ -10,8 +10,13 @@ from zlib import crc32
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.invented import app_goals, record_goals
 from swarm_ui.environments.phone.invented.goal_owner import Make, Owner
-from swarm_ui.environments.phone.invented.invented_apps import InventedApp, InventedDevice, invent
-from swarm_ui.environments.phone.invented.wordings import Wordings
+from swarm_ui.environments.phone.invented.invented_apps import (
+    BLIND,
+    InventedApp,
+    InventedDevice,
+    invent,
+)
+from swarm_ui.environments.phone.invented.wordings import ClauseSet, Wordings
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Goal
 from swarm_ui.environments.phone.tasks.template import Template
@@ -24,18 +29,23 @@ _PAIRED = ("create", "edit", "delete", "toggle", "check", "setting", "choice")
 
 @lru_cache(maxsize=2048)
 def templates(number: int, apps: int, wordings: Wordings) -> Mapping[str, Template]:
-    """All tasks of a device by name, such as ``invented-17-create-ledger``."""
+    """All tasks of a device by name, such as ``invented-17-create-ledger``.
+
+    A template is a kind of goal in one app, about one of its tables if there are several; or one
+    pair of goals. Parameters and wording are drawn for each episode.
+    """
     device = invent(number, apps)
+    clauses: ClauseSet = "blind" if number >= BLIND else wordings
     made: dict[str, Template] = {}
     halves: dict[str, tuple[Make, Owner, int]] = {}
     for app in device.apps:
-        for kind, about, owner, make, steps, rows in _kinds(app, wordings):
+        for kind, about, owner, make, steps, rows in _kinds(app, clauses):
             name = f"invented-{number}-{kind}-{about.replace(' ', '-')}"
             made[name] = _template(name, (app,), partial(make, owner), steps, kind, rows)
             if kind in _PAIRED:
                 halves[f"{kind}-{about.replace(' ', '-')}"] = (make, owner, steps)
     rng = random.Random(f"invented tasks {number}")
-    for kind, origin, into in _crossings(device, wordings, rng):
+    for kind, origin, into in _crossings(device, clauses, rng):
         cross = app_goals.copy if kind == "copy" else app_goals.carry
         name = f"invented-{number}-{kind}-{origin.records.name}-{into.records.name}"
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
@@ -77,7 +87,7 @@ Kind = tuple[str, str, Owner, Make, int, tuple[int, int]]
 """Kind, what it is about, owner, goal, most steps of the solver, records in the app's tables."""
 
 
-def _kinds(app: InventedApp, wordings: Wordings) -> Iterator[Kind]:
+def _kinds(app: InventedApp, wordings: ClauseSet) -> Iterator[Kind]:
     """The tasks of one app."""
     plain = Owner(app, None, wordings)
     usual = (3, 5)
@@ -129,7 +139,7 @@ def _record_kinds(owner: Owner) -> Iterator[Kind]:
 
 
 def _crossings(
-    device: InventedDevice, wordings: Wordings, rng: random.Random
+    device: InventedDevice, wordings: ClauseSet, rng: random.Random
 ) -> Iterator[tuple[str, Owner, Owner]]:
     """Pairs of apps between which values are copied."""
     owners = [

@@ -1,5 +1,7 @@
 """The wordings of goals on invented devices: two plain ones for each kind, or a large grammar.
 
+The devices of the blind set have plain wordings of their own.
+
 A text is a clause, a mention of the app before or after it, and a polite frame. The notation is
 that of :mod:`swarm_ui.environments.phone.invented.grammar`.
 """
@@ -10,10 +12,13 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from swarm_ui.environments.phone.invented.blind_words import BLIND_CLAUSES
 from swarm_ui.environments.phone.invented.clauses import FEW, IT, MANY, SWITCH_OFF, SWITCH_ON
 from swarm_ui.environments.phone.invented.grammar import draw
 
 Wordings = Literal["few", "many"]
+ClauseSet = Literal["few", "many", "blind"]
+"""The wordings of a device: those that were chosen, or those of the blind set."""
 Slots = Mapping[str, str]
 """Words of the task by placeholder."""
 
@@ -58,7 +63,7 @@ def phrase(
     slots: Slots,
     rng: random.Random,
     *,
-    wordings: Wordings,
+    wordings: ClauseSet,
     mention: bool,
     part: bool = False,
     free: Sequence[str] = ("title", "value", "title2", "value2"),
@@ -74,8 +79,9 @@ def phrase(
         part: the text is part of a longer one, so it gets no frame.
         free: placeholders that may be put in quotes.
     """
-    if wordings == "few":
-        text = rng.choice(FEW[kind])
+    plain = {"few": FEW, "blind": BLIND_CLAUSES}.get(wordings)
+    if plain is not None:
+        text = rng.choice(plain[kind])
     else:
         clause = with_state(rng.choice(MANY[kind]).replace("@it", IT), slots)
         text = " ".join(draw(clause, rng).split())
@@ -84,7 +90,7 @@ def phrase(
     across = "{from_app}" in text or "{app}" in text
     if not across and (mention or rng.random() < 0.5):
         text = _placed(text, rng) if wordings == "many" else text + _AFTER_PLAIN
-    if wordings == "few":
+    if plain is not None:
         return text.format_map(slots)
     quote = rng.choice(_QUOTES)
     quoted = {name: quote.format(slots[name]) for name in free if name in slots}
@@ -139,7 +145,7 @@ def listed(
     pairs: Mapping[str, str],
     rng: random.Random,
     *,
-    wordings: Wordings,
+    wordings: ClauseSet,
     free: Sequence[str] = (),
     alone: Mapping[str, str] | None = None,
 ) -> str:
@@ -148,12 +154,12 @@ def listed(
     Args:
         pairs: value by name of the field.
         rng: draws the form and the order.
-        wordings: with ``"few"`` the order is that of ``pairs``.
+        wordings: only with ``"many"`` is the order random.
         free: fields whose values may be put in quotes.
         alone: for fields that are recognised by their values, a phrase without the name of the
             field, such as ``"at {}"``. It is sometimes used instead of the name.
     """
-    if wordings == "few":
+    if wordings != "many":
         return " and ".join(f"{name} {value}" for name, value in pairs.items())
     names = rng.sample(list(pairs), len(pairs))
     form, joint, quote = rng.choice(_PAIRS), rng.choice(_JOINTS), rng.choice(_QUOTES)
@@ -165,17 +171,17 @@ def listed(
     return joint.join(texts.values())
 
 
-def rest(fields: str, rng: random.Random, *, wordings: Wordings) -> str:
+def rest(fields: str, rng: random.Random, *, wordings: ClauseSet) -> str:
     """The text after the title of a new record: its other fields, if there are any."""
     if not fields:
         return ""
     forms = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")
-    return (forms[0] if wordings == "few" else rng.choice(forms)).replace("{}", fields)
+    return (forms[0] if wordings != "many" else rng.choice(forms)).replace("{}", fields)
 
 
-def several(titles: Sequence[str], rng: random.Random, *, wordings: Wordings) -> str:
+def several(titles: Sequence[str], rng: random.Random, *, wordings: ClauseSet) -> str:
     """Several titles as one phrase."""
-    if wordings == "few":
+    if wordings != "many":
         return " and ".join(titles)
     quote = rng.choice(_QUOTES)
     quoted = [quote.format(title) for title in titles]
@@ -183,9 +189,9 @@ def several(titles: Sequence[str], rng: random.Random, *, wordings: Wordings) ->
     return joint.join(quoted)
 
 
-def both(first: str, second: str, rng: random.Random, *, wordings: Wordings) -> str:
+def both(first: str, second: str, rng: random.Random, *, wordings: ClauseSet) -> str:
     """The text of two goals."""
-    if wordings == "few":
+    if wordings != "many":
         return f"{first} and {second}"
     joint = rng.choice(
         (" and ", " , and ", " , then ", " . Then ", " and then ", " . After that ", " ; also ",

@@ -1,4 +1,4 @@
-"""Phones with invented apps: any number of training devices, and separate test devices."""
+"""Phones with invented apps: any number of training devices, test devices, and the blind set."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 def _phone(section: EnvironmentSection) -> InventedPhone:
-    from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+    from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN, InventedPhone
 
+    first = {"": UNSEEN, "devices": UNSEEN, "blind": BLIND}.get(section.split, 0)
     return InventedPhone(
-        devices=section.devices,
-        first=UNSEEN if section.split in ("", "devices") else 0,
+        devices=BLIND_DEVICES if first == BLIND else section.devices,
+        first=first,
         wordings=section.wordings,
         screenshots=section.screenshots,
     )
@@ -57,20 +58,20 @@ def _critic(seed: int) -> CreditAssigner:
 
 
 def _held_out() -> HeldOut:
-    """The tasks of the test devices, and the seeds of validation and tests."""
+    """The tasks of the test devices and the blind set, and the seeds of validation and tests."""
     from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
-    from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+    from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone, blind_tasks
     from swarm_ui.optim.stage1 import HeldOut
 
     tested = InventedPhone(devices=EnvironmentSection().devices, first=UNSEEN).tasks
-    return HeldOut.of(tasks=tested, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
+    return HeldOut.of(tasks=[*tested, *blind_tasks()], seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
 
 SPEC = EnvironmentSpec(
     name="invented",
     label="The phone and its apps are invented: scores on it are not AndroidWorld scores",
     open=_open,
-    splits=("devices", "parameters", "validation", "train"),
+    splits=("devices", "blind", "parameters", "validation", "train"),
     trains_on="train",
     findings=_findings,
     test_jobs=_test_jobs,

@@ -1,0 +1,136 @@
+"""Does a varied training world carry over to new apps? Stage 2 with invented devices.
+
+    python -m benchmarks.studies.invented_training --out runs/invented
+    python -m benchmarks.studies.invented_training --out runs/invented --blind
+    python -m benchmarks.studies.invented_training --out runs/invented --summarise --record
+    python -m benchmarks.studies.invented_training --recorded
+    python -m benchmarks.studies.invented_training --quick
+
+Stage 2 (RFT, scripted critic, four voters without edges) trains the shipped base agent on the
+phone's training templates; in most arms half of the episodes are on 8 to 64 devices with invented
+apps instead. All arms have equally many episodes and optimiser steps. Controls: the untrained team,
+credit by outcome, and more stage 1 with demonstrations on the same devices for the same CPU time.
+Each is tested as a vote of four on known templates, new templates, new apps and other invented
+devices; ``--blind`` plays the blind set, once, after all training. Finished cells are not repeated.
+The phone is simulated and the critic scripted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.demo.demo_run import check_learning
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.storage.run_directory import write_atomic
+
+if TYPE_CHECKING:
+    from benchmarks.studies.invented_training.cells import Cells
+
+RECORD = Path(__file__).parents[2] / "results" / "invented_training.json"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--only", nargs="+", help="only these arms, such as 0 32 stage1")
+    parser.add_argument("--blind", action="store_true", help="play the blind set, which ends it")
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
+    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success against devices")
+    given = parser.parse_args()
+    if given.out is None and not (given.quick or given.recorded):
+        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
+    return given
+
+
+@script
+def main() -> int:
+    given = _arguments()
+    from benchmarks.studies.invented_training.picture import picture
+    from benchmarks.studies.invented_training.report import Record, record_of, summary
+
+    if given.recorded:
+        record = msgspec.json.decode(RECORD.read_bytes(), type=Record)
+    else:
+        with tempfile.TemporaryDirectory() as beside:
+            folder = given.out or Path(beside) / "quick"
+            if not given.summarise:
+                _study(given, folder)
+            record = record_of(folder)
+    if given.record:
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        write_atomic(RECORD, text + b"\n")
+    if given.picture is not None:
+        picture(record, given.picture)
+    print(summary(record))
+    print(json.dumps({"rows": msgspec.to_builtins(record.rows),
+                      "contrasts": msgspec.to_builtins(record.contrasts)}))  # fmt: skip
+    return 0
+
+
+def _study(given: argparse.Namespace, folder: Path) -> None:
+    """Make every cell that does not exist yet."""
+    check_learning(Settings())
+    from benchmarks.studies.invented_training.cells import Cells
+    from benchmarks.studies.invented_training.plan import ARM, BASE, QUICK, Plan
+
+    unknown = sorted(set(given.only or ()) - set(ARM))
+    if unknown:
+        raise ConfigError(f"--only: expected {', '.join(ARM)}, got {unknown[0]!r}")
+    plan = QUICK if given.quick else Plan()
+    seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
+    check_study(folder / "settings.json", plan)
+    cells, display = Cells(folder, plan), ProgressDisplay()
+    if cells.blind_path().exists():
+        raise ConfigError(f"'{folder}' has played its blind set: the study is at its end")
+    if given.blind:
+        return _blind(cells, seeds)
+    if cells.load(BASE, 0) is None:
+        write_atomic(cells.path(BASE, 0), msgspec.json.encode(cells.base()) + b"\n")
+    for name, seed in _order(given.only or list(ARM), seeds):
+        if cells.load(name, seed) is None:
+            with display.bar(f"{name}-{seed}", plan.iterations + 1) as bar:
+                cell = cells.trained(name, seed, bar.update)
+            write_atomic(cells.path(name, seed), msgspec.json.encode(cell) + b"\n")
+    if given.quick:
+        _blind(cells, seeds)
+
+
+def _order(names: Sequence[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
+    """The arms of the contrasts with all seeds, then the others."""
+    from benchmarks.studies.invented_training.plan import BLIND_ARMS
+
+    groups = [[n for n in names if n in BLIND_ARMS], [n for n in names if n not in BLIND_ARMS]]
+    return [(name, seed) for group in groups for seed in seeds for name in group]
+
+
+def _blind(cells: Cells, seeds: Sequence[int]) -> None:
+    """Play the blind set with the arms of the contrasts, and write all outcomes at once."""
+    from benchmarks.studies.invented_training.plan import BASE, BLIND_ARMS
+
+    teams = [(BASE, 0), *((name, seed) for name in BLIND_ARMS for seed in seeds)]
+    missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
+    if missing:
+        raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")
+    found = {f"{name}-{seed}": cells.blind(name, seed) for name, seed in teams}
+    write_atomic(cells.blind_path(), msgspec.json.encode(found) + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""Cells of the study: training of one arm with one seed, and its test."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.origin import commit
+from benchmarks.studies.invented_training.plan import (
+    ARM,
+    BASE,
+    DEVICES_APART,
+    SPLITS,
+    Arm,
+    Plan,
+    blind_jobs,
+    device_tasks,
+    held_out_jobs,
+    make_environment,
+    training_jobs,
+)
+from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
+from swarm_ui.experiment.environments import phone
+from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
+from swarm_ui.experiment.teams import base_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.training.stage2 import team_config
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.stage1.supervised import Stage1Config, train
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal, Stream
+from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.stats import Outcome
+from swarm_ui.stats.interval import by_template
+from swarm_ui.trace.records import Episode
+
+_PROBE_STEPS = 40
+_CONTROL = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
+"""Of more stage 1: as much on invented screens as stage 2 rehearses, the rest demonstrations."""
+_CONTROL_RATE = 1e-3
+"""Peak learning rate of more stage 1, as in the learning benchmark: the agent is trained already.
+"""
+_CONTROL_DEMONSTRATIONS = 128
+"""Demonstrated episodes of more stage 1, of the phone and of the devices each: as many as stage 2
+plays. To them come those of the base agent's own stage 1."""
+Tell = Callable[[float, str], None]
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One trained team, or the base agent, and its outcomes."""
+
+    arm: str
+    seed: int
+    commit: str
+    steps: int
+    """Optimiser steps."""
+    samples: int
+    """Pairs of all updates, rehearsal not counted, or samples of more stage 1."""
+    calls: int
+    """Calls of agents in training."""
+    training_seconds: float
+    """CPU time."""
+    rollouts: tuple[float | None, ...] = ()
+    """Success of each iteration's rollouts, which are guided."""
+    outcomes: dict[str, list[Outcome]] = {}
+    """By split."""
+
+
+class Cells:
+    """The cells in one folder. A finished one is not repeated."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder, self.plan = folder, plan
+
+    def path(self, arm: str, seed: int) -> Path:
+        return self.folder / "cells" / f"{arm}-{seed}.json"
+
+    def agent(self, arm: str, seed: int) -> Path:
+        """The trained adapters, or the agent of more stage 1."""
+        return self.folder / "agents" / f"{arm}-{seed}"
+
+    def blind_path(self) -> Path:
+        """Outcomes of the blind set, by arm and seed. It is written once."""
+        return self.folder / "blind.json"
+
+    def load(self, arm: str, seed: int) -> Cell | None:
+        """A finished cell; ``None``: there is none."""
+        path = self.path(arm, seed)
+        return msgspec.json.decode(path.read_bytes(), type=Cell) if path.exists() else None
+
+    def base(self) -> Cell:
+        """The untrained team."""
+        return Cell(
+            arm=BASE, seed=0, commit=commit(), steps=0, samples=0, calls=0, training_seconds=0.0,
+            outcomes=self.test(BASE, 0, held_out_jobs(self.plan)),
+        )  # fmt: skip
+
+    def trained(self, name: str, seed: int, tell: Tell) -> Cell:
+        """Train one arm and test it."""
+        arm = ARM[name]
+        cell = self._more_stage1(arm, seed) if arm.stage1 else self._stage2(arm, seed, tell)
+        outcomes = self.test(name, seed, held_out_jobs(self.plan))
+        return msgspec.structs.replace(cell, outcomes=outcomes)
+
+    def blind(self, name: str, seed: int) -> dict[str, list[Outcome]]:
+        """Outcomes on the blind set."""
+        return self.test(name, seed, blind_jobs(self.plan))
+
+    def test(
+        self, name: str, seed: int, jobs: dict[str, Sequence[Job]]
+    ) -> dict[str, list[Outcome]]:
+        """Outcomes of the vote of four agents with shuffled views, by split."""
+        settings, folder = self.plan.settings(seed), self.agent(name, seed)
+        arms = {arm.name: arm for arm in base_arms(settings)}
+        voters = arms["base-vote"]
+        if name == BASE:
+            model = LocalModel.load(BASE_AGENT)
+        elif ARM[name].stage1:
+            model = LocalModel.load(folder)
+        else:
+            model = LocalModel.load(BASE_AGENT)
+            model.load_adapters(folder)
+            voters = {arm.name: arm for arm in trained_arms(settings, [], "")}["trained-vote"]
+        found = {}
+        for split, chosen in jobs.items():
+            policy, size = voters.policy(model), min(phone.CONCURRENCY, len(chosen))
+            played = asyncio.run(rollout_many(make_environment, policy, chosen, concurrency=size))
+            found[split] = by_template(played, seed)
+        return found
+
+    def _stage2(self, arm: Arm, seed: int, tell: Tell) -> Cell:
+        settings, calls = self.plan.settings(seed), 0
+        solver = ScriptedCritic(
+            make_environment, flips=settings.critic_noise, seed=derive(seed, "critic")
+        )
+        model = LocalModel.load(BASE_AGENT)
+
+        def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
+            return training_jobs(arm, seed, count, rng)
+
+        def count(iteration: int, episodes: Sequence[Episode]) -> None:
+            nonlocal calls
+            calls += sum(len(step.trace.calls) for e in episodes for step in e.steps)
+
+        def told(at: Progress) -> None:
+            tell(at.iteration, at.phase)
+
+        trainer = TeamTrainer(
+            model,
+            rollout_arm(settings, ()).graph(model),
+            make_environment,
+            jobs,
+            config=team_config(settings, phone.CONCURRENCY),
+            critic=Critics(credit=solver if arm.critic else None, judge=solver),
+            adversary=ScriptedAdversary(),
+            rehearse=Rehearsal(KNOWN_WORDS),
+            callbacks=Callbacks(on_progress=told, on_episodes=count),
+        )
+        began = time.process_time()
+        history = asyncio.run(trainer.run()).history
+        spent = time.process_time() - began
+        model.save_adapters(_empty(self.agent(arm.name, seed)))
+        return Cell(
+            arm=arm.name,
+            seed=seed,
+            commit=commit(),
+            steps=sum(update.steps for at in history for update in at.updates),
+            samples=sum(sum(at.pairs.values()) for at in history),
+            calls=calls,
+            training_seconds=spent,
+            rollouts=tuple(at.success for at in history),
+        )
+
+    def _more_stage1(self, arm: Arm, seed: int) -> Cell:
+        """The control: more stage 1 for the CPU time of stage 2 on the same devices."""
+        other = self.load(str(arm.devices), seed)
+        assert other is not None, f"{arm.name}: stage 2 on the same devices was not run before"
+        shown = [*pool(BaseAgentConfig()), *asyncio.run(demonstrations(arm, seed))]
+        probe = LocalModel.load(BASE_AGENT)
+        each = _train(probe, shown, seed, _PROBE_STEPS)[0] / _PROBE_STEPS
+        steps = max(1, round(other.training_seconds / each))
+        model = LocalModel.load(BASE_AGENT)
+        spent, samples = _train(model, shown, seed, steps)
+        model.save(_empty(self.agent(arm.name, seed)))
+        return Cell(
+            arm=arm.name, seed=seed, commit=commit(), steps=steps, samples=samples, calls=0,
+            training_seconds=spent,
+        )  # fmt: skip
+
+
+async def demonstrations(arm: Arm, seed: int) -> list[ActionSample]:
+    """The solver's steps on training templates of the phone and on the arm's devices."""
+    rng = random.Random(derive(seed, "demonstrations"))
+    names = device_tasks(DEVICES_APART * seed, arm.devices)
+    jobs = [
+        job
+        for group in (tasks("train"), names)
+        for job in draw_jobs(group, _CONTROL_DEMONSTRATIONS, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    ]
+    environment = make_environment()
+    steps: list[ActionSample] = []
+    for task, number in jobs:
+        steps += await demonstrate(environment, task=task, seed=number, rng=rng)
+    return steps
+
+
+def _train(
+    model: LocalModel, shown: Sequence[ActionSample], seed: int, steps: int
+) -> tuple[float, int]:
+    """CPU-seconds and number of samples."""
+    stream = _Counted(derive(seed, "more stage 1"), KNOWN_WORDS, _CONTROL, shown)
+    config = Stage1Config(
+        steps=steps, learning_rate=_CONTROL_RATE, questions_first=0.0, seed=1000 + seed
+    )
+    return train(model, stream, config).cpu_seconds, stream.drawn
+
+
+class _Counted(Stream):
+    """Counts the samples that were drawn."""
+
+    drawn = 0
+
+    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
+        self.drawn += 1
+        return super().draw(questions)
+
+
+def _empty(folder: Path) -> Path:
+    """The folder without what an interrupted command left there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def splits_of(cells: Sequence[Cell]) -> list[str]:
+    """The splits that were played, in the order of tables."""
+    return [split for split in SPLITS if any(split in cell.outcomes for cell in cells)]

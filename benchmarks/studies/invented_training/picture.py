@@ -1,0 +1,57 @@
+"""Success against the number of invented devices in training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.studies.invented_training.plan import ARM, BASE, SPLITS
+from benchmarks.studies.invented_training.report import LABELS, Record, Row
+
+_INKS = {"apps": "#b3541e", "templates": "#33658a", "parameters": "#55803c", "devices": "#7a5195"}
+_MARKS = {"stage1": "D", "outcome": "s"}
+_NOTE = "bars: 95 %, clustered by template and training run. Simulated phone, scripted critic"
+
+
+def picture(record: Record, path: Path) -> None:
+    """A panel for each split; needs matplotlib (extra ``train``)."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    splits = [s for s in ("apps", "templates", "parameters", "devices", "blind") if s in SPLITS
+              and any(row.split == s for row in record.rows)]  # fmt: skip
+    figure = Figure(figsize=(2.9 * len(splits), 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(splits), squeeze=False)[0]
+    for axes, split in zip(panels, splits, strict=True):
+        _panel(axes, split, {row.name: row for row in record.rows if row.split == split})
+    panels[0].set_ylabel("success, %")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.suptitle(_NOTE, fontsize=9)
+    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _panel(axes: Any, split: str, rows: dict[str, Row]) -> None:
+    ink = _INKS.get(split, "#444444")
+    counts = sorted(ARM[n].devices for n in rows if n.isdigit())
+    at = {count: place for place, count in enumerate(counts)}
+    for name, row in rows.items():
+        if name == BASE:
+            axes.axhline(100 * row.success, color="#8a9ba8", linestyle="--", label=LABELS[BASE])
+            axes.axhspan(100 * row.low, 100 * row.high, color="#8a9ba8", alpha=0.12, linewidth=0)
+        else:
+            control = name in _MARKS
+            x = at.get(ARM[name].devices, 0) + (0.22 if name == "stage1" else -0.22) * control
+            color = "#8a9ba8" if control else ink
+            axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, linewidth=1.4)
+            axes.plot(
+                x, 100 * row.success, _MARKS.get(name, "o"), color=color, markersize=6,
+                label=LABELS[name].replace(", 32 invented devices", "") if control else None,
+            )  # fmt: skip
+    line = sorted((at[ARM[n].devices], 100 * rows[n].success) for n in rows if n.isdigit())
+    axes.plot(*zip(*line, strict=True), color=ink, linewidth=1, alpha=0.6)
+    axes.set_xticks(range(len(counts)), [str(count) for count in counts])
+    axes.set(title=SPLITS[split], xlabel="invented devices in training")
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,269 @@
+"""The figures of the study: rows, contrasts, and the tables of the page."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from benchmarks.origin import Origin, origin
+from benchmarks.studies.invented_training.cells import Cell, splits_of
+from benchmarks.studies.invented_training.plan import (
+    ARMS,
+    BASE,
+    CONTRASTS,
+    MAIN,
+    SPLITS,
+    WORDINGS,
+    Plan,
+)
+from swarm_ui.environments.phone.invented import APPS
+from swarm_ui.environments.phone.invented.invented_tasks import templates
+from swarm_ui.errors import ConfigError
+from swarm_ui.stats import (
+    Interval,
+    Outcome,
+    clustered_difference,
+    clustered_mean,
+    over_seeds,
+)
+
+LABELS = {BASE: "four untrained agents"} | {arm.name: arm.label for arm in ARMS}
+_NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm on one split. Shares are in [0, 1]."""
+
+    name: str
+    split: str
+    success: float
+    low: float
+    high: float
+    """95 % interval, clustered by template and training run; the same as ``cluster_low`` and
+    ``cluster_high``."""
+    cluster_low: float
+    cluster_high: float
+    t_low: float | None
+    t_high: float | None
+    """95 % interval over training seeds, Student's t; ``None``: fewer than three."""
+    by_seed: list[float]
+    seeds: int
+    """Training runs; 0: nothing was trained."""
+    episodes: int
+    steps: float
+    """Optimiser steps; this and the next are means over training runs."""
+    samples: float
+    calls: float
+    work: float
+    """CPU-seconds of training."""
+
+
+class Contrast(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm minus another, on the same episodes and with the same seeds."""
+
+    ours: str
+    theirs: str
+    split: str
+    named: bool
+    """Whether it was named before the study was run; the others are exploratory."""
+    difference: float
+    low: float
+    high: float
+    """95 %, clustered by template and training run."""
+    t_low: float | None
+    t_high: float | None
+    by_seed: list[float]
+    app_low: float | None = None
+    app_high: float | None = None
+    """95 %, clustered by app and training run; only of the blind set, which has enough apps."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of a study, and where they come from."""
+
+    origin: Origin
+    commits: list[str]
+    """Of the cells."""
+    settings: Plan
+    data: dict[str, str]
+    """SHA-256 of each cell."""
+    rows: list[Row]
+    contrasts: list[Contrast]
+
+
+def record_of(folder: Path) -> Record:
+    """The record of what is in a study's folder."""
+    paths = sorted((folder / "cells").glob("*.json"))
+    cells = _with_blind([_load(path) for path in paths], folder / "blind.json")
+    if not any(cell.arm == BASE for cell in cells):
+        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    files = [*paths, *folder.glob("blind.json")]
+    settings = (folder / "settings.json").read_bytes()
+    by_arm = {name: [c for c in cells if c.arm == name] for name in LABELS}
+    arms = {name: sorted(found, key=lambda c: c.seed) for name, found in by_arm.items() if found}
+    places = [(name, split) for split in splits_of(cells) for name in arms]
+    return Record(
+        origin=origin("python -m benchmarks.studies.invented_training"),
+        commits=sorted({cell.commit for cell in cells}),
+        settings=msgspec.json.decode(settings, type=Plan),
+        data={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files},
+        rows=[row for name, split in places for row in _row(arms[name], split)],
+        contrasts=[
+            contrast
+            for split in splits_of(cells)
+            for one, other in _pairs(arms)
+            for contrast in _contrast(arms[one], arms[other], split)
+        ],
+    )
+
+
+def _with_blind(cells: Sequence[Cell], path: Path) -> list[Cell]:
+    """The cells with their outcomes on the blind set, if it was played."""
+    if not path.exists():
+        return list(cells)
+    played = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, list[Outcome]]])
+    return [
+        msgspec.structs.replace(c, outcomes=c.outcomes | played.get(f"{c.arm}-{c.seed}", {}))
+        for c in cells
+    ]
+
+
+def _pairs(arms: dict[str, list[Cell]]) -> list[tuple[str, str]]:
+    """The named contrasts first; then every arm against the untrained team and the main arm."""
+    others = [(name, BASE) for name in arms if name != BASE]
+    others += [(MAIN, name) for name in arms if name not in (MAIN, BASE)]
+    pairs = [*CONTRASTS, *(pair for pair in others if pair not in CONTRASTS)]
+    return [pair for pair in pairs if pair[0] in arms and pair[1] in arms]
+
+
+def _row(cells: Sequence[Cell], split: str) -> list[Row]:
+    played = [cell for cell in cells if split in cell.outcomes]
+    outcomes = [o for cell in played for o in cell.outcomes[split]]
+    rate = clustered_mean(outcomes)
+    if rate is None:
+        return []
+    trained = 0 if cells[0].arm == BASE else len(played)
+    each = [mean_of(cell.outcomes[split]) for cell in played]
+    t = _over_seeds(each)
+    return [
+        Row(
+            name=cells[0].arm, split=split, success=round(rate.mean, 4), low=round(rate.low, 4),
+            high=round(rate.high, 4), cluster_low=round(rate.low, 4),
+            cluster_high=round(rate.high, 4), t_low=t[0], t_high=t[1],
+            by_seed=[round(v, 4) for v in each], seeds=trained,
+            episodes=len(outcomes) // max(1, len(played)),
+            steps=round(fmean(c.steps for c in played), 1),
+            samples=round(fmean(c.samples for c in played), 1),
+            calls=round(fmean(c.calls for c in played), 1),
+            work=round(fmean(c.training_seconds for c in played), 1),
+        )
+    ]  # fmt: skip
+
+
+def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[Contrast]:
+    """Over the seeds that both have; the untrained team is the same for every seed."""
+    mine = {cell.seed: cell.outcomes[split] for cell in ours if split in cell.outcomes}
+    other = {cell.seed: cell.outcomes[split] for cell in theirs if split in cell.outcomes}
+    if theirs[0].arm == BASE and other:
+        (only,) = other.values()
+        other = {s: [msgspec.structs.replace(o, run=s) for o in only] for s in mine}
+    seeds = sorted(set(mine) & set(other))
+    gap = clustered_difference(
+        [o for s in seeds for o in mine[s]], [o for s in seeds for o in other[s]]
+    )
+    if gap is None:
+        return []
+    by_app = None
+    if split == "blind":
+        by_app = clustered_difference(
+            [of_app(o) for s in seeds for o in mine[s]],
+            [of_app(o) for s in seeds for o in other[s]],
+        )
+    each = [mean_of(mine[s]) - mean_of(other[s]) for s in seeds]
+    t = _over_seeds(each)
+    pair = (ours[0].arm, theirs[0].arm)
+    return [
+        Contrast(
+            ours=pair[0], theirs=pair[1], split=split,
+            named=pair in CONTRASTS and split == "apps", difference=round(gap.mean, 4),
+            low=round(gap.low, 4), high=round(gap.high, 4), t_low=t[0], t_high=t[1],
+            by_seed=[round(v, 4) for v in each],
+            app_low=None if by_app is None else round(by_app.low, 4),
+            app_high=None if by_app is None else round(by_app.high, 4),
+        )
+    ]  # fmt: skip
+
+
+def of_app(outcome: Outcome) -> Outcome:
+    """An outcome of a task of an invented device, with the app in place of the template."""
+    number = int(outcome.template.split("-")[1])
+    (app,) = templates(number, APPS, WORDINGS)[outcome.template].apps
+    return msgspec.structs.replace(outcome, template=f"{number} {app}")
+
+
+def mean_of(outcomes: Sequence[Outcome]) -> float:
+    """Success, masked episodes left out."""
+    return fmean(float(o.value) for o in outcomes if o.value is not None)
+
+
+def _over_seeds(values: Sequence[float]) -> tuple[float | None, float | None]:
+    found = over_seeds(values) if len(values) >= 3 else None
+    return (None, None) if found is None else (round(found.low, 4), round(found.high, 4))
+
+
+def summary(record: Record) -> str:
+    """All tables as Markdown."""
+    return "\n\n".join([rows_table(record), contrasts_table(record), _NOTE])
+
+
+def rows_table(record: Record) -> str:
+    """Success of every arm on every split, and the work of training."""
+    splits = [s for s in SPLITS if any(row.split == s for row in record.rows)]
+    head = ["policy", *(f"{SPLITS[s]} %" for s in splits), "seeds", "steps", "pairs", "calls",
+            "CPU-s"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
+    for name, label in LABELS.items():
+        rows = {row.split: row for row in record.rows if row.name == name}
+        if rows:
+            any_row = next(iter(rows.values()))
+            shown = [_rate(rows[s]) if s in rows else "–" for s in splits]
+            work = [any_row.steps, any_row.samples, any_row.calls, any_row.work]
+            cells = [label, *shown, str(any_row.seeds or "–")]
+            cells += [f"{value:,.0f}" if value else "–" for value in work]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def contrasts_table(record: Record) -> str:
+    """Differences in points: the three named ones, then the exploratory ones."""
+    head = ["difference, points", "split", "clustered by template", "by app", "t over seeds",
+            "each seed"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    for one in sorted(record.contrasts, key=lambda c: not c.named):
+        name = f"{LABELS[one.ours]} minus {LABELS[one.theirs]}"
+        if one.named:
+            name = f"**{name}**"
+        gap = Interval(mean=one.difference, low=one.low, high=one.high, n=0).percent(signed=True)
+        t, apps = _range(one.t_low, one.t_high), _range(one.app_low, one.app_high)
+        each = ", ".join(f"{100 * value:+.1f}" for value in one.by_seed)
+        lines.append(f"| {name} | {SPLITS[one.split]} | {gap} | {apps} | {t} | {each} |")
+    return "\n".join(lines)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"[{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def _rate(row: Row) -> str:
+    return Interval(mean=row.success, low=row.low, high=row.high, n=row.episodes).percent()
+
+
+def _load(path: Path) -> Cell:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Cell)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"'{path}' is not a cell of this study: {error}") from error

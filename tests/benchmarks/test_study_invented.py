@@ -1,0 +1,182 @@
+"""The study of invented devices in stage 2: its episodes, its figures, and its page."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+pytest.importorskip("torch")
+
+import demo_runs  # noqa: F401  (puts demos/ on the path)
+
+from benchmarks.studies.invented_training import __main__ as study
+from benchmarks.studies.invented_training.cells import Cell, Cells
+from benchmarks.studies.invented_training.picture import picture
+from benchmarks.studies.invented_training.plan import (
+    ARM,
+    ARMS,
+    BASE,
+    BLIND_ARMS,
+    CONTRASTS,
+    DEVICES_APART,
+    KINDS,
+    QUICK,
+    Plan,
+    blind_jobs,
+    held_out_jobs,
+    make_environment,
+    training_jobs,
+)
+from benchmarks.studies.invented_training.report import (
+    Record,
+    contrasts_table,
+    record_of,
+    rows_table,
+)
+from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, tasks
+from swarm_ui.environments.phone.invented import BLIND, UNSEEN, blind_tasks
+from swarm_ui.rollout.pool import Job
+from swarm_ui.stats import Outcome
+
+PAGE = Path(__file__).parents[2] / "docs" / "generalisation.md"
+
+
+def numbers(jobs: list[Job]) -> set[int]:
+    """Numbers of the devices."""
+    return {int(task.split("-")[1]) for task, _ in jobs if task.startswith("invented-")}
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_half_of_the_training_episodes_are_on_the_devices_of_arm_and_seed(arm) -> None:  # type: ignore[no-untyped-def]
+    for seed in (1, 3):
+        jobs = training_jobs(arm, seed, 400, random.Random(7))
+        assert len(jobs) == 400 and all(number in TRAIN_SEEDS for _, number in jobs)
+        own = [job for job in jobs if job[0].startswith("invented-")]
+        assert len(own) == (200 if arm.devices else 0)
+        assert {task.split("-")[2] for task, _ in own} <= set(KINDS)
+        first = DEVICES_APART * seed
+        assert numbers(jobs) <= set(range(first, first + arm.devices))
+        assert len(numbers(jobs)) >= 0.8 * arm.devices and max(numbers(jobs), default=0) < UNSEEN
+        assert {task for task, _ in jobs} - {task for task, _ in own} == set(tasks("train"))
+
+
+def test_test_episodes_have_test_seeds_and_the_blind_set_is_apart() -> None:
+    plan = Plan()
+    jobs = {split: list(chosen) for split, chosen in held_out_jobs(plan).items()}
+    assert {s: len(found) for s, found in jobs.items()} == {
+        "parameters": plan.parameters, "templates": plan.templates, "apps": plan.apps,
+        "devices": plan.devices,
+    }  # fmt: skip
+    assert min(numbers(jobs["devices"])) >= UNSEEN and max(numbers(jobs["devices"])) < BLIND
+    blind = list(blind_jobs(plan)["blind"])
+    assert len({task for task, _ in blind}) == plan.blind >= 60
+    assert {task for task, _ in blind} <= set(blind_tasks())
+    for task, seed in [job for found in (*jobs.values(), blind) for job in found]:
+        assert seed in TEST_SEEDS
+        make_environment().begin(task, seed)
+
+
+def cell(arm: str, seed: int, apps: float) -> Cell:
+    """A cell with a share of solved episodes on new apps; on the blind set it is the same."""
+    rng = random.Random(f"{arm} {seed}")
+
+    def drawn(jobs: list[Job]) -> list[Outcome]:
+        return [Outcome(t, s, float(rng.random() < apps), seed) for t, s in jobs]
+
+    return Cell(
+        arm=arm, seed=seed, commit="c" * 40, steps=10, samples=20, calls=30, training_seconds=4.0,
+        outcomes={"apps": drawn(list(held_out_jobs(Plan())["apps"])),
+                  "blind": drawn(list(blind_jobs(Plan())["blind"]))},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A study of three seeds in which more devices are better."""
+    cells = Cells(tmp_path, Plan())
+    cells.path(BASE, 0).parent.mkdir()
+    (tmp_path / "settings.json").write_bytes(msgspec.json.encode(Plan()))
+    shares = {BASE: 0.3, "0": 0.3, "32": 0.8, "stage1": 0.5}
+    for arm, share in shares.items():
+        for seed in (0,) if arm == BASE else (1, 2, 3):
+            cells.path(arm, seed).write_bytes(msgspec.json.encode(cell(arm, seed, share)))
+    return tmp_path
+
+
+def test_figures_of_cells(folder: Path, tmp_path: Path) -> None:
+    record = record_of(folder)
+    row = next(r for r in record.rows if (r.name, r.split) == ("32", "apps"))
+    assert row.low < row.success < row.high and abs(row.success - 0.8) < 0.06
+    assert row.seeds == 3 and row.episodes == Plan().apps and row.t_low is not None
+    named = [c for c in record.contrasts if c.named]
+    assert [(c.ours, c.theirs) for c in named] == list(CONTRASTS)
+    assert all(c.split == "apps" and c.low > 0.1 and len(c.by_seed) == 3 for c in named)
+    blind = [c for c in record.contrasts if c.split == "blind"]
+    assert blind and all(c.app_low is not None and not c.named for c in blind)
+    assert rows_table(record).count("\n") == 1 + 4
+    assert contrasts_table(record).count("**") == 2 * len(CONTRASTS)
+    picture(record, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 10_000
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["invented_training", *words])
+    return study.main()
+
+
+def test_the_blind_set_is_played_once_and_after_everything_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def play(self: Cells, name: str, seed: int) -> dict[str, list[Outcome]]:
+        asked.append(name)
+        return {"blind": [Outcome(t, s, 1.0, seed) for t, s in blind_jobs(Plan())["blind"]]}
+
+    monkeypatch.setattr(Cells, "blind", play)
+    last = Cells(folder, Plan()).path("32", 3)
+    kept = last.read_bytes()
+    last.unlink()
+    assert run(monkeypatch, "--out", str(folder), "--blind") == 2
+    assert "not finished: 32-3" in capsys.readouterr().err and not asked
+    last.write_bytes(kept)
+    assert run(monkeypatch, "--out", str(folder), "--blind") == 0
+    assert sorted(asked) == sorted([BASE, *BLIND_ARMS * 3])
+    capsys.readouterr()
+    assert run(monkeypatch, "--out", str(folder), "--blind") == 2
+    assert "has played its blind set" in capsys.readouterr().err
+    assert run(monkeypatch, "--out", str(folder)) == 2
+    played = [r for r in record_of(folder).rows if r.split == "blind" and r.name in (BASE, "32")]
+    assert [r.success for r in played] == [1.0, 1.0]
+
+
+@pytest.mark.slow
+def test_every_kind_of_arm_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = Cells(tmp_path, QUICK)
+    for name in ("32", "outcome", "stage1"):
+        made = cells.trained(name, 1, lambda done, phase: None)
+        assert made.steps > 0 and made.samples > 0 and made.training_seconds > 0
+        assert (made.calls == 0) == ARM[name].stage1
+        assert {len(found) for found in made.outcomes.values()} == {4}
+        cells.path(name, 1).parent.mkdir(exist_ok=True)
+        cells.path(name, 1).write_bytes(msgspec.json.encode(made))
+        assert len(cells.blind(name, 1)["blind"]) == 4
+
+
+def test_the_page_shows_the_record(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = msgspec.json.decode(study.RECORD.read_bytes(), type=Record)
+    assert len(record.origin.commit) == 40 and not record.origin.dirty
+    assert all(len(commit) == 40 for commit in record.commits)
+    assert run(monkeypatch, "--recorded") == 0
+    printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
+    for table in (rows_table(record), contrasts_table(record)):
+        assert table in printed and table in page
+    rows = msgspec.json.decode(printed.splitlines()[-1])["rows"]
+    wanted = {"t_low", "t_high", "cluster_low", "cluster_high", "steps", "calls", "work"}
+    assert all(wanted <= set(row) for row in rows)
