@@ -11,6 +11,7 @@ from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
+from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.preferences.adversary import Adversary, negative
 from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
@@ -22,9 +23,12 @@ class Critics(NamedTuple):
     """The assigner of credit to messages, and the judge of single actions."""
 
     credit: CreditAssigner | None = None
-    """``None``: the outcome is the credit."""
+    """``None``: credit is assigned after the episodes."""
     judge: CreditAssigner | None = None
     """For guidance and the grading of negatives; ``None``: the assigner of credit."""
+    batch: BatchAssigner | None = None
+    """Assigns the credit of an iteration's episodes after they were played; ``None``: the outcome
+    is the credit. It cannot be combined with ``credit``."""
 
 
 class RolloutSupervisor:
@@ -88,10 +92,11 @@ class RolloutSupervisor:
         if self._judge is None:
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
-        table = None if self._critic is None else await self._critic.assign(trace, state)
+        # Signed credit is scaled to [0, 1], because the thresholds of right and wrong are.
+        table = None if self._critic is None else (await self._critic.assign(trace, state)).unit()
         verdicts = table
         if verdicts is None or self._judge is not self._critic:
-            verdicts = await self._judge.assign(trace, state)
+            verdicts = (await self._judge.assign(trace, state)).unit()
         graded = scored_proposals(trace, verdicts.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._trusted:

@@ -100,7 +100,8 @@ class TeamTrainer:
             critic: gives credit to each message, and judges single actions for guidance and for
                 the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
                 are not guided, and what the adversary writes is taken as wrong.
-                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging,
+                and can assign credit to all episodes of an iteration at once.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
@@ -111,7 +112,13 @@ class TeamTrainer:
             ConfigError: the adapters do not fit the team, or a setting needs what is missing.
         """
         self.config = (config or TeamConfig()).filled(defaults_of(model))
-        credit, judge = critic if isinstance(critic, Critics) else (critic, critic)
+        critics = critic if isinstance(critic, Critics) else Critics(critic, critic)
+        credit, judge = critics.credit, critics.judge
+        if credit is not None and critics.batch is not None:
+            raise ConfigError(
+                "team training: Critics has both credit and batch, but each message gets its "
+                f"credit from one source; leave out {credit.name} or {critics.batch.name}"
+            )
         self.config.check_judge(judged=not (credit is None and judge is None))
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
@@ -124,7 +131,7 @@ class TeamTrainer:
         self._callbacks = callbacks or Callbacks()
         warn = self._callbacks.on_warning
         self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, credit, adversary, judge, warn
+            self.graph, make_environment, sample_jobs, self.config, critics, adversary, warn
         )
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density, delays=graph.delays),
