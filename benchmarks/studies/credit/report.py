@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -125,7 +125,7 @@ def exploratory(study: Study) -> list[Contrast]:
     return [found for pair in pairs if (found := difference(study, *pair)) is not None]
 
 
-_LEVELS = (
+_LEVELS: tuple[tuple[str, Callable[[Arm], bool]], ...] = (
     ("scripted critic - outcome", lambda arm: arm.credit == "critic"),
     ("guided 0.7 - no guidance", lambda arm: arm.guide > 0.0),
     ("negatives graded - not graded", lambda arm: bool(arm.graded)),
