@@ -9,6 +9,7 @@ from typing import NamedTuple
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import Environment, Restorable
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
@@ -29,6 +30,21 @@ class Critics(NamedTuple):
     batch: BatchAssigner | None = None
     """Assigns the credit of an iteration's episodes after they were played; ``None``: the outcome
     is the credit. It cannot be combined with ``credit``."""
+
+
+def as_critics(critic: CreditAssigner | Critics | None) -> Critics:
+    """The sources of credit and judgement; a single critic is both.
+
+    Raises:
+        ConfigError: there are two sources of credit.
+    """
+    critics = critic if isinstance(critic, Critics) else Critics(critic, critic)
+    if critics.credit is not None and critics.batch is not None:
+        raise ConfigError(
+            "team training: Critics has both credit and batch, but each message gets its credit "
+            f"from one source; leave out '{critics.credit.name}' or '{critics.batch.name}'"
+        )
+    return critics
 
 
 class RolloutSupervisor:

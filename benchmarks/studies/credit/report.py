@@ -29,6 +29,8 @@ from swarm_ui.stats import (
 )
 
 UNTRAINED = "untrained"
+_FEW = 5
+"""Templates below which an interval over templates is not shown."""
 _LABELS: dict[str, str] = {**SOURCES}
 
 
@@ -187,7 +189,7 @@ def sources_table(study: Study) -> str:
         if one is not None:
             cells = [
                 _auc(one.auc), _auc(one.inside), f"{100 * one.scored:.0f}", f"{one.calls:,}",
-                f"{one.seconds:.1f}",
+                f"{one.seconds:.2f}",
             ]  # fmt: skip
         learned = "not run | – | – | – | –" if row is None else _success(row)
         lines.append(f"| {label} | {' | '.join(cells)} | {learned} |")
@@ -300,4 +302,9 @@ def _range(low: float, high: float) -> str:
 
 
 def _auc(value: Interval | None) -> str:
-    return "–" if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
+    """With the number of templates in place of an interval that a few of them cannot give."""
+    if value is None:
+        return "–"
+    if value.n < _FEW:
+        return f"{value.mean:.2f} ({value.n} template{'s' * (value.n > 1)})"
+    return f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
