@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
 from benchmarks.studies.credit import cells as study_cells
-from benchmarks.studies.credit.__main__ import RECORD, collected, main, run
+from benchmarks.studies.credit.__main__ import RECORD, collected, complete, main, run
 from benchmarks.studies.credit.cells import Cell
 from benchmarks.studies.credit.plan import (
     ARMS,
@@ -122,6 +122,9 @@ def test_differences_are_paired_by_seed_and_the_best_source_is_chosen_on_validat
     cells += [cell("agents", 1, [1.0, 1.0], validation=1.0)]  # not all seeds: not chosen
     found = study(plan, *cells)
     assert chosen(found) == "states"
+    assert {c.arm for c in complete(found, [1, 2, 3]).cells} == {
+        "outcome", "critic", "states", "tree",
+    }  # fmt: skip
     first, second = contrasts(found)
     assert (first.name, first.difference, first.seeds) == (CONTRASTS[0], 0.5, 3)
     assert (first.t_low, first.t_high) == (0.5, 0.5)

@@ -8,7 +8,7 @@
 All sources score the same recorded episodes; the reference is a Monte Carlo estimate (see
 ``recorded.py``). Each trains a team with stage 2, in equal steps on equal starts, and is tested on
 the training templates with new parameters. Further arms separate credit, guidance and the grading
-of negatives. ``--record`` collects what is finished and runs nothing. Finished parts are not
+of negatives. ``--record`` collects the arms that have all seeds, and runs nothing. Finished parts are not
 repeated. The last line is JSON: the rows. The phone is simulated, critic and adversary are
 scripted.
 """
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder of the study")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", default=list(ARMS), metavar="ARM", help="only these")
-    parser.add_argument("--record", type=Path, help="write what is finished as JSON")
+    parser.add_argument("--record", type=Path, help="write the arms with all seeds as JSON")
     parser.add_argument("--recorded", action="store_true", help="print the committed record")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     given = parser.parse_args()
@@ -80,7 +80,8 @@ def _study(given: argparse.Namespace) -> Study | None:
             return collected(QUICK, Path(folder))
     if given.record is None:
         run(Plan(), given.out, given.only, given.seeds)
-    return collected(Plan(), given.out)
+        return collected(Plan(), given.out)
+    return complete(collected(Plan(), given.out), given.seeds)
 
 
 def run(plan: Plan, folder: Path, arms: list[str] | tuple[str, ...], seeds: list[int]) -> None:
@@ -113,6 +114,15 @@ def run(plan: Plan, folder: Path, arms: list[str] | tuple[str, ...], seeds: list
                 with display.bar(path.stem, plan.iterations + 1) as bar:
                     cell = train(plan, ARMS[name], seed, bar.update)
                 write_atomic(path, msgspec.json.encode(cell) + b"\n")
+
+
+def complete(study: Study, seeds: list[int]) -> Study:
+    """The study without the arms that lack one of the seeds."""
+    found: dict[str, set[int]] = {}
+    for cell in study.cells:
+        found.setdefault(cell.arm, set()).add(cell.seed)
+    kept = [cell for cell in study.cells if found[cell.arm] >= set(seeds)]
+    return msgspec.structs.replace(study, cells=kept)
 
 
 def collected(plan: Plan, folder: Path) -> Study:
