@@ -8,8 +8,8 @@
 All sources score the same recorded episodes; the reference is a Monte Carlo estimate (see
 ``recorded.py``). Each trains a team with stage 2, in equal steps on equal starts, and is tested on
 the training templates with new parameters. Further arms separate credit, guidance and the grading
-of negatives. ``--record`` collects the arms that have all seeds, and runs nothing. Finished parts are not
-repeated. The last line is JSON: the rows. The phone is simulated, critic and adversary are
+of negatives. Finished parts are not repeated. ``--record`` runs nothing and writes the arms that
+have all seeds. The last line is JSON: the rows. The phone is simulated, critic and adversary are
 scripted.
 """
 
