@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import credited
 from swarm_ui.errors import Failure, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
@@ -24,7 +24,7 @@ from swarm_ui.optim.metrics import GraphMetrics, decision_credit, success_rate
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.retry import Played, play_with_retries
 from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor
 from swarm_ui.optim.update.adapter_groups import with_adapters
 from swarm_ui.rollout.episodes import Job, MakeEnvironment, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
@@ -80,17 +80,18 @@ class Collector:
         environments: MakeEnvironment | RolloutActors,
         sample_jobs: SampleJobs,
         config: TeamConfig,
-        critic: CreditAssigner | None = None,
+        critics: Critics | None = None,
         adversary: Adversary | None = None,
-        judge: CreditAssigner | None = None,
         on_warning: Callable[[str], None] = lambda _: None,
     ) -> None:
         """See :class:`~swarm_ui.optim.trainer.TeamTrainer` for all arguments."""
         self._graph, self._config = graph, config
         self._environments, self._sample_jobs = environments, sample_jobs
-        self._critic, self._adversary, self._on_warning = critic, adversary, on_warning
-        self._judge = judge or critic
-        self.trust = None if critic is None else CriticTrust(config.trust)
+        critics = critics or Critics()
+        self._critic, self._batch = critics.credit, critics.batch
+        self._judge = critics.judge or critics.credit
+        self._adversary, self._on_warning = adversary, on_warning
+        self.trust = None if self._critic is None else CriticTrust(config.trust)
         """The learned weight of the critic; ``None``: there is no critic."""
 
     async def collect(
@@ -155,7 +156,7 @@ class Collector:
     def credit_source(self) -> str:
         """Name of the source of the credit."""
         if self._critic is None:
-            return OutcomeCredit.name
+            return OutcomeCredit.name if self._batch is None else self._batch.name
         learned = self._config.critic_trust != "full"
         return self._critic.name + f" and {OutcomeCredit.name}, weight learned" * learned
 
@@ -248,7 +249,10 @@ class Collector:
     async def settle(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
         """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
-        if self.trust is None:
+        if self._batch is not None:
+            tables = await self._batch.assess_batch(episodes)
+            settled = [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
+        elif self.trust is None:
             settled = [OutcomeCredit().credit(episode) for episode in episodes]
         elif self._config.critic_trust == "full":
             self.trust.learn_from(episodes)

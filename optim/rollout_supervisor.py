@@ -9,8 +9,10 @@ from typing import NamedTuple
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import Environment, Restorable
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
+from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.preferences.adversary import Adversary, negative
 from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
@@ -22,9 +24,27 @@ class Critics(NamedTuple):
     """The assigner of credit to messages, and the judge of single actions."""
 
     credit: CreditAssigner | None = None
-    """``None``: the outcome is the credit."""
+    """``None``: credit is assigned after the episodes."""
     judge: CreditAssigner | None = None
     """Judge for interventions and for negatives; ``None``: the assigner of credit."""
+    batch: BatchAssigner | None = None
+    """Assigns the credit of an iteration's episodes after they were played; ``None``: the outcome
+    is the credit. It cannot be combined with ``credit``."""
+
+
+def as_critics(critic: CreditAssigner | Critics | None) -> Critics:
+    """The sources of credit and judgement; a single critic is both.
+
+    Raises:
+        ConfigError: there are two sources of credit.
+    """
+    critics = critic if isinstance(critic, Critics) else Critics(critic, critic)
+    if critics.credit is not None and critics.batch is not None:
+        raise ConfigError(
+            "team training: Critics has both credit and batch, but each message gets its credit "
+            f"from one source; leave out '{critics.credit.name}' or '{critics.batch.name}'"
+        )
+    return critics
 
 
 class RolloutSupervisor:
@@ -88,10 +108,11 @@ class RolloutSupervisor:
         if self._judge is None:
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
-        table = None if self._critic is None else await self._critic.assign(trace, state)
+        # Signed credit is scaled to [0, 1], because the thresholds of right and wrong are.
+        table = None if self._critic is None else (await self._critic.assign(trace, state)).unit()
         verdicts = table
         if verdicts is None or self._judge is not self._critic:
-            verdicts = await self._judge.assign(trace, state)
+            verdicts = (await self._judge.assign(trace, state)).unit()
         graded = scored_proposals(trace, verdicts.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._trusted:

@@ -48,7 +48,7 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_schedule import PlayedRollouts, RolloutSchedule
-from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.rollout_supervisor import Critics, as_critics
 from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
@@ -100,7 +100,7 @@ class TeamTrainer:
             critic: gives credit to each message, and judges single actions for guidance and for
                 the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
                 are not guided, and what the adversary writes is taken as wrong.
-                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
@@ -111,7 +111,7 @@ class TeamTrainer:
             ConfigError: the adapters do not fit the team, or a setting needs what is missing.
         """
         self.config = (config or TeamConfig()).filled(defaults_of(model))
-        credit, judge = critic if isinstance(critic, Critics) else (critic, critic)
+        credit, judge, _ = critics = as_critics(critic)
         self.config.check_judge(judged=not (credit is None and judge is None))
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
@@ -124,7 +124,7 @@ class TeamTrainer:
         self._callbacks = callbacks or Callbacks()
         warn = self._callbacks.on_warning
         self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, credit, adversary, judge, warn
+            self.graph, make_environment, sample_jobs, self.config, critics, adversary, warn
         )
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density, delays=graph.delays),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
 from benchmarks.studies.broken_agent.report import beyond_half, recovered
 from benchmarks.studies.broken_agent.report import summary as broken_summary
+from benchmarks.studies.critic_errors.__main__ import settings_of
 from benchmarks.studies.critic_errors.cells import WITHOUT, CriticCell, arm_names
 from benchmarks.studies.critic_errors.report import summary as critics_summary
 from swarm_ui.action import Action, parse_action
+from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.edges.prune_agents import AgentAudit
@@ -107,3 +110,10 @@ def test_the_critics_table_compares_with_no_critic(tmp_path: Path) -> None:
     assert "| 30 % errors, learned weight | 2 | 60.0" in text
     assert "+10.0" in text and "-20.0" in text
     assert set(json.loads((tmp_path / "summary.json").read_text())) <= set(arm_names())
+
+
+def test_critics_that_err_are_trained_without_examples_of_stage_1() -> None:
+    """The trainer refuses a share of rehearsal where nothing is rehearsed."""
+    given = argparse.Namespace(rounds=1, iterations=1, episodes=4, episodes_test=1)
+    config = team_config(settings_of(given), concurrency=1)
+    assert config.rehearsal == 0.0 and config.shared_iterations == 1

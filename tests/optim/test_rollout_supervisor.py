@@ -133,6 +133,25 @@ async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided
     assert [n.action.index for n in referee.negatives(trace)] == [right]
 
 
+class Differences:
+    """Signed credit: the first agent's message helped, the others had no effect."""
+
+    name = "differences"
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        row = (0.5,) + (0.0,) * (len(trace.agents) - 1)
+        return CreditTable(values=(row,), source=self.name, signed=True)
+
+
+async def test_signed_credit_is_scaled_so_that_no_effect_is_neither_right_nor_wrong() -> None:
+    environment, right, wrong = await world()
+    guidance, _, _ = await judged(
+        [[click(right), click(wrong[0])]], environment, critic=Differences(), guide=1.0
+    )
+    assert guidance.credit == ((0.75, 0.5),)
+    assert guidance.execute is None
+
+
 class Lenient:
     """Finds everything right."""
 

@@ -40,16 +40,7 @@ def main() -> int:
     parser.add_argument("--episodes-test", type=int, default=300)
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
     given = parser.parse_args()
-    settings = Settings(
-        rounds=given.rounds,
-        iterations=given.iterations,
-        shared_iterations=given.iterations,
-        episodes=given.episodes,
-        shared_steps=50,
-        episodes_test=given.episodes_test,
-        episodes_other=0,
-        processes=1,
-    )
+    settings = settings_of(given)
     check_learning(settings)
     if not given.summarise:
         study(given, settings)
@@ -57,6 +48,21 @@ def main() -> int:
 
     print(summary(given.out))
     return 0
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """The settings of all cells, except the seed."""
+    return Settings(
+        rounds=given.rounds,
+        iterations=given.iterations,
+        shared_iterations=given.iterations,
+        episodes=given.episodes,
+        shared_steps=50,
+        rehearsal=0.0,  # the arms differ in what is learned from the critic, and in nothing else
+        episodes_test=given.episodes_test,
+        episodes_other=0,
+        processes=1,
+    )
 
 
 def study(given: argparse.Namespace, settings: Settings) -> None:

@@ -22,6 +22,7 @@ from swarm_ui.optim.credit.assigners.assigner import (
     as_matrix,
     calls_of,
 )
+from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.trace.records import Episode
 
 
@@ -81,22 +82,31 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def assess_all(
-    assigner: EpisodeAssigner,
+    assigner: EpisodeAssigner | BatchAssigner,
     episodes: Sequence[Episode],
     states: Sequence[Sequence[object]] | None = None,
     *,
     concurrency: int = 8,
 ) -> Assessed:
-    """The credit of an assigner for all episodes, several of them concurrently."""
+    """The credit of an assigner for all episodes, several of them concurrently.
+
+    A :class:`~swarm_ui.optim.credit.assigners.batch.BatchAssigner` gets them as one batch.
+    """
     gate = asyncio.Semaphore(concurrency)
 
-    async def one(episode: Episode, at: States) -> Tables:
-        async with gate:
-            return await assigner.assess(episode, at)
+    async def each(alone: EpisodeAssigner) -> list[Tables]:
+        async def one(episode: Episode, at: States) -> Tables:
+            async with gate:
+                return await alone.assess(episode, at)
+
+        return await asyncio.gather(*map(one, episodes, states or repeat(None)))
 
     before = calls_of(assigner)
     began = time.perf_counter()
-    tables = await asyncio.gather(*map(one, episodes, states or repeat(None)))
+    if isinstance(assigner, BatchAssigner):
+        tables: Sequence[Tables] = await assigner.assess_batch(episodes)
+    else:
+        tables = await each(assigner)
     seconds = time.perf_counter() - began
     calls = None if before is None else (calls_of(assigner) or 0) - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)

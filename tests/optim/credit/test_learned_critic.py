@@ -25,6 +25,7 @@ from swarm_ui.optim.credit.learned.question import OPTIONS, question
 from swarm_ui.optim.credit.learned.scaling import Scaling, fit_scaling, log_odds
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.preferences.grading import score_of_action
+from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.prompts import FORMATS, format_named
 
 COMPACT = format_named("compact")
@@ -127,7 +128,7 @@ async def test_stage_2_takes_its_credit_and_guidance_from_it() -> None:
         ButtonWorld,
         lambda iteration, count, rng: [("press", seed) for seed in range(count)],
         config,
-        critic=LearnedCritic(model),
+        Critics(LearnedCritic(model)),
     )
     (rollout,) = await collector.collect(0, EdgeDistribution(["agent_0", "agent_1", "agent_2"]))
     credited = 0

@@ -1,0 +1,162 @@
+"""Credit side by side: what each source tells apart, its cost, and what a team learns from it.
+
+    python -m benchmarks.studies.credit --out runs/credit [--seeds 1 2 3] [--only outcome critic]
+    python -m benchmarks.studies.credit --out runs/credit --record benchmarks/results/credit.json
+    python -m benchmarks.studies.credit --quick
+    python -m benchmarks.studies.credit --recorded
+
+All sources score the same recorded episodes; the reference is a Monte Carlo estimate (see
+``recorded.py``). Each trains a team with stage 2, in equal steps on equal starts, and is tested on
+the training templates with new parameters. Further arms separate credit, guidance and the grading
+of negatives. Finished parts are not repeated. ``--record`` runs nothing and writes the arms that
+have all seeds. The last line is JSON: the rows. The phone is simulated, critic and adversary are
+scripted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from benchmarks.origin import Origin, origin
+from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.storage.run_directory import write_atomic
+
+if TYPE_CHECKING:
+    from benchmarks.studies.credit.report import Study
+
+RECORD = Path(__file__).resolve().parents[2] / "results" / "credit.json"
+_QUICK_ARMS = ("outcome", "critic", "states", "removed")
+
+
+@script
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--only", nargs="+", default=list(ARMS), metavar="ARM", help="only these")
+    parser.add_argument("--record", type=Path, help="write the arms with all seeds as JSON")
+    parser.add_argument("--recorded", action="store_true", help="print the committed record")
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    given = parser.parse_args()
+    unknown = set(given.only) - set(ARMS)
+    if unknown:
+        raise ConfigError(f"--only: expected {', '.join(ARMS)}, got {min(unknown)!r}")
+    if given.out is None and not given.recorded and not given.quick:
+        raise ConfigError("the study needs a folder: give --out FOLDER, or --recorded, or --quick")
+    study = _study(given)
+    if study is None:
+        return 0
+    from benchmarks.studies.credit.report import arms_table, markdown, rows
+
+    if given.record is not None:
+        write_atomic(given.record, json.dumps(msgspec.to_builtins(study), indent=1) + "\n")
+    print(markdown(study), arms_table(study), sep="\n\n")
+    print(json.dumps(msgspec.to_builtins(rows(study))))
+    return 0
+
+
+def _study(given: argparse.Namespace) -> Study | None:
+    """The study that the options ask for; it is run where it has to be."""
+    from benchmarks.studies.credit.report import Study
+
+    if given.recorded:
+        return msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    if given.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            run(QUICK, Path(folder), _QUICK_ARMS, [1])
+            return collected(QUICK, Path(folder))
+    if given.record is None:
+        run(Plan(), given.out, given.only, given.seeds)
+        return collected(Plan(), given.out)
+    return complete(collected(Plan(), given.out), given.seeds)
+
+
+def run(plan: Plan, folder: Path, arms: list[str] | tuple[str, ...], seeds: list[int]) -> None:
+    """Run what is not finished: the recorded episodes first, then the cells, arm by arm."""
+    from benchmarks.studies.credit.cells import tested, train
+    from benchmarks.studies.credit.recorded import Recording
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+
+    check_study(folder / "settings.json", plan)
+    if not (folder / "origin.json").exists():
+        began = msgspec.json.encode(origin("python -m benchmarks.studies.credit"))
+        write_atomic(folder / "origin.json", began + b"\n")
+    display = ProgressDisplay()
+    base = folder / "base.json"
+    if not base.exists():
+        test, _ = tested(plan, LocalModel.load(BASE_AGENT), trained=False)
+        write_atomic(base, msgspec.json.encode(test) + b"\n")
+    missing = [s for s in SOURCES if not (folder / "judged" / f"{s}.json").exists()]
+    if missing:
+        recording = Recording(plan, folder / "recorded")
+        asyncio.run(recording.load())
+        for source in missing:
+            judged = asyncio.run(recording.judge(source))
+            write_atomic(folder / "judged" / f"{source}.json", msgspec.json.encode(judged) + b"\n")
+            print(f"judged: {source}, {judged.seconds} CPU-s", file=sys.stderr, flush=True)
+    for name in arms:
+        for seed in seeds:
+            path = folder / "cells" / f"{name}-{seed}.json"
+            if not path.exists():
+                with display.bar(path.stem, plan.iterations + 1) as bar:
+                    cell = train(plan, ARMS[name], seed, bar.update)
+                write_atomic(path, msgspec.json.encode(cell) + b"\n")
+
+
+def complete(study: Study, seeds: list[int]) -> Study:
+    """The study without the arms that lack one of the seeds."""
+    found: dict[str, set[int]] = {}
+    for cell in study.cells:
+        found.setdefault(cell.arm, set()).add(cell.seed)
+    kept = [cell for cell in study.cells if found[cell.arm] >= set(seeds)]
+    return msgspec.structs.replace(study, cells=kept)
+
+
+def collected(plan: Plan, folder: Path) -> Study:
+    """What is finished in a folder.
+
+    Raises:
+        ConfigError: the folder has no study, one of other sizes, or one without any judged source.
+    """
+    from benchmarks.studies.credit.cells import Cell
+    from benchmarks.studies.credit.recorded import Judged, Recorded
+    from benchmarks.studies.credit.report import Study
+
+    if not (folder / "recorded" / "recorded.json").exists() or not (folder / "base.json").exists():
+        raise ConfigError(f"'{folder}' holds no study: run it first, without --record")
+    check_study(folder / "settings.json", plan)
+    judged = sorted(
+        (msgspec.json.decode(p.read_bytes(), type=Judged) for p in folder.glob("judged/*.json")),
+        key=lambda one: list(SOURCES).index(one.source),  # type: ignore[arg-type]
+    )
+    cells = sorted(
+        (msgspec.json.decode(p.read_bytes(), type=Cell) for p in folder.glob("cells/*.json")),
+        key=lambda cell: (list(ARMS).index(cell.arm), cell.seed),
+    )
+    recorded = (folder / "recorded" / "recorded.json").read_bytes()
+    base = msgspec.json.decode((folder / "base.json").read_bytes(), type=tuple[float | None, ...])
+    return Study(
+        origin=msgspec.json.decode((folder / "origin.json").read_bytes(), type=Origin),
+        plan=plan,
+        recorded=msgspec.json.decode(recorded, type=Recorded),
+        judged=judged,
+        base=base,
+        cells=cells,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""One training run with one source of credit, and its test."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from benchmarks.origin import commit, dirty
+from benchmarks.studies.credit.plan import Arm, Plan, Source
+from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environments.phone import (
+    TEST_SEEDS,
+    VALIDATION_SEEDS,
+    PhoneEnvironment,
+    draw_jobs,
+    tasks,
+)
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import Arm as Team
+from swarm_ui.experiment.teams import rollout_arm, trained_arms
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.assigner import calls_of
+from swarm_ui.optim.credit.assigners.batch import BatchAssigner
+from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
+from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
+from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
+from swarm_ui.optim.credit.assigners.values import OutcomeValue
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.update.update_config import UpdateConfig
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.trace.records import Episode
+
+CONCURRENCY = 128
+RESAMPLES = 2
+"""New samples of each message, for resampling."""
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm with one seed."""
+
+    arm: str
+    seed: int
+    commit: str
+    dirty: bool
+    test: tuple[float | None, ...]
+    """Outcomes of the trained team's vote on the test episodes."""
+    validation: tuple[float | None, ...]
+    rollouts: tuple[float | None, ...]
+    """Success of each iteration's training episodes."""
+    samples: int
+    """Examples that the updates used, over all iterations."""
+    steps: int
+    """Optimiser steps over all iterations."""
+    calls: int
+    """Calls of agents in the training episodes."""
+    credit_calls: int
+    """Calls of agents to assign the credit."""
+    digest: str
+    """Digest of the trained weights."""
+    training_seconds: float
+    """CPU time of rollouts, credit and updates."""
+    test_seconds: float
+    """CPU time of test and validation."""
+
+
+def test_jobs(plan: Plan) -> list[Job]:
+    """Test episodes: training templates with new parameters, the same for all cells."""
+    return draw_jobs(tasks("train"), plan.parameters, 1, seeds=TEST_SEEDS)
+
+
+def validation_jobs(plan: Plan) -> list[Job]:
+    """Validation episodes: training templates with parameters of neither training nor test."""
+    return draw_jobs(tasks("train"), plan.validation, 1, seeds=VALIDATION_SEEDS)
+
+
+def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None]) -> Cell:
+    """Run one cell: train with the credit of the arm, then test.
+
+    Args:
+        plan: the sizes.
+        arm: what is particular to this arm.
+        seed: seed of training; decides its episodes, the same for all arms.
+        progress: called with the number of finished iterations and the current phase.
+    """
+    began, source = time.process_time(), (commit(), dirty())
+    model = LocalModel.load(BASE_AGENT)
+    graph = team(plan).graph(model)
+    critics = critics_of(arm, graph, model)
+    calls = 0
+
+    def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
+        return repeated(training_starts(plan.starts, rng), plan.attempts)
+
+    def played(iteration: int, episodes: Sequence[Episode]) -> None:
+        nonlocal calls
+        calls += agent_calls(episodes)
+
+    def told(at: Progress) -> None:
+        progress(at.iteration, at.phase)
+
+    trainer = TeamTrainer(
+        model,
+        graph,
+        partial(RepeatedPhone, plan.attempts),
+        jobs,
+        config=config_of(plan, arm, seed),
+        critic=critics,
+        adversary=None if arm.graded is None else ScriptedAdversary(),
+        callbacks=Callbacks(on_progress=told, on_episodes=played),
+    )
+    history = asyncio.run(trainer.run()).history
+    trained = time.process_time()
+    progress(plan.iterations, "test")
+    test, validation = tested(plan, model)
+    updates = [update for metrics in history for update in metrics.updates]
+    return Cell(
+        arm=arm.name,
+        seed=seed,
+        commit=source[0],
+        dirty=source[1],
+        test=test,
+        validation=validation,
+        rollouts=tuple(metrics.success for metrics in history),
+        samples=sum(update.pairs for update in updates),
+        steps=sum(update.steps for update in updates),
+        calls=calls,
+        credit_calls=0 if critics.credit is None else calls_of(critics.credit) or 0,
+        digest=_digest(model, graph.agents),
+        training_seconds=round(trained - began, 1),
+        test_seconds=round(time.process_time() - trained, 1),
+    )
+
+
+def config_of(plan: Plan, arm: Arm, seed: int) -> TeamConfig:
+    """Settings of stage 2: one adapter for all agents, edges drawn in each iteration."""
+    return TeamConfig(
+        iterations=plan.iterations,
+        shared_iterations=plan.iterations,
+        episodes=plan.episodes,
+        concurrency=CONCURRENCY,
+        guide=arm.guide,
+        grade_negatives=bool(arm.graded),
+        update=UpdateConfig(method=arm.method),
+        shared_steps=plan.steps,
+        seed=seed,
+    )
+
+
+def team(plan: Plan) -> Team:
+    """The team of training and of the recorded episodes: one round, temperature 0.8."""
+    return rollout_arm(Settings(agents=plan.agents, rounds=1, temperature=0.8), ())
+
+
+def critics_of(arm: Arm, graph: CollabGraph, model: LocalModel) -> Critics:
+    """The credit of an arm, and the judge for guidance and the grading of negatives."""
+    judge = ScriptedCritic(PhoneEnvironment) if arm.judged else None
+    if arm.credit == "outcome":
+        return Critics(judge=judge)
+    found = assigner(arm.credit, graph, model, adapter="agent_0")
+    if isinstance(found, BatchAssigner):
+        return Critics(batch=found, judge=judge)
+    return Critics(credit=found, judge=judge)
+
+
+def assigner(
+    source: Source, graph: CollabGraph, model: LocalModel, adapter: str | None
+) -> CreditAssigner | BatchAssigner:
+    """An assigner by its name in :data:`~benchmarks.studies.credit.plan.SOURCES`.
+
+    The value of a decision in replays is the outcome when one greedy agent goes on, never the
+    solver's. ``adapter``: the weights of this agent; ``None``: the base agent.
+    """
+    if source == "critic":
+        return ScriptedCritic(PhoneEnvironment)
+    batches: dict[Source, type[BatchAssigner]] = {
+        "agents": AgentAdvantage,
+        "states": StateAdvantage,
+        "tree": SearchTreeCredit,
+        "progress": ProgressAttribution,
+    }
+    if source in batches:
+        return batches[source]()
+    alone = GraphPolicy(CollabGraph.solo(model, adapter=adapter), name="greedy")
+    value = OutcomeValue(PhoneEnvironment, alone)
+    if source == "shapley":
+        return ShapleyCredit(graph, value)
+    return Counterfactual(graph, value, samples=RESAMPLES if source == "resampled" else 0)
+
+
+def tested(
+    plan: Plan, model: LocalModel, *, trained: bool = True
+) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
+    """Outcomes of a team's vote on the test and on the validation episodes.
+
+    ``trained``: with the adapters of the agents; else the base agent.
+    """
+    settings = Settings(agents=plan.agents, rounds=1)
+    (vote,) = [one for one in trained_arms(settings, [], "") if one.name == "trained-vote"]
+    vote = dataclasses.replace(vote, trained=trained)
+    jobs = [*test_jobs(plan), *validation_jobs(plan)]
+    policy = vote.policy(model)
+    episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=CONCURRENCY))
+    found = [None if e.success is None else float(e.success) for e in episodes]
+    return tuple(found[: plan.parameters]), tuple(found[plan.parameters :])
+
+
+def agent_calls(episodes: Sequence[Episode]) -> int:
+    """Calls of agents in the episodes."""
+    return sum(
+        call.node in record.trace.agents
+        for episode in episodes
+        for record in episode.steps
+        for call in record.trace.calls
+    )
+
+
+def _digest(model: LocalModel, adapters: Sequence[str]) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    for name in adapters:
+        for parameter in model.adapter_parameters(name):
+            state.update(parameter.detach().numpy().tobytes())
+    return state.hexdigest()

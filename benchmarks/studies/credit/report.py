@@ -1,0 +1,310 @@
+"""The study as a record, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+
+import msgspec
+
+from benchmarks.origin import Origin
+from benchmarks.studies.credit.cells import Cell, test_jobs
+from benchmarks.studies.credit.plan import (
+    CONTRASTS,
+    CRITIC_FREE,
+    FACTORS,
+    GUIDED,
+    SIDE_BY_SIDE,
+    SOURCES,
+    Arm,
+    Plan,
+)
+from benchmarks.studies.credit.recorded import Judged, Recorded
+from swarm_ui.stats import (
+    Interval,
+    Outcome,
+    clustered_difference,
+    clustered_mean,
+    over_seeds,
+)
+
+UNTRAINED = "untrained"
+_FEW = 5
+"""Templates below which an interval over templates is not shown."""
+_LABELS: dict[str, str] = {**SOURCES}
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of the study."""
+
+    origin: Origin
+    plan: Plan
+    recorded: Recorded
+    judged: list[Judged]
+    base: tuple[float | None, ...]
+    """Test outcomes of the untrained team."""
+    cells: list[Cell]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm. Success and differences are shares; intervals are 95 %."""
+
+    name: str
+    label: str
+    seeds: int
+    success: float
+    cluster_low: float
+    cluster_high: float
+    """Hierarchical bootstrap over training runs, templates and episodes."""
+    t_low: float | None
+    t_high: float | None
+    """Student's t over training runs; ``None``: less than 3 of them."""
+    steps: int
+    samples: float
+    calls: float
+    credit_calls: float
+    cpu_s: float
+    """Training. These five are means over the runs."""
+
+
+class Contrast(msgspec.Struct, frozen=True, kw_only=True):
+    """A difference on the same episodes, and of the same seeds."""
+
+    name: str
+    seeds: int
+    difference: float
+    cluster_low: float
+    cluster_high: float
+    t_low: float | None
+    t_high: float | None
+
+
+def rows(study: Study) -> list[Row]:
+    """A row for each arm that has a finished run, after the untrained team."""
+    found = [_row(UNTRAINED, "untrained team", _outcomes(study.plan, study.base), [])]
+    for arm in (*SIDE_BY_SIDE, *GUIDED, *FACTORS):
+        cells = _cells(study, arm.name)
+        if cells:
+            found.append(_row(arm.name, arm.label, _tests(study, cells), cells))
+    return found
+
+
+def chosen(study: Study) -> str | None:
+    """The critic-free source with the highest success on validation; the first of equal ones.
+
+    ``None``: fewer than two sources have the seeds of the outcome's runs.
+    """
+    seeds = {cell.seed for cell in _cells(study, "outcome")}
+    success: dict[str, float] = {}
+    for source in CRITIC_FREE:
+        cells = _cells(study, source)
+        if seeds and {cell.seed for cell in cells} == seeds:
+            success[source] = fmean(v for c in cells for v in c.validation if v is not None)
+    return max(success, key=lambda name: success[name]) if len(success) > 1 else None
+
+
+def contrasts(study: Study) -> list[Contrast]:
+    """Those of the differences named in advance whose runs are there."""
+    best = chosen(study)
+    pairs = [
+        (CONTRASTS[0], ["critic"], ["outcome"]),
+        (f"{CONTRASTS[1]}: {_LABELS.get(best or '')}", [best or ""], ["outcome"]),
+        (CONTRASTS[2], ["outcome-guided"], ["outcome"]),
+    ]  # fmt: skip
+    return [found for pair in pairs if (found := difference(study, *pair)) is not None]
+
+
+def exploratory(study: Study) -> list[Contrast]:
+    """Differences that were not named in advance."""
+    pairs = [(f"{SOURCES[s]} - outcome", [s], ["outcome"]) for s in SOURCES if s != "outcome"]
+    pairs = pairs[1:]
+    pairs.append(("scripted critic - outcome, guided 0.7", ["critic-guided"], ["outcome-guided"]))
+    pairs.append(("guided 0.7 - no guidance, critic credit", ["critic-guided"], ["critic"]))
+    for label, yes in _LEVELS:
+        ours = [arm.name for arm in FACTORS if yes(arm)]
+        theirs = [arm.name for arm in FACTORS if not yes(arm)]
+        pairs.append((f"DPO, main effect: {label}", ours, theirs))
+    return [found for pair in pairs if (found := difference(study, *pair)) is not None]
+
+
+_LEVELS: tuple[tuple[str, Callable[[Arm], bool]], ...] = (
+    ("scripted critic - outcome", lambda arm: arm.credit == "critic"),
+    ("guided 0.7 - no guidance", lambda arm: arm.guide > 0.0),
+    ("negatives graded - not graded", lambda arm: bool(arm.graded)),
+)
+
+
+def difference(
+    study: Study, name: str, ours: Sequence[str], theirs: Sequence[str]
+) -> Contrast | None:
+    """The mean of some arms minus that of others, over the seeds that all of them have.
+
+    ``None``: an arm has no run, or there is no common seed.
+    """
+    sides = [{arm: _cells(study, arm) for arm in side} for side in (ours, theirs)]
+    groups = [{cell.seed for cell in cells} for side in sides for cells in side.values()]
+    seeds = sorted(set.intersection(*groups)) if groups else []
+    if not seeds:
+        return None
+    means = [_mean_outcomes(study, side, seeds) for side in sides]
+    gap = clustered_difference(*means)
+    if gap is None:
+        return None
+    by_seed = [
+        _mean(o for o in means[0] if o.run == s) - _mean(o for o in means[1] if o.run == s)
+        for s in seeds
+    ]
+    low, high = _student(by_seed)
+    return Contrast(
+        name=name, seeds=len(seeds), difference=round(gap.mean, 4),
+        cluster_low=round(gap.low, 4), cluster_high=round(gap.high, 4), t_low=low, t_high=high,
+    )  # fmt: skip
+
+
+def markdown(study: Study) -> str:
+    """All tables of the study."""
+    parts = [
+        f"Commit {study.origin.commit[:10]}{' with changes' if study.origin.dirty else ''}, "
+        f"{study.origin.machine}: {study.origin.command}",
+        "The phone is simulated, critic and adversary are scripted.",
+        sources_table(study),
+    ]
+    parts += [effects_table(study)]
+    return "\n\n".join(parts)
+
+
+def sources_table(study: Study) -> str:
+    """Each source: what it tells apart, what it costs, and what is learned from it."""
+    lines = [
+        "| source of the credit | AUC | inside a decision | scored % | calls | CPU-s "
+        "| success after training % | Student-t | seeds | samples | CPU-s of training |",
+        "| --- | --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: |",
+    ]
+    by_name = {row.name: row for row in rows(study)}
+    judged = {one.source: one for one in study.judged}
+    lines.append(f"| untrained team | – | – | – | – | – | {_success(by_name[UNTRAINED])} |")
+    for source, label in SOURCES.items():
+        one, row = judged.get(source), by_name.get(source)
+        cells = ["–"] * 5
+        if one is not None:
+            cells = [
+                _auc(one.auc), _auc(one.inside), f"{100 * one.scored:.0f}", f"{one.calls:,}",
+                f"{one.seconds:.2f}",
+            ]  # fmt: skip
+        learned = "not run | – | – | – | –" if row is None else _success(row)
+        lines.append(f"| {label} | {' | '.join(cells)} | {learned} |")
+    return "\n".join(lines)
+
+
+def effects_table(study: Study) -> str:
+    """The differences named in advance, then the exploratory ones."""
+    lines = [
+        "| difference | points, 95 % by template | Student-t over seeds | seeds |",
+        "| --- | --- | --- | ---: |",
+    ]
+    for title, found in (("", contrasts(study)), ("*exploratory:* ", exploratory(study))):
+        for one in found:
+            shown = _points(one.difference, one.cluster_low, one.cluster_high)
+            t = "–" if one.t_low is None or one.t_high is None else _range(one.t_low, one.t_high)
+            lines.append(f"| {title}{one.name} | {shown} | {t} | {one.seeds} |")
+    return "\n".join(lines)
+
+
+def arms_table(study: Study, arms: Iterable[Arm] = (*SIDE_BY_SIDE[:2], *GUIDED, *FACTORS)) -> str:
+    """Success of the arms of the factorial controls."""
+    lines = [
+        "| arm | method | success after training % | Student-t | seeds | samples "
+        "| CPU-s of training |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    by_name = {row.name: row for row in rows(study)}
+    for arm in arms:
+        row = by_name.get(arm.name)
+        shown = "not run | – | – | – | –" if row is None else _success(row)
+        lines.append(f"| {arm.label} | {arm.method.upper()} | {shown} |")
+    return "\n".join(lines)
+
+
+def _row(name: str, label: str, outcomes: Sequence[Outcome], cells: Sequence[Cell]) -> Row:
+    rate = clustered_mean(outcomes)
+    assert rate is not None, f"{name}: every episode has a fault"
+    low, high = _student([_mean(o for o in outcomes if o.run == c.seed) for c in cells])
+
+    def mean(of: Sequence[float]) -> float:
+        return round(fmean(of), 1) if of else 0.0
+
+    return Row(
+        name=name, label=label, seeds=len(cells), success=round(rate.mean, 4),
+        cluster_low=round(rate.low, 4), cluster_high=round(rate.high, 4), t_low=low, t_high=high,
+        steps=round(mean([c.steps for c in cells])), samples=mean([c.samples for c in cells]),
+        calls=mean([c.calls for c in cells]), credit_calls=mean([c.credit_calls for c in cells]),
+        cpu_s=mean([c.training_seconds for c in cells]),
+    )  # fmt: skip
+
+
+def _cells(study: Study, arm: str) -> list[Cell]:
+    return sorted((c for c in study.cells if c.arm == arm), key=lambda cell: cell.seed)
+
+
+def _tests(study: Study, cells: Sequence[Cell]) -> list[Outcome]:
+    return [o for cell in cells for o in _outcomes(study.plan, cell.test, cell.seed)]
+
+
+def _outcomes(plan: Plan, values: Sequence[float | None], run: int = 0) -> list[Outcome]:
+    pairs = zip(test_jobs(plan), values, strict=True)
+    return [Outcome(task, seed, value, run) for (task, seed), value in pairs]
+
+
+def _mean_outcomes(
+    study: Study, side: Mapping[str, Sequence[Cell]], seeds: Sequence[int]
+) -> list[Outcome]:
+    """The mean outcome of several arms on each episode of each seed."""
+    found: list[Outcome] = []
+    for seed in seeds:
+        arms = [
+            _outcomes(study.plan, c.test, seed)
+            for cells in side.values()
+            for c in cells
+            if c.seed == seed
+        ]
+        for same in zip(*arms, strict=True):
+            known = [o.value for o in same if o.value is not None]
+            mean = fmean(known) if len(known) == len(same) else None
+            found.append(msgspec.structs.replace(same[0], value=mean))
+    return found
+
+
+def _mean(outcomes: Iterable[Outcome]) -> float:
+    return fmean(o.value for o in outcomes if o.value is not None)
+
+
+def _student(values: Sequence[float]) -> tuple[float | None, float | None]:
+    found = over_seeds(values) if len(values) >= 3 else None
+    return (None, None) if found is None else (round(found.low, 4), round(found.high, 4))
+
+
+def _success(row: Row) -> str:
+    rate = f"{100 * row.success:.1f} [{100 * row.cluster_low:.1f}, {100 * row.cluster_high:.1f}]"
+    if not row.seeds:
+        return f"{rate} | – | – | – | –"
+    t = "–"
+    if row.t_low is not None and row.t_high is not None:
+        t = f"[{100 * row.t_low:.1f}, {100 * row.t_high:.1f}]"
+    return f"{rate} | {t} | {row.seeds} | {row.samples:,.0f} | {row.cpu_s:.0f}"
+
+
+def _points(mean: float, low: float, high: float) -> str:
+    return f"{100 * mean:+.1f} {_range(low, high)}"
+
+
+def _range(low: float, high: float) -> str:
+    return f"[{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def _auc(value: Interval | None) -> str:
+    """With the number of templates in place of an interval that a few of them cannot give."""
+    if value is None:
+        return "–"
+    if value.n < _FEW:
+        return f"{value.mean:.2f} ({value.n} template{'s' * (value.n > 1)})"
+    return f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
