@@ -68,11 +68,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 
 import msgspec  # noqa: E402
-from learning_report import markdown, picture, short_table, show  # noqa: E402
+from learning_report import markdown, old_table, picture, short_table, show  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from benchmarks.origin import origin  # noqa: E402
 from benchmarks.studies.continuation import report as continuation  # noqa: E402
+from benchmarks.studies.learning.answers import answers  # noqa: E402
 from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
 from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
 from benchmarks.studies.learning.variants import (  # noqa: E402
@@ -86,8 +87,9 @@ from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
 
 RECORD = HERE / "results" / "learning.json"
-DOCS = HERE.parent / "docs"
-BEGIN, END = "<!-- learning: begin -->", "<!-- learning: end -->"
+ROOT = HERE.parent
+RECORDS = ("learning", "learning_checker_1", "split", "edge_power")
+"""The records of which the pages of results are made."""
 QUICK: dict[str, Any] = {
     "iterations": 1, "shared_iterations": 1, "episodes": 8, "shared_steps": 3, "steps": 3,
     "episodes_test": 24, "episodes_other": 8,
@@ -135,24 +137,49 @@ def measured(folder: Path, settings: Settings) -> dict[str, Any]:
     return data
 
 
-def recorded() -> dict[str, Any]:
-    """The run that was kept."""
-    if not RECORD.exists():
-        raise SystemExit(f"{RECORD.name}: no full run was recorded; run with --out FOLDER --record")
-    found = json.loads(RECORD.read_text(encoding="utf-8"))
+def read(name: str) -> dict[str, Any]:
+    """A record of benchmarks/results."""
+    path = HERE / "results" / f"{name}.json"
+    if not path.exists():
+        raise SystemExit(f"error: nothing is recorded in {path.name}; run with --record")
+    found = json.loads(path.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
+    return found
+
+
+def recorded() -> dict[str, Any]:
+    """The run that was kept, with the rows of web pages."""
+    found = read("learning")
     found["rows"] += [row for row in continuation.rows() if row["name"].startswith("web_")]
     return found
 
 
-def write_pages(data: dict[str, Any]) -> None:
-    """Write the tables between the markers of the two pages, and draw the picture."""
-    for name, text in (("results.md", short_table(data)), ("results_tables.md", markdown(data))):
-        page = (DOCS / name).read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        write_atomic(DOCS / name, f"{before}{BEGIN}\n\n{text}\n{END}{after}")
-    picture(data, DOCS / "pictures" / "learning.svg")
+def page_parts() -> list[tuple[str, str, str]]:
+    """Page (path in the repository), name and text of every part that is made from records."""
+    from edge_power import page_table  # needs torch
+
+    data, old, split, power = (read(name) for name in RECORDS)
+    return [
+        ("README.md", "results", short_table(data)),
+        ("docs/results.md", "answers", answers(data, old, split)),
+        ("docs/results.md", "learning", short_table(data)),
+        ("docs/results_tables.md", "learning", markdown(data)),
+        ("docs/results_tables.md", "edge power", page_table(power) + "\n"),
+        ("docs/results_tables.md", "checker 1", old_table(old)),
+    ]
+
+
+def write_pages() -> None:
+    """Write the parts between their markers, and draw the picture."""
+    for name, part, text in page_parts():
+        page = (ROOT / name).read_text(encoding="utf-8")
+        begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+        before, _, rest = page.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"error: {name} lacks the markers '{begin}' and '{end}'")
+        write_atomic(ROOT / name, f"{before}{begin}\n\n{text}\n{end}{after}")
+    picture(read("learning"), ROOT / "docs" / "pictures" / "learning.svg")
 
 
 def parse() -> argparse.Namespace:
@@ -169,7 +196,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--record", action="store_true", help="keep it in benchmarks/results")
     parser.add_argument("--recorded", action="store_true", help="print what was kept")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
-    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success and intervals")
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw gains and intervals")
     parser.add_argument("--pages", action="store_true", help="write the record into docs/")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     given = parser.parse_args()
@@ -204,7 +231,7 @@ def main() -> None:
         if given.record:
             write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
     if given.pages:
-        write_pages(recorded())
+        write_pages()
     if given.picture:
         picture(data, given.picture)
     if given.markdown:

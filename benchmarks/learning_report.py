@@ -19,10 +19,10 @@ LABELS = {
     "base_clones": "base ×4, vote of clones",
     "base_x4": "base ×4, views + probability vote",
     "base_team": "base ×4, views + probability vote, DAG",
-    "more_stage1": "more stage 1 ×4, CPU time of the full method",
+    "more_stage1": "more stage 1 ×4, CPU time of the paper's method",
     "more_stage1_rft": "more stage 1 ×4, CPU time of RFT",
-    "full": "full method: DPO, critic, redrawn edges",
-    "rft": "RFT instead of DPO",
+    "full": "the paper's method: DPO, critic, redrawn edges",
+    "rft": "RFT (the default), critic, redrawn edges",
     "rft_unguided": "RFT, critic's credit; no guidance, negatives not graded",
     "rft_outcome": "RFT, outcome credit; no guidance, negatives not graded",
     "single_agent": "one agent, RFT, calls and steps of the team",
@@ -103,6 +103,23 @@ def short_table(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def old_table(old: dict[str, Any]) -> str:
+    """Rates under version 1 of the success check as Markdown; their intervals were too narrow."""
+    splits = list(SPLITS.values())
+    found = {split: _finder(old["rows"], split) for split in splits}
+    lines = [
+        "| policy | " + " | ".join(split.replace("_", " ") for split in splits) + " |",
+        "| --- |" + " ---: |" * len(splits),
+    ]
+    for line in (line for line in old["rows"] if line["split"] == splits[0]):
+        rates = [found[split](line["name"]) for split in splits]
+        cells = [
+            "–" if r is None else f"{100 * r['success']:.1f} ({_each(r['by_seed'])})" for r in rates
+        ]
+        lines.append(f"| {' | '.join([label(line['name']), *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
 def tables(data: dict[str, Any]) -> list[Table]:
     """The contrasts, then for each split success and exploratory differences, then the work."""
     found = [_contrasts(data["contrasts"])]
@@ -136,7 +153,7 @@ def _of_split(data: dict[str, Any], split: str) -> list[Table]:
         [_row(rows, name) for name in LABELS if name in rows],
     )  # fmt: skip
     exploratory = Table(
-        f"{name}, exploratory: the full method (team on DAGs) minus the other, points "
+        f"{name}, exploratory: the paper's method (team on DAGs) minus the other, points "
         "[95 %, clustered]",
         ["other", "difference", "t over seeds", "each seed"],
         [
@@ -236,36 +253,42 @@ def _interval(value: float, low: float, high: float, sign: str = "") -> str:
 
 
 def picture(data: dict[str, Any], path: Path) -> None:
-    """Success with its clustered interval, a panel for each split; needs matplotlib (``train``)."""
+    """Paired difference to four untrained agents with its clustered interval, a panel for each
+    split; needs matplotlib (extra ``train``)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = {line["name"] for line in data["rows"]} - {"untrained"}  # far below the others
+    shown = {line["name"] for line in data["rows"]} - {"untrained", "base_x4"}
     names = [name for name in LABELS if name in shown]
     figure = Figure(figsize=(12, 0.4 * len(names) + 1.3), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(SPLITS), sharey=True)
+    shapes = {suffix: mark for suffix, mark, _ in _MARKS}
     for axes, split in zip(panels, SPLITS.values(), strict=True):
         of = _finder(data["rows"], split)
-        if (base := of("base_x4")) is not None:
-            axes.axvline(100 * base["success"], color="#c9b458", linewidth=1, linestyle="--")
+        axes.axvline(0.0, color="#c9b458", linewidth=1, linestyle="--")
         for height, name in enumerate(reversed(names)):
             for suffix, mark, shift in _MARKS:
                 line = of(name + suffix)
-                if line is not None:
-                    shape = {s: m for s, m, _ in _MARKS}[_ALONE.get(name, "")]
-                    _mark(axes, line, height + shift, mark if suffix else shape, main=not suffix)
+                if line is not None and "over_base_x4" in line:
+                    shape = mark if suffix else shapes[_ALONE.get(name, "")]
+                    _mark(axes, line, height + shift, shape, main=not suffix)
         axes.set_yticks(range(len(names)), [LABELS[n] for n in reversed(names)])
-        axes.set(title=split.replace("_", " "), xlabel="success, %")
+        axes.set(title=split.replace("_", " "), xlabel=f"points over base ×4 ({_rate(of)} %)")
         axes.grid(axis="x", alpha=0.3)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
     figure.suptitle(
-        "circle: team on DAGs; square: vote without edges; triangle: one agent; dashed: base ×4; "
-        "bars: 95 %, clustered by template. Simulated phone, scripted critic",
+        "circle: team on DAGs; square: vote without edges; triangle: one agent; bars: 95 %, "
+        "paired, clustered by template. Simulated phone, scripted critic",
         fontsize=9,
     )
     figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _rate(of: Callable[[str], Line | None]) -> str:
+    base = of("base_x4")
+    return "–" if base is None else f"{100 * base['success']:.1f}"
 
 
 def _finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:
@@ -276,7 +299,7 @@ def _finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:
 def _mark(axes: Any, line: Line, height: float, mark: str, *, main: bool) -> None:
     ink = "#b3541e" if line["name"].startswith("full") else "#33658a" if main else "#8a9ba8"
     axes.plot(
-        [100 * line["cluster_low"], 100 * line["cluster_high"]], [height, height], color=ink,
+        [100 * line["beats_base_x4_low"], 100 * line["over_high"]], [height, height], color=ink,
         linewidth=1.6 if main else 0.9, solid_capstyle="round",
     )  # fmt: skip
-    axes.plot(100 * line["success"], height, mark, color=ink, markersize=5.5 if main else 3.5)
+    axes.plot(100 * line["over_base_x4"], height, mark, color=ink, markersize=5.5 if main else 3.5)
