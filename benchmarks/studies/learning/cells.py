@@ -160,7 +160,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def work_of(cells: Sequence[Path]) -> Work:
     """The work of some runs of one variant."""
-    lines = [list(RunDirectory.open_existing(cell).metrics()) for cell in cells]
+    lines: list[list[dict[str, Any]]] = [
+        list(RunDirectory.open_existing(cell).metrics()) for cell in cells
+    ]
     flat = [line for run in lines for line in run]
     took = [r["rollout_seconds"] + r["update_seconds"] for r in flat if "rollout_seconds" in r]
     held = [r["peak_memory_mb"] for r in flat if r.get("peak_memory_mb") is not None]

@@ -29,6 +29,7 @@ from swarm_ui.optim.config import GUIDE, TeamConfig
 from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.update.team_update import update_team
@@ -116,7 +117,8 @@ async def imitate(
     config = dataclasses.replace(config, update=dataclasses.replace(config.update, method="rft"))
     names = [f"agent_{k}" for k in range(settings.agents)]
     began = time.process_time()
-    assert environment.critic is not None
+    make_environment = environment.make_environment
+    assert environment.critic is not None and not isinstance(make_environment, RolloutActors)
     add_adapters(model, names, config)
     for iteration in range(config.iterations):
         shown = Shown(
@@ -130,7 +132,7 @@ async def imitate(
         )
         before = Cost.of_model(model)
         await rollout_many(
-            environment.make_environment,
+            make_environment,
             GraphPolicy(rollout_arm(settings, fixed_graph(settings)).graph(model)),
             jobs,
             concurrency=config.concurrency,
