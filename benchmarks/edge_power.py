@@ -146,24 +146,6 @@ def measured(runs: int, budgets: tuple[int, ...]) -> dict[str, Any]:
     return {"rows": rows, "chance": chance}
 
 
-def page_table(data: dict[str, Any]) -> str:
-    """The table of docs/results_tables.md: power and gap by budget."""
-    names = {"step": "default optimiser", "thompson": "Thompson sampling"}
-    budgets = sorted({(r["iterations"], r["episodes"]) for r in data["rows"]})
-    heads = [f"{count} iterations, {episodes:,} episodes" for count, episodes in budgets]
-    lines = [
-        f"| points between best and worst DAG | learner | {' | '.join(heads)} |",
-        "| --- | --- |" + " ---: |" * len(budgets),
-    ]
-    for chance in data["chance"]:
-        spread = chance["spread"]
-        for name, shown in names.items():
-            rows = [r for r in data["rows"] if (r["spread"], r["learner"]) == (spread, name)]
-            cells = [f"{100 * r['power']:.0f} % ({100 * r['gap']:.1f})" for r in rows]
-            lines.append(f"| {100 * spread:.0f} | {shown} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -68,7 +68,14 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 
 import msgspec  # noqa: E402
-from learning_report import markdown, old_table, picture, short_table, show  # noqa: E402
+from learning_report import (  # noqa: E402
+    coverage,
+    edge_power_table,
+    markdown,
+    old_table,
+    short_table,
+    show,
+)
 from rich.console import Console  # noqa: E402
 
 from benchmarks.origin import origin  # noqa: E402
@@ -76,6 +83,7 @@ from benchmarks.studies.continuation import report as continuation  # noqa: E402
 from benchmarks.studies.learning.answers import answers  # noqa: E402
 from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
 from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
+from benchmarks.studies.learning.picture import picture  # noqa: E402
 from benchmarks.studies.learning.variants import (  # noqa: E402
     BY_NAME,
     CONTROLLED,
@@ -156,15 +164,13 @@ def recorded() -> dict[str, Any]:
 
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
-    from edge_power import page_table  # needs torch
-
     data, old, split, power = (read(name) for name in RECORDS)
     return [
         ("README.md", "results", short_table(data)),
         ("docs/results.md", "answers", answers(data, old, split)),
-        ("docs/results.md", "learning", short_table(data)),
+        ("docs/results.md", "learning", f"{short_table(data)}\n{coverage(data)}"),
         ("docs/results_tables.md", "learning", markdown(data)),
-        ("docs/results_tables.md", "edge power", page_table(power) + "\n"),
+        ("docs/results_tables.md", "edge power", edge_power_table(power)),
         ("docs/results_tables.md", "checker 1", old_table(old)),
     ]
 

@@ -1,54 +1,20 @@
-"""The results of ``learning.py`` as tables for a terminal or a page, and as a picture."""
+"""The results of ``learning.py`` as tables for a terminal or a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.studies.learning.cells import SPLITS
+from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder
 
-LABELS = {
-    "untrained": "random weights",
-    "base_x1": "base agent",
-    "base_guard": "base agent with loop guard",
-    "base_shuffled": "base agent, one shuffled call",
-    "base_clones": "base ×4, vote of clones",
-    "base_x4": "base ×4, views + probability vote",
-    "base_team": "base ×4, views + probability vote, DAG",
-    "more_stage1": "more stage 1 ×4, CPU time of the paper's method",
-    "more_stage1_rft": "more stage 1 ×4, CPU time of RFT",
-    "full": "the paper's method: DPO, critic, redrawn edges",
-    "rft": "RFT (the default), critic, redrawn edges",
-    "rft_unguided": "RFT, critic's credit; no guidance, negatives not graded",
-    "rft_outcome": "RFT, outcome credit; no guidance, negatives not graded",
-    "single_agent": "one agent, RFT, calls and steps of the team",
-    "independent_voters": "independent voters, no talk",
-    "without_cr": "outcome credit; no guidance, negatives not graded",
-    "without_edge_update": "without edge update (one DAG), on unseen DAGs",
-    "without_edge_update_own": "without edge update (one DAG), on that DAG",
-    "learned_edges": "learned edges",
-    "critic_imitation": "imitation of the critic's choice",
-    "without_rehearsal": "without rehearsal",
-    "critic_swap": "critic with 20 % errors",
-}
 _ARMS = {"": "team on DAGs", "_vote": "vote, no edges", "_greedy": "one agent"}
-_ALONE = {
-    "untrained": "_greedy", "base_x1": "_greedy", "base_guard": "_greedy",
-    "base_shuffled": "_greedy", "base_clones": "_vote", "base_x4": "_vote",
-    "independent_voters": "_vote", "single_agent": "_vote", "more_stage1": "_vote",
-    "more_stage1_rft": "_vote", "rft_unguided": "_vote", "rft_outcome": "_vote",
-}  # fmt: skip
-"""Rows without a team on a DAG, with the arm of each."""
-_MARKS = (("", "o", 0.0), ("_vote", "s", 0.22), ("_greedy", "^", -0.22))
-"""Marker of an arm in the picture, and its distance above the row."""
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
 _SHOWN = ("base_x1", "base_x4", "more_stage1_rft", "rft", "full", "independent_voters")
 """Policies of the short table and of the picture."""
-Line = dict[str, Any]
 
 
 class Table(NamedTuple):
@@ -92,9 +58,9 @@ def short_table(data: dict[str, Any]) -> str:
     ]
     for name in _SHOWN:
         for suffix in ("_vote", "_greedy", ""):
-            if (_ALONE.get(name) == suffix) or (name not in _ALONE and suffix != "_greedy"):
-                key = name if name in _ALONE or suffix == "" else name + suffix
-                found = [_finder(data["rows"], split)(key) for split in splits]
+            if (ALONE.get(name) == suffix) or (name not in ALONE and suffix != "_greedy"):
+                key = name if name in ALONE or suffix == "" else name + suffix
+                found = [finder(data["rows"], split)(key) for split in splits]
                 cells = [_success(line) for line in found]
                 seeds = max((line["seeds"] for line in found if line), default=0)
                 if seeds:
@@ -103,10 +69,21 @@ def short_table(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def coverage(data: dict[str, Any]) -> str:
+    """Which variants have how many training seeds, as a sentence in Markdown."""
+    of = finder(data["rows"], next(iter(SPLITS.values())))
+    names = [name for name in LABELS if _trained(name) and not name.endswith("_own")]
+    found = {name: 0 if (line := of(name)) is None else int(line["seeds"]) for name in names}
+    there = [f"`{name}` {count}" for name, count in found.items() if count]
+    left = [f"`{name}`" for name, count in found.items() if not count]
+    text = f"Training seeds of each row so far: {', '.join(there)}."
+    return text + (f" Not measured yet: {', '.join(left)}." if left else "") + "\n"
+
+
 def old_table(old: dict[str, Any]) -> str:
     """Rates under version 1 of the success check as Markdown; their intervals were too narrow."""
     splits = list(SPLITS.values())
-    found = {split: _finder(old["rows"], split) for split in splits}
+    found = {split: finder(old["rows"], split) for split in splits}
     lines = [
         "| policy | " + " | ".join(split.replace("_", " ") for split in splits) + " |",
         "| --- |" + " ---: |" * len(splits),
@@ -117,6 +94,24 @@ def old_table(old: dict[str, Any]) -> str:
             "–" if r is None else f"{100 * r['success']:.1f} ({_each(r['by_seed'])})" for r in rates
         ]
         lines.append(f"| {' | '.join([label(line['name']), *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def edge_power_table(data: dict[str, Any]) -> str:
+    """The record of edge_power.py as Markdown: power and gap by budget."""
+    names = {"step": "default optimiser", "thompson": "Thompson sampling"}
+    budgets = sorted({(r["iterations"], r["episodes"]) for r in data["rows"]})
+    heads = [f"{count} iterations, {episodes:,} episodes" for count, episodes in budgets]
+    lines = [
+        f"| points between best and worst DAG | learner | {' | '.join(heads)} |",
+        "| --- | --- |" + " ---: |" * len(budgets),
+    ]
+    for chance in data["chance"]:
+        spread = chance["spread"]
+        for name, shown in names.items():
+            rows = [r for r in data["rows"] if (r["spread"], r["learner"]) == (spread, name)]
+            cells = [f"{100 * r['power']:.0f} % ({100 * r['gap']:.1f})" for r in rows]
+            lines.append(f"| {100 * spread:.0f} | {shown} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -168,13 +163,13 @@ def _of_split(data: dict[str, Any], split: str) -> list[Table]:
 def _row(rows: dict[str, Line], name: str) -> list[str]:
     main = rows[name]
     arms = {suffix: rows.get(name + suffix) for suffix in _ARMS}
-    if name in _ALONE:
-        arms = {suffix: main if suffix == _ALONE[name] else arms[suffix] for suffix in _ARMS}
+    if name in ALONE:
+        arms = {suffix: main if suffix == ALONE[name] else arms[suffix] for suffix in _ARMS}
         arms[""] = None
     gap = own = talk = over = each = "–"
     if "over_base_x4" in main:
         gap = _interval(main["over_base_x4"], main["beats_base_x4_low"], main["over_high"], "+")
-    vote = main if _ALONE.get(name) == "_vote" else rows.get(name + "_vote", {})
+    vote = main if ALONE.get(name) == "_vote" else rows.get(name + "_vote", {})
     if "over_own_agent" in vote:
         own = _interval(vote["over_own_agent"], vote["over_own_low"], vote["over_own_high"], "+")
     if "over_own_vote" in main:
@@ -219,7 +214,7 @@ def _web(data: dict[str, Any]) -> list[Table]:
 
 def label(name: str) -> str:
     """The readable name of a row."""
-    if name in LABELS and name in _ALONE:
+    if name in LABELS and name in ALONE:
         return LABELS[name]
     for suffix, arm in reversed(_ARMS.items()):
         known = name.removesuffix(suffix)
@@ -250,56 +245,3 @@ def _each(values: Sequence[float], sign: str = "") -> str:
 
 def _interval(value: float, low: float, high: float, sign: str = "") -> str:
     return f"{100 * value:{sign}.1f} [{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"
-
-
-def picture(data: dict[str, Any], path: Path) -> None:
-    """Paired difference to four untrained agents with its clustered interval, a panel for each
-    split; needs matplotlib (extra ``train``)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    shown = {line["name"] for line in data["rows"]} - {"untrained", "base_x4"}
-    names = [name for name in LABELS if name in shown]
-    figure = Figure(figsize=(12, 0.4 * len(names) + 1.3), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(SPLITS), sharey=True)
-    shapes = {suffix: mark for suffix, mark, _ in _MARKS}
-    for axes, split in zip(panels, SPLITS.values(), strict=True):
-        of = _finder(data["rows"], split)
-        axes.axvline(0.0, color="#c9b458", linewidth=1, linestyle="--")
-        for height, name in enumerate(reversed(names)):
-            for suffix, mark, shift in _MARKS:
-                line = of(name + suffix)
-                if line is not None and "over_base_x4" in line:
-                    shape = mark if suffix else shapes[_ALONE.get(name, "")]
-                    _mark(axes, line, height + shift, shape, main=not suffix)
-        axes.set_yticks(range(len(names)), [LABELS[n] for n in reversed(names)])
-        axes.set(title=split.replace("_", " "), xlabel=f"points over base ×4 ({_rate(of)} %)")
-        axes.grid(axis="x", alpha=0.3)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-    figure.suptitle(
-        "circle: team on DAGs; square: vote without edges; triangle: one agent; bars: 95 %, "
-        "paired, clustered by template. Simulated phone, scripted critic",
-        fontsize=9,
-    )
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-
-
-def _rate(of: Callable[[str], Line | None]) -> str:
-    base = of("base_x4")
-    return "–" if base is None else f"{100 * base['success']:.1f}"
-
-
-def _finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:
-    found = {line["name"]: line for line in rows if line["split"] == split}
-    return found.get
-
-
-def _mark(axes: Any, line: Line, height: float, mark: str, *, main: bool) -> None:
-    ink = "#b3541e" if line["name"].startswith("full") else "#33658a" if main else "#8a9ba8"
-    axes.plot(
-        [100 * line["beats_base_x4_low"], 100 * line["over_high"]], [height, height], color=ink,
-        linewidth=1.6 if main else 0.9, solid_capstyle="round",
-    )  # fmt: skip
-    axes.plot(100 * line["over_base_x4"], height, mark, color=ink, markersize=5.5 if main else 3.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import pairwise
 from types import ModuleType
@@ -48,4 +49,10 @@ def test_rows_and_chance(power: ModuleType) -> None:
     assert len(data["rows"]) == 2 * 2 * 3 and len(data["chance"]) == 3
     assert all(r["low"] <= r["power"] <= r["high"] for r in data["rows"])
     assert all(a["power"] >= b["power"] for a, b in pairwise(data["chance"]))
-    assert power.page_table(data).count("\n") == 1 + 6
+
+
+def test_the_record_has_all_budgets(power: ModuleType) -> None:
+    data = json.loads(power.RECORD.read_text(encoding="utf-8"))
+    assert not data["origin"]["dirty"]
+    found = {(r["learner"], r["spread"], r["iterations"]) for r in data["rows"]}
+    assert len(found) == len(power.LEARNERS) * len(power.SPREADS) * len(power.BUDGETS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,8 @@ from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin, Row
 from benchmarks.studies.learning.variants import BY_NAME
 from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.storage.run_directory import RunDirectory
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +190,38 @@ def test_tables_show_clustered_intervals(learning: ModuleType, data: dict[str, A
     assert shown in text and "not measured" in text and "exploratory" in text
     short = learning.short_table(data)
     assert shown in short and "| 2 |" in short
+
+
+def test_the_record_has_its_origin_and_no_path(learning: ModuleType) -> None:
+    data = learning.read("learning")
+    assert data["checker"] == 2 and not data["origin"]["dirty"]
+    assert re.fullmatch("[0-9a-f]{40}", data["origin"]["commit"])
+    assert data["settings"]["iterations"] == 5 and data["episodes_hash"]
+    assert all(line.get("commit") and not line["dirty"] for line in data["cells"])
+    text = learning.RECORD.read_text(encoding="utf-8")
+    assert '"/' not in text and " /" not in text
+    for row in data["rows"]:
+        for key in ("t_low", "t_high", "cluster_low", "cluster_high", "steps", "calls", "work"):
+            assert key in row
+
+
+def test_the_recorded_rows_have_those_of_web_pages(learning: ModuleType) -> None:
+    names = {line["name"] for line in learning.recorded()["rows"] if line["split"] == "web"}
+    assert names >= {"web_before", "web_after"}
+
+
+def test_the_pages_show_the_records(learning: ModuleType) -> None:
+    for page, part, text in learning.page_parts():
+        written = (ROOT / page).read_text(encoding="utf-8")
+        begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+        assert f"{begin}\n\n{text}\n{end}" in written, (
+            f"{page} differs from the records; run benchmarks/learning.py --recorded --pages"
+        )
+
+
+def test_answers_have_a_number_and_its_interval_each(learning: ModuleType) -> None:
+    parts = {(page, part): text for page, part, text in learning.page_parts()}
+    lines = parts["docs/results.md", "answers"].splitlines()
+    assert len(lines) == 6
+    for line in lines:
+        assert len(re.findall(r"points \[[+-][\d.]+, [+-][\d.]+\]", line)) == 1
