@@ -91,8 +91,10 @@ def old_table(old: dict[str, Any]) -> str:
     for line in (line for line in old["rows"] if line["split"] == splits[0]):
         rates = [found[split](line["name"]) for split in splits]
         cells = [
-            "–" if r is None else f"{100 * r['success']:.1f} ({_each(r['by_seed'])})" for r in rates
-        ]
+            "–" if r is None
+            else f"{100 * r['success']:.1f}" + f" ({_each(r['by_seed'])})" * (r["seeds"] > 1)
+            for r in rates
+        ]  # fmt: skip
         lines.append(f"| {' | '.join([label(line['name']), *cells])} |")
     return "\n".join(lines) + "\n"
 

@@ -22,7 +22,7 @@ LABELS = {
     "single_agent": "one agent, RFT, calls and steps of the team",
     "independent_voters": "independent voters, no talk",
     "without_cr": "outcome credit; no guidance, negatives not graded",
-    "without_edge_update": "without edge update (one DAG), on unseen DAGs",
+    "without_edge_update": "without edge update (one DAG)",
     "without_edge_update_own": "without edge update (one DAG), on that DAG",
     "learned_edges": "learned edges",
     "critic_imitation": "imitation of the critic's choice",
