@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.studies.learning.cells import SPLITS
-from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder
+from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder, main_row
 
 _ARMS = {"": "team on DAGs", "_vote": "vote, no edges", "_greedy": "one agent"}
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
@@ -73,7 +73,7 @@ def coverage(data: dict[str, Any]) -> str:
     """Which variants have how many training seeds, as a sentence in Markdown."""
     of = finder(data["rows"], next(iter(SPLITS.values())))
     names = [name for name in LABELS if _trained(name) and not name.endswith("_own")]
-    found = {name: 0 if (line := of(name)) is None else int(line["seeds"]) for name in names}
+    found = {n: 0 if (line := main_row(of, n)) is None else int(line["seeds"]) for n in names}
     there = [f"`{name}` {count}" for name, count in found.items() if count]
     left = [f"`{name}`" for name, count in found.items() if not count]
     text = f"Training seeds of each row so far: {', '.join(there)}."
@@ -147,7 +147,7 @@ def _of_split(data: dict[str, Any], split: str) -> list[Table]:
         f"{name}: success, % [95 %, clustered by template]",
         ["policy", *_ARMS.values(), "vote minus one agent", "team minus vote", "over base ×4",
          "t over seeds", "each seed", "DAGs"],
-        [_row(rows, name) for name in LABELS if name in rows],
+        [_row(rows, name) for name in LABELS if main_row(rows.get, name)],
     )  # fmt: skip
     exploratory = Table(
         f"{name}, exploratory: the paper's method (team on DAGs) minus the other, points "
@@ -163,7 +163,8 @@ def _of_split(data: dict[str, Any], split: str) -> list[Table]:
 
 
 def _row(rows: dict[str, Line], name: str) -> list[str]:
-    main = rows[name]
+    main = main_row(rows.get, name)
+    assert main is not None
     arms = {suffix: rows.get(name + suffix) for suffix in _ARMS}
     if name in ALONE:
         arms = {suffix: main if suffix == ALONE[name] else arms[suffix] for suffix in _ARMS}
@@ -190,8 +191,8 @@ def _work(data: dict[str, Any]) -> Table:
     keys = ("steps", "samples", "calls", "cpu_s", "iteration_s", "peak_mb")
     lines = []
     for name in LABELS:
-        if name in rows and _trained(name):
-            row = rows[name]
+        row = main_row(rows.get, name)
+        if row is not None and _trained(name):
             tokens = row["work"]["tokens"]
             figures = [f"{row[key]:,.0f}" if row[key] else "–" for key in keys]
             figures.insert(3, f"{tokens / 1e6:.2f}" if tokens else "–")

@@ -192,6 +192,15 @@ def test_tables_show_clustered_intervals(learning: ModuleType, data: dict[str, A
     assert shown in short and "| 2 |" in short
 
 
+def test_a_variant_that_was_tested_without_graphs_is_shown(
+    learning: ModuleType, study: Path
+) -> None:
+    keep(study / "rft-2", 60, trained_vote=[1, 1, 1, 0], trained_greedy=[1, 0, 1, 0])
+    data = figures.figures(cells.rows(study))
+    assert "| RFT (the default), critic, redrawn edges | – | 75.0 [" in learning.markdown(data)
+    assert "`rft` 1" in learning.coverage(data)
+
+
 def test_the_record_has_its_origin_and_no_path(learning: ModuleType) -> None:
     data = learning.read("learning")
     assert data["checker"] == 2 and not data["origin"]["dirty"]

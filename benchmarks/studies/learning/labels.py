@@ -44,3 +44,8 @@ def finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:
     """A function that finds the row of a name on this split; ``None``: there is none."""
     found = {line["name"]: line for line in rows if line["split"] == split}
     return found.get
+
+
+def main_row(of: Callable[[str], Line | None], name: str) -> Line | None:
+    """The row of a policy: of its team on DAGs, else of its vote, else of one agent."""
+    return of(name) or of(f"{name}_vote") or of(f"{name}_greedy")

@@ -21,7 +21,7 @@ def picture(data: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     shown = {line["name"] for line in data["rows"]} - {"untrained", "base_x4"}
-    names = [name for name in LABELS if name in shown]
+    names = [name for name in LABELS if shown & {name, f"{name}_vote", f"{name}_greedy"}]
     figure = Figure(figsize=(12, 0.4 * len(names) + 1.3), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(SPLITS), sharey=True)
