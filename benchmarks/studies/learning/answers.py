@@ -10,6 +10,8 @@ from swarm_ui.stats import over_seeds
 Record = dict[str, Any]
 _TRAINED = ("rft_vote", "full_vote")
 """Rows that represent stage 2: the default method, else the full method; both as a vote."""
+_FEW = 3
+"""Training seeds below which no answer is final."""
 _METHODS = {"rft_vote": "RFT", "full_vote": "DPO"}
 
 
@@ -39,7 +41,7 @@ def _stage_2(learning: Record, split: str) -> str:
     row = rows[name]
     ends = (row["over_base_x4"], row["beats_base_x4_low"], row["over_high"])
     return (
-        f"{_verdict(*ends[1:])}: a trained team that votes ({_METHODS[name]}) minus four "
+        f"{_verdict(*ends[1:], row['seeds'])}: a trained team that votes ({_METHODS[name]}) minus four "
         f"untrained agents: {_points(*ends)}, {_seeds(row['seeds'])}."
     )
 
@@ -76,7 +78,7 @@ def _credit(learning: Record, old: Record) -> str:
     if line is not None:
         ends = (line["gap"], line["low"], line["high"])
         return (
-            f"{_verdict(*ends[1:])}: credit of the scripted critic minus credit of the outcome, "
+            f"{_verdict(*ends[1:], line['seeds'])}: credit of the scripted critic minus credit of the outcome, "
             f"without guidance in either: {_points(*ends)}, {_seeds(line['seeds'])}."
         )
     each = _old_difference(old, "without_cr")
@@ -100,7 +102,7 @@ def _team(learning: Record) -> str:
         )
     ends = (line["gap"], line["low"], line["high"])
     return (
-        f"{_verdict(*ends[1:])}: on whole screens, a team trained by RFT minus one agent with the "
+        f"{_verdict(*ends[1:], line['seeds'])}: on whole screens, a team trained by RFT minus one agent with the "
         f"same calls in training and at test: {_points(*ends)}, {_seeds(line['seeds'])}."
     )
 
@@ -142,10 +144,10 @@ def _old_difference(old: Record, other: str) -> Sequence[float]:
     return found
 
 
-def _verdict(low: float, high: float) -> str:
-    if low > 0:
-        return "Yes"
-    return "No, it lowers success" if high < 0 else "Not shown"
+def _verdict(low: float, high: float, seeds: int) -> str:
+    """What the interval says; with fewer than three training seeds nothing is settled."""
+    found = "Yes" if low > 0 else "No, lower" if high < 0 else "Not shown"
+    return found if seeds >= _FEW else f"{found}, but not settled with {_seeds(seeds)}"
 
 
 def _points(gap: float, low: float, high: float) -> str:
