@@ -41,8 +41,8 @@ def _stage_2(learning: Record, split: str) -> str:
     row = rows[name]
     ends = (row["over_base_x4"], row["beats_base_x4_low"], row["over_high"])
     return (
-        f"{_verdict(*ends[1:], row['seeds'])}: a trained team that votes ({_METHODS[name]}) minus four "
-        f"untrained agents: {_points(*ends)}, {_seeds(row['seeds'])}."
+        f"{_verdict(*ends[1:], row['seeds'])}: a trained team that votes "
+        f"({_METHODS[name]}) minus four untrained agents: {_points(*ends)}, {_seeds(row['seeds'])}."
     )
 
 
@@ -78,8 +78,9 @@ def _credit(learning: Record, old: Record) -> str:
     if line is not None:
         ends = (line["gap"], line["low"], line["high"])
         return (
-            f"{_verdict(*ends[1:], line['seeds'])}: credit of the scripted critic minus credit of the outcome, "
-            f"without guidance in either: {_points(*ends)}, {_seeds(line['seeds'])}."
+            f"{_verdict(*ends[1:], line['seeds'])}: credit of the scripted critic minus "
+            f"that of the outcome, without guidance in either: {_points(*ends)}, "
+            f"{_seeds(line['seeds'])}."
         )
     each = _old_difference(old, "without_cr")
     interval = over_seeds(each)
@@ -102,8 +103,9 @@ def _team(learning: Record) -> str:
         )
     ends = (line["gap"], line["low"], line["high"])
     return (
-        f"{_verdict(*ends[1:], line['seeds'])}: on whole screens, a team trained by RFT minus one agent with the "
-        f"same calls in training and at test: {_points(*ends)}, {_seeds(line['seeds'])}."
+        f"{_verdict(*ends[1:], line['seeds'])}: on whole screens, a team trained by RFT "
+        f"minus one agent with the same calls in training and at test: {_points(*ends)}, "
+        f"{_seeds(line['seeds'])}."
     )
 
 
