@@ -1,38 +1,56 @@
 """Gain of a team from learning: the full method against ablations and controls, on held-out tasks.
 
     python benchmarks/learning.py --out runs/learning [--seeds 1 2 3] [--only full rft]
+    python benchmarks/learning.py --out runs/learning --summarise --record --pages
     python benchmarks/learning.py --recorded
     python benchmarks/learning.py --quick
 
 **The phone is simulated and its critic scripted; scores are not AndroidWorld scores.** Each run
-trains a team of four from the shipped base agent as the demo does (4 iterations of 112 episodes)
+trains a team of four from the shipped base agent as the demo does (5 iterations of 112 episodes)
 and plays the same test episodes: known templates with new parameters, new templates, new apps.
-Finished runs are not repeated, so the same command continues after an interruption.
+Finished runs and tests are not repeated, so the same command continues after an interruption, and
+``--graphs`` adds test DAGs to runs that were tested on fewer.
 
 Rows: *untrained*, the architecture with random weights; *base_x1*, the base agent, greedy;
 *base_x4*, four of it with shuffled views and the probability vote; *base_guard*, *base_shuffled*,
 *base_clones*, *base_team*: greedy with a loop guard, one call on a shuffled view, a majority of
-four sampled calls on one view, and four base agents on a DAG; *full*, the trained team on an
-unseen DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other
-variant (studies/learning/variants.py), of which *independent_voters* has no DAG; *more_stage1*,
-the base agent after further training in stage 1 for the CPU time of *full*, four agents as in
-*base_x4*.
+four sampled calls on one view, and four base agents on DAGs; *full*, the trained team on DAGs that
+it never saw (``graphs`` of them; an episode's outcome is the mean over them), *full_vote* without
+edges, *full_greedy* one of its agents; the same for every other variant
+(studies/learning/variants.py). Variants without a team on DAGs have the vote as their row, with 4
+calls a decision: *independent_voters*, *rft_unguided*, *rft_outcome*, and *single_agent*, whose one
+agent is asked four times. *more_stage1* and *more_stage1_rft*: the base agent after further
+training in stage 1 for the CPU time of *full* and of *rft*, four agents as in *base_x4*.
+*without_edge_update_own*: on the DAG of its training.
 
-After the table of each split, *full* minus every other row: the gain from each part of the method.
+Three contrasts are named in advance (studies/learning/figures.py). All else is exploratory.
 
-``success`` is the mean over seeds and episodes. ``low`` and ``high``: 95 % bootstrap over episodes,
-each with its outcomes under all seeds. They do not contain the variance between seeds, so the
-table also has the value of each seed. Differences resample the same episodes on both sides.
+Prints tables; the last line is JSON:
 
-Prints tables; the last line is JSON: ``rows`` of ``{name, split, success, low, high, seeds,
-episodes, cpu_s}`` (CPU-seconds of training, mean over seeds; also seconds of an iteration and peak
-memory of the training process); ``full`` also has ``beats_base_x4_low``, the lower end of the
-difference; ``over_own_agent`` is the gain of a vote or a team over one of its own agents;
-``comparisons`` of ``{split, other, gap, low, high, each_seed}``, *full* minus the other.
-``--recorded`` prints the last full run that was kept in benchmarks/results/learning.json, with
-commit, seeds and machine, and the rows of the recorded run of benchmarks.studies.continuation:
-*web_before*, the phone's team on real MiniWoB++ pages, and *web_after*, the same team after
-training there. ``--quick`` trains for seconds, to test the script; its figures mean nothing.
+- ``rows`` of ``{name, split, success, low, high, cluster_low, cluster_high, t_low, t_high, seeds,
+  episodes, graphs, by_seed, cpu_s, steps, samples, calls, work, iteration_s, peak_mb}``.
+  ``success``: mean over seeds and episodes. ``low``, ``high``: bootstrap over episodes, which is
+  too narrow, as it treats episodes of one template as independent; tables do not show it.
+  ``cluster_*``: hierarchical bootstrap over seeds, templates and episodes. ``t_*``: Student's t
+  over training seeds; null below three. ``steps`` of the optimiser, ``samples`` of all steps,
+  ``calls`` of the model in training rollouts, means over seeds; null: none, or not counted.
+  ``cpu_s``: CPU-seconds of training, and ``work``: ``{cpu_s, tokens}`` with the tokens of these
+  calls (for more stage 1: of its lessons). *full* also has ``beats_base_x4_low``, the lower end of
+  its difference to *base_x4*; ``over_own_agent`` is the gain of a vote or a team over one of its
+  own agents, and ``over_own_vote`` that of a team on DAGs over its own vote without edges. All
+  intervals are 95 %, those of differences clustered and paired.
+- ``contrasts`` of ``{name, split, ours, theirs, equal, gap, low, high, t_low, t_high, each_seed,
+  seeds, sides}``, paired and clustered; ``seeds`` is 0 where a side was not measured.
+- ``comparisons`` of ``{split, other, gap, low, high, t_low, t_high, each_seed, seeds}``, *full*
+  minus the other.
+- of a record: ``origin``, ``settings``, ``checker``, ``episodes_hash`` of the test episodes, and
+  ``cells``: date, commit and command of each run.
+
+``--recorded`` prints the run that is kept in benchmarks/results/learning.json, and the rows of the
+recorded run of benchmarks.studies.continuation: *web_before*, the phone's team on real MiniWoB++
+pages, and *web_after*, the same team after training there. ``--pages`` writes the tables of the
+record into docs/ and draws docs/pictures/learning.svg. ``--quick`` trains for seconds, to test the
+script; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -40,53 +58,60 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import random
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, mean
-from typing import Any, NamedTuple
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 
-from learning_report import SPLITS, markdown, picture, show  # noqa: E402
+import msgspec  # noqa: E402
+from learning_report import (  # noqa: E402
+    coverage,
+    edge_power_table,
+    markdown,
+    old_table,
+    short_table,
+    show,
+)
 from rich.console import Console  # noqa: E402
 
-from benchmarks.origin import commit, machine  # noqa: E402
+from benchmarks.origin import origin  # noqa: E402
 from benchmarks.studies.continuation import report as continuation  # noqa: E402
-from benchmarks.studies.learning.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
+from benchmarks.studies.learning.answers import answers  # noqa: E402
+from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
+from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
+from benchmarks.studies.learning.picture import picture  # noqa: E402
+from benchmarks.studies.learning.variants import (  # noqa: E402
+    BY_NAME,
+    CONTROLLED,
+    FULL,
+    RECORDED,
+)
 from swarm_ui.errors import SwarmError  # noqa: E402
-from swarm_ui.experiment.results import Results  # noqa: E402
-from swarm_ui.experiment.settings import Settings  # noqa: E402
-from swarm_ui.storage.run_directory import RunDirectory, write_atomic  # noqa: E402
+from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
+from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
 
 RECORD = HERE / "results" / "learning.json"
-RESAMPLES = 4000
+ROOT = HERE.parent
+RECORDS = ("learning", "learning_checker_1", "split", "edge_power")
+"""The records of which the pages of results are made."""
 QUICK: dict[str, Any] = {
     "iterations": 1, "shared_iterations": 1, "episodes": 8, "shared_steps": 3, "steps": 3,
     "episodes_test": 24, "episodes_other": 8,
 }  # fmt: skip
-Matrix = list[list[float]]
-"""Outcomes ``[episodes][seeds]``."""
-
-
-class Row(NamedTuple):
-    """The results of one policy on one split."""
-
-    name: str
-    split: str
-    outcomes: Matrix
-    cpu_s: float
-    iteration_s: float | None = None
-    """Wall time of an iteration of training."""
-    peak_mb: float | None = None
-    """Peak memory of a training process, 2**20 bytes."""
 
 
 def run(
-    folder: Path, settings: Settings, seeds: Sequence[int], names: Sequence[str], *, control: bool
+    folder: Path,
+    settings: Settings,
+    seeds: Sequence[int],
+    names: Sequence[str],
+    *,
+    control: bool,
+    graphs: int,
 ) -> None:
     """Train and evaluate the parts of the study that are not finished."""
     from benchmarks.studies.learning.study import Study
@@ -95,179 +120,124 @@ def run(
 
     check_learning(settings)
     display = ProgressDisplay()
-    study = Study(folder, agent_folder(settings), settings, display)
+    study = Study(folder, agent_folder(settings), settings, display, graphs=graphs)
     study.untrained()
     study.base()
     for seed in seeds:
         for name in names:
             seconds = study.trained(seed, BY_NAME[name])
-            if control and name == FULL.name:
-                study.more_stage_one(seed, seconds)
+            if control and name in CONTROLLED:
+                study.more_stage_one(seed, BY_NAME[name], seconds)
 
 
-def rows(folder: Path) -> list[Row]:
-    """The rows that were measured in a folder."""
-    found: list[Row] = []
-    singles = {
-        "untrained": ("untrained", "base-greedy"),
-        "base_x1": ("base", "base-greedy"),
-        "base_guard": ("base", "base-guard"),
-        "base_shuffled": ("base", "base-shuffled"),
-        "base_clones": ("base", "base-clones"),
-        "base_x4": ("base", "base-vote"),
-        "base_team": ("base", "base-team"),
-    }
-    arms = {"": "trained-team", "_vote": "trained-vote", "_greedy": "trained-greedy"}
-    for split in SPLITS:
-        for name, (cell, arm) in singles.items():
-            found += _row(name, split, [folder / cell], arm)
-        for variant in VARIANTS:
-            cells = sorted(folder.glob(f"{variant.name}-[0-9]*"))
-            for suffix, arm in arms.items():
-                if suffix == "" or variant.team or (variant.vote and suffix == "_greedy"):
-                    shown = variant.arm if suffix == "" else arm
-                    found += _row(variant.name + suffix, split, cells, shown)
-        found += _row("more_stage1", split, sorted(folder.glob("stage1-[0-9]*")), "stage1-vote")
+def measured(folder: Path, settings: Settings) -> dict[str, Any]:
+    """The figures of a folder, and where they come from."""
+    found = rows(folder)
+    if not found:
+        raise SystemExit(f"error: no finished runs in '{folder}'")
+    data = figures(found)
+    data["origin"] = msgspec.to_builtins(origin("python benchmarks/learning.py"))
+    data["settings"] = {**plain(settings), "processes": None}
+    data["checker"] = max(row.checker for row in found)
+    data["episodes_hash"] = data_hash(found)
+    data["training_seeds"] = sorted({s for row in found if row.trained for s in row.runs})
+    data["cells"] = cell_origins(folder)
+    return data
+
+
+def read(name: str) -> dict[str, Any]:
+    """A record of benchmarks/results."""
+    path = HERE / "results" / f"{name}.json"
+    if not path.exists():
+        raise SystemExit(f"error: nothing is recorded in {path.name}; run with --record")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
     return found
 
 
-def _row(name: str, split: str, cells: Sequence[Path], arm: str) -> list[Row]:
-    """The row, if all of its runs are finished; masked episodes are left out."""
-    results = [Results.load(cell) for cell in cells]
-    played = [found for r in results if (found := r.find(split, arm)) is not None]
-    if not played or len(played) < len(cells):
-        return []
-    jobs = {p.jobs for p in played}
-    if len(jobs) != 1:
-        raise SystemExit(f"{name}, {split}: its runs were not tested on the same episodes")
-    columns = zip(*(p.outcomes for p in played), strict=True)
-    outcomes = [[float(v) for v in column if v is not None] for column in columns]
-    spent = mean(r.training_cpu_seconds for r in results)
-    return [Row(name, split, [o for o in outcomes if o], spent, *costs(cells))]
-
-
-def costs(cells: Sequence[Path]) -> tuple[float | None, float | None]:
-    """Seconds of an iteration and peak memory, over all the runs."""
-    lines: list[dict[str, Any]] = [
-        line for cell in cells for line in RunDirectory.open_existing(cell).metrics()
-    ]
-    took = [r["rollout_seconds"] + r["update_seconds"] for r in lines if "rollout_seconds" in r]
-    held = [r["peak_memory_mb"] for r in lines if r.get("peak_memory_mb") is not None]
-    return (mean(took) if took else None), (max(held) if held else None)
-
-
-def bootstrap(values: Sequence[float]) -> tuple[float, float]:
-    """95 % percentile interval of a mean over episodes."""
-    rng, n = random.Random(0), len(values)
-    means = sorted(fmean(rng.choices(values, k=n)) for _ in range(RESAMPLES))
-    return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES)]
-
-
-def figures(found: Sequence[Row]) -> dict[str, Any]:
-    """The figures as a JSON object."""
-    lines: list[dict[str, Any]] = []
-    by_place = {(row.name, row.split): row for row in found}
-    for row in found:
-        each = [mean(o) for o in row.outcomes]
-        low, high = bootstrap(each)
-        line = {
-            "name": row.name, "split": SPLITS[row.split], "success": mean(each), "low": low,
-            "high": high, "seeds": max(map(len, row.outcomes)), "episodes": len(each),
-            "cpu_s": row.cpu_s, "by_seed": by_seed(row.outcomes),
-            "iteration_s": row.iteration_s, "peak_mb": row.peak_mb,
-        }  # fmt: skip
-        base = by_place.get(("base_x4", row.split))
-        if base is not None and row is not base and len(base.outcomes) == len(row.outcomes):
-            gap, down, up = paired(row, base)
-            line |= {"over_base_x4": gap, "beats_base_x4_low": down, "over_high": up}
-        own = by_place.get((row.name.removesuffix("_vote") + "_greedy", row.split))
-        if own is not None and len(own.outcomes) == len(row.outcomes):
-            gap, down, up = paired(row, own)
-            line |= {"over_own_agent": gap, "over_own_low": down, "over_own_high": up}
-        lines.append(line)
-    return {"rows": lines, "comparisons": comparisons(found)}
-
-
-def comparisons(found: Sequence[Row]) -> list[dict[str, Any]]:
-    """*full* minus each other row of its split, paired by episode."""
-    full = {row.split: row for row in found if row.name == FULL.name}
-    lines: list[dict[str, Any]] = []
-    for row in found:
-        mine = full.get(row.split)
-        if mine is None or row is mine or len(mine.outcomes) != len(row.outcomes):
-            continue
-        gap, low, high = paired(mine, row)
-        ours, theirs = by_seed(mine.outcomes), by_seed(row.outcomes)
-        theirs = theirs * len(ours) if len(theirs) == 1 else theirs
-        each = [a - b for a, b in zip(ours, theirs, strict=False)]
-        lines.append(
-            {"split": SPLITS[row.split], "other": row.name, "gap": gap, "low": low,
-             "high": high, "each_seed": each}
-        )  # fmt: skip
-    return lines
-
-
-def paired(ours: Row, theirs: Row) -> tuple[float, float, float]:
-    """Mean difference on the same episodes, and its interval."""
-    gaps = [mean(a) - mean(b) for a, b in zip(ours.outcomes, theirs.outcomes, strict=True)]
-    return mean(gaps), *bootstrap(gaps)
-
-
-def by_seed(outcomes: Matrix) -> list[float]:
-    """Success of each seed, over the episodes that are masked under no seed."""
-    most = max(map(len, outcomes))
-    whole = [o for o in outcomes if len(o) == most]
-    return [mean(o[k] for o in whole) for k in range(most)]
-
-
 def recorded() -> dict[str, Any]:
-    """The last full run that was kept."""
-    if not RECORD.exists():
-        raise SystemExit(f"{RECORD.name}: no full run was recorded; run with --out FOLDER --record")
-    found = json.loads(RECORD.read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
+    """The run that was kept, with the rows of web pages."""
+    found = read("learning")
     found["rows"] += [row for row in continuation.rows() if row["name"].startswith("web_")]
     return found
 
 
-def where_from(seeds: Sequence[int]) -> dict[str, Any]:
-    """A line with the origin of a record: commit, seeds and machine."""
-    return {"commit": commit(), "training_seeds": list(seeds), "machine": machine()}
+def page_parts() -> list[tuple[str, str, str]]:
+    """Page (path in the repository), name and text of every part that is made from records."""
+    data, old, split, power = (read(name) for name in RECORDS)
+    return [
+        ("README.md", "results", short_table(data)),
+        ("docs/results.md", "answers", answers(data, old, split)),
+        ("docs/results.md", "learning", f"{short_table(data)}\n{coverage(data)}"),
+        ("docs/results_tables.md", "learning", markdown(data)),
+        ("docs/results_tables.md", "edge power", edge_power_table(power)),
+        ("docs/results_tables.md", "checker 1", old_table(old)),
+    ]
 
 
-def main() -> None:
+def write_pages() -> None:
+    """Write the parts between their markers, and draw the picture."""
+    for name, part, text in page_parts():
+        page = (ROOT / name).read_text(encoding="utf-8")
+        begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+        before, _, rest = page.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"error: {name} lacks the markers '{begin}' and '{end}'")
+        write_atomic(ROOT / name, f"{before}{begin}\n\n{text}\n{end}{after}")
+    picture(read("learning"), ROOT / "docs" / "pictures" / "learning.svg")
+
+
+def parse() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, help="folder of the runs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(BY_NAME), default=list(BY_NAME))
+    parser.add_argument("--graphs", type=int, default=3, help="unseen test DAGs of each run (3)")
     parser.add_argument("--processes", type=int, default=Settings().processes)
+    parser.add_argument("--summarise", action="store_true", help="start no run")
     parser.add_argument("--record", action="store_true", help="keep it in benchmarks/results")
     parser.add_argument("--recorded", action="store_true", help="print what was kept")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
-    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success and intervals")
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw gains and intervals")
+    parser.add_argument("--pages", action="store_true", help="write the record into docs/")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     given = parser.parse_args()
+    if not (given.recorded or given.quick or given.out):
+        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
+    if given.graphs < 0:
+        parser.error(f"--graphs: expected at least 0, got {given.graphs}")
+    return given
+
+
+def main() -> None:
+    given = parse()
     if given.recorded:
         data = recorded()
     else:
         settings = Settings(**RECORDED, processes=given.processes)
         if given.quick:
             settings, given.seeds = dataclasses.replace(settings, processes=1, **QUICK), [1]
-        elif given.out is None:
-            parser.error("--out FOLDER is needed (or --quick, or --recorded)")
         with tempfile.TemporaryDirectory() as beside:
             folder = given.out or Path(beside)
             names = [FULL.name] if given.quick else given.only
+            graphs = min(given.graphs, 1) if given.quick else given.graphs
             try:
-                run(folder, settings, given.seeds, names, control=not given.quick)
+                if not given.summarise:
+                    run(
+                        folder, settings, given.seeds, names,
+                        control=not given.quick, graphs=graphs,
+                    )  # fmt: skip
+                data = measured(folder, settings)
             except SwarmError as error:
                 raise SystemExit(f"error: {error}") from error
-            data = figures(rows(folder))
         if given.record:
-            data |= where_from(given.seeds)
             write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
+    if given.pages:
+        write_pages()
     if given.picture:
         picture(data, given.picture)
     if given.markdown:

@@ -1,203 +1,250 @@
-"""The results of ``learning.py`` as tables for a terminal or a page, and as a picture."""
+"""The results of ``learning.py`` as tables for a terminal or a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
-SPLITS = {"parameters": "new_parameters", "templates": "new_templates", "apps": "new_apps"}
-"""Names of the splits: as the study has them, and as the JSON object has them."""
-LABELS = {
-    "untrained": "random weights",
-    "base_x1": "base agent",
-    "base_guard": "base agent with loop guard",
-    "base_shuffled": "base agent, one shuffled call",
-    "base_clones": "base ×4, vote of clones",
-    "base_x4": "base ×4, views + probability vote",
-    "base_team": "base ×4, views + probability vote, DAG",
-    "full": "full method: DPO, critic, redrawn edges",
-    "rft": "RFT instead of DPO",
-    "without_cr": "without credit re-assignment",
-    "without_edge_update": "without edge update (one DAG)",
-    "independent_voters": "independent voters, no talk",
-    "learned_edges": "learned edges",
-    "critic_imitation": "imitation of the critic's choice",
-    "without_rehearsal": "without rehearsal",
-    "single_agent": "one agent, as many calls",
-    "critic_swap": "critic with 20 % errors",
-    "more_stage1": "more stage 1 ×4, equal CPU time",
-}
-_ARMS = {"": "team on a DAG", "_vote": "vote, no edges", "_greedy": "one agent"}
-_ALONE = {
-    "untrained": "_greedy", "base_x1": "_greedy", "base_guard": "_greedy",
-    "base_shuffled": "_greedy", "base_clones": "_vote", "base_x4": "_vote",
-    "independent_voters": "_vote", "single_agent": "_greedy", "more_stage1": "_vote",
-}  # fmt: skip
-"""Rows without a team on a DAG, with the arm of each."""
-_MARKS = (("", "o", 0.0), ("_vote", "s", 0.22), ("_greedy", "^", -0.22))
-"""Marker of an arm in the picture, and its distance above the row."""
+from benchmarks.studies.learning.cells import SPLITS
+from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder, main_row
+
+_ARMS = {"": "team on DAGs", "_vote": "vote, no edges", "_greedy": "one agent"}
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
-_COSTS = ("cpu_s", "iteration_s", "peak_mb")
-Line = dict[str, Any]
+_SHOWN = ("base_x1", "base_x4", "more_stage1_rft", "rft", "full", "independent_voters")
+"""Policies of the short table and of the picture."""
+
+
+class Table(NamedTuple):
+    """A table of text cells; the first column is aligned to the left."""
+
+    title: str
+    columns: list[str]
+    lines: list[list[str]]
+
+    def markdown(self) -> str:
+        """As Markdown, under its title in bold."""
+        title = f"**{self.title[0].upper()}{self.title[1:]}**"
+        head = f"| {' | '.join(self.columns)} |"
+        rule = "| --- |" + " ---: |" * (len(self.columns) - 1)
+        return "\n".join([title, "", head, rule, *(f"| {' | '.join(x)} |" for x in self.lines)])
 
 
 def show(data: dict[str, Any], console: Console) -> None:
-    """Two tables for each split: success of each arm, and the full method minus every other."""
-    for split in SPLITS.values():
-        for title, columns, lines in _tables(data, split):
-            table = Table(title=f"simulated phone, {split.replace('_', ' ')}: {title}")
-            for number, column in enumerate(columns):
-                table.add_column(column, justify="right" if number else "left")
-            for line in lines:
-                table.add_row(*line)
-            console.print(table)
-    if (pages := _web(data)) is not None:
-        console.print(pages)
+    """All tables; real web pages last."""
+    for table in [*tables(data), *_web(data)]:
+        found = RichTable(title=f"simulated phone: {table.title}")
+        for number, column in enumerate(table.columns):
+            found.add_column(column, justify="right" if number else "left")
+        for line in table.lines:
+            found.add_row(*line)
+        console.print(found)
     console.print(_NOTE)
 
 
-def _web(data: dict[str, Any]) -> Table | None:
-    """Results after further training on real pages; one agent, greedy."""
-    rows = [line for line in data["rows"] if line["split"].startswith("web")]
-    if not rows:
-        return None
-    table = Table(title="real MiniWoB++ pages: success, % [95 %, over tasks]")
-    for column in ("policy", "pages", "success", "each seed", "tasks"):
-        table.add_column(column, justify="left" if column in ("policy", "pages") else "right")
-    for line in rows:
-        table.add_row(
-            line["name"], line["split"], _percent(line["success"], line["low"], line["high"]),
-            " ".join(f"{100 * v:.1f}" for v in line["by_seed"]), str(line["tasks"]),
-        )  # fmt: skip
-    return table
-
-
 def markdown(data: dict[str, Any]) -> str:
-    """The same tables as Markdown."""
-    parts: list[str] = []
+    """All tables as Markdown, for docs/results_tables.md."""
+    return "\n\n".join(table.markdown() for table in tables(data)) + "\n"
+
+
+def short_table(data: dict[str, Any]) -> str:
+    """Success of the main policies on all splits as Markdown, for docs/results.md."""
+    splits = list(SPLITS.values())
+    lines = [
+        "| policy | " + " | ".join(split.replace("_", " ") for split in splits) + " | seeds |",
+        "| --- |" + " ---: |" * (len(splits) + 1),
+    ]
+    for name in _SHOWN:
+        for suffix in ("_vote", "_greedy", ""):
+            if (ALONE.get(name) == suffix) or (name not in ALONE and suffix != "_greedy"):
+                key = name if name in ALONE or suffix == "" else name + suffix
+                found = [finder(data["rows"], split)(key) for split in splits]
+                cells = [_success(line) for line in found]
+                seeds = max((line["seeds"] for line in found if line), default=0)
+                if seeds:
+                    count = str(seeds) if _trained(name) else "–"
+                    lines.append(f"| {' | '.join([label(key), *cells, count])} |")
+    return "\n".join(lines) + "\n"
+
+
+def coverage(data: dict[str, Any]) -> str:
+    """Which variants have how many training seeds, as a sentence in Markdown."""
+    of = finder(data["rows"], next(iter(SPLITS.values())))
+    names = [name for name in LABELS if _trained(name) and not name.endswith("_own")]
+    found = {n: 0 if (line := main_row(of, n)) is None else int(line["seeds"]) for n in names}
+    there = [f"`{name}` {count}" for name, count in found.items() if count]
+    left = [f"`{name}`" for name, count in found.items() if not count]
+    text = f"Training seeds of each row so far: {', '.join(there)}."
+    return text + (f" Not measured yet: {', '.join(left)}." if left else "") + "\n"
+
+
+def old_table(old: dict[str, Any]) -> str:
+    """Rates under version 1 of the success check as Markdown; their intervals were too narrow."""
+    splits = list(SPLITS.values())
+    found = {split: finder(old["rows"], split) for split in splits}
+    lines = [
+        "| policy | " + " | ".join(split.replace("_", " ") for split in splits) + " |",
+        "| --- |" + " ---: |" * len(splits),
+    ]
+    for line in (line for line in old["rows"] if line["split"] == splits[0]):
+        rates = [found[split](line["name"]) for split in splits]
+        cells = [
+            "–" if r is None
+            else f"{100 * r['success']:.1f}" + f" ({_each(r['by_seed'])})" * (r["seeds"] > 1)
+            for r in rates
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join([label(line['name']), *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def edge_power_table(data: dict[str, Any]) -> str:
+    """The record of edge_power.py as Markdown: power and gap by budget."""
+    names = {"step": "default optimiser", "thompson": "Thompson sampling"}
+    budgets = sorted({(r["iterations"], r["episodes"]) for r in data["rows"]})
+    heads = [f"{count} iterations, {episodes:,} episodes" for count, episodes in budgets]
+    lines = [
+        f"| points between best and worst DAG | learner | {' | '.join(heads)} |",
+        "| --- | --- |" + " ---: |" * len(budgets),
+    ]
+    for chance in data["chance"]:
+        spread = chance["spread"]
+        for name, shown in names.items():
+            rows = [r for r in data["rows"] if (r["spread"], r["learner"]) == (spread, name)]
+            cells = [f"{100 * r['power']:.0f} % ({100 * r['gap']:.1f})" for r in rows]
+            lines.append(f"| {100 * spread:.0f} | {shown} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def tables(data: dict[str, Any]) -> list[Table]:
+    """The contrasts, then for each split success and exploratory differences, then the work."""
+    found = [_contrasts(data["contrasts"])]
     for split in SPLITS.values():
-        for title, columns, lines in _tables(data, split):
-            parts += [f"**{split.replace('_', ' ').capitalize()}: {title}**", ""]
-            parts += [f"| {' | '.join(columns)} |", "| --- |" + " ---: |" * (len(columns) - 1)]
-            parts += [f"| {' | '.join(line)} |" for line in lines]
-            parts.append("")
-    return "\n".join(parts).rstrip() + "\n"
+        found += _of_split(data, split)
+    return [*found, _work(data)]
 
 
-def _tables(data: dict[str, Any], split: str) -> list[tuple[str, list[str], list[list[str]]]]:
+def _contrasts(contrasts: Sequence[Line]) -> Table:
+    lines = []
+    for line in contrasts:
+        sides = f"{label(line['ours'])} − {label(line['theirs'])}"
+        gap, over = "not measured", "–"
+        if line["seeds"]:
+            gap, over = _interval(line["gap"], line["low"], line["high"], "+"), _over_seeds(line)
+        split = line["split"].replace("_", " ")
+        lines.append([line["name"], split, sides, gap, over, str(line["seeds"]), line["equal"]])
+    columns = ["contrast", "split", "difference of", "points [95 %, clustered]"]
+    columns += ["95 %, t over seeds", "seeds", "equal in"]
+    return Table("contrasts named in advance", columns, lines)
+
+
+def _of_split(data: dict[str, Any], split: str) -> list[Table]:
     rows = {line["name"]: line for line in data["rows"] if line["split"] == split}
     others = [line for line in data["comparisons"] if line["split"] == split]
-    return [
-        (
-            "success, % [95 %]",
-            [
-                "policy",
-                *_ARMS.values(),
-                "vote minus one agent",
-                "over base ×4",
-                "CPU s",
-                "s/iteration",
-                "peak MB",
-            ],
-            [_row(rows, name) for name in LABELS if name in rows],
-        ),
-        (
-            "the full method (team on a DAG) minus the other, points [95 %]",
-            ["other", "difference", "each seed"],
-            [_other(line) for line in others],
-        ),
-    ]
+    name = split.replace("_", " ")
+    success = Table(
+        f"{name}: success, % [95 %, clustered by template]",
+        ["policy", *_ARMS.values(), "vote minus one agent", "team minus vote", "over base ×4",
+         "t over seeds", "each seed", "DAGs"],
+        [_row(rows, name) for name in LABELS if main_row(rows.get, name)],
+    )  # fmt: skip
+    exploratory = Table(
+        f"{name}, exploratory: the paper's method (team on DAGs) minus the other, points "
+        "[95 %, clustered]",
+        ["other", "difference", "t over seeds", "each seed"],
+        [
+            [label(line["other"]), _interval(line["gap"], line["low"], line["high"], "+"),
+             _over_seeds(line), _each(line["each_seed"], "+")]
+            for line in others
+        ],
+    )  # fmt: skip
+    return [success, exploratory] if others else [success]
 
 
 def _row(rows: dict[str, Line], name: str) -> list[str]:
-    main = rows[name]
+    main = main_row(rows.get, name)
+    assert main is not None
     arms = {suffix: rows.get(name + suffix) for suffix in _ARMS}
-    if name in _ALONE:
-        arms = {suffix: main if suffix == _ALONE[name] else arms[suffix] for suffix in _ARMS}
+    if name in ALONE:
+        arms = {suffix: main if suffix == ALONE[name] else arms[suffix] for suffix in _ARMS}
         arms[""] = None
-    gap = "–"
+    gap = own = talk = over = each = "–"
     if "over_base_x4" in main:
-        gap = _percent(main["over_base_x4"], main["beats_base_x4_low"], main["over_high"], "+")
-    vote = main if _ALONE.get(name) == "_vote" else rows.get(name + "_vote", {})
-    own = "–"
+        gap = _interval(main["over_base_x4"], main["beats_base_x4_low"], main["over_high"], "+")
+    vote = main if ALONE.get(name) == "_vote" else rows.get(name + "_vote", {})
     if "over_own_agent" in vote:
-        own = _percent(vote["over_own_agent"], vote["over_own_low"], vote["over_own_high"], "+")
-    return [
-        LABELS[name],
-        *("–" if a is None else _percent(a["success"], a["low"], a["high"]) for a in arms.values()),
-        own,
-        gap,
-        *(f"{main[k]:.0f}" if main.get(k) else "–" for k in _COSTS),
-    ]
+        own = _interval(vote["over_own_agent"], vote["over_own_low"], vote["over_own_high"], "+")
+    if "over_own_vote" in main:
+        ends = (main["over_own_vote_low"], main["over_own_vote_high"])
+        talk = _interval(main["over_own_vote"], *ends, "+")
+    if _trained(name):
+        over, each = _over_seeds(main), _each(main["by_seed"])
+    graphs = str(main["graphs"]) if arms[""] is not None else "–"
+    return [LABELS[name], *map(_success, arms.values()), own, talk, gap, over, each, graphs]
 
 
-def _other(line: Line) -> list[str]:
-    return [
-        label(line["other"]), _percent(line["gap"], line["low"], line["high"], "+"),
-        " ".join(f"{100 * v:+.1f}" for v in line["each_seed"]),
+def _work(data: dict[str, Any]) -> Table:
+    """The work of training; it is the same for all splits."""
+    first = next(iter(SPLITS.values()))
+    rows = {line["name"]: line for line in data["rows"] if line["split"] == first}
+    keys = ("steps", "samples", "calls", "cpu_s", "iteration_s", "peak_mb")
+    lines = []
+    for name in LABELS:
+        row = main_row(rows.get, name)
+        if row is not None and _trained(name):
+            tokens = row["work"]["tokens"]
+            figures = [f"{row[key]:,.0f}" if row[key] else "–" for key in keys]
+            figures.insert(3, f"{tokens / 1e6:.2f}" if tokens else "–")
+            lines.append([LABELS[name], *figures, str(row["seeds"])])
+    columns = ["policy", "steps", "samples", "calls", "M tokens", "CPU s", "s/iteration"]
+    return Table("work of training, mean over seeds", [*columns, "peak MB", "seeds"], lines)
+
+
+def _web(data: dict[str, Any]) -> list[Table]:
+    """Results after further training on real pages; one agent, greedy."""
+    rows = [line for line in data["rows"] if line["split"].startswith("web")]
+    lines = [
+        [line["name"], line["split"],
+         _interval(line["success"], line["low"], line["high"]),
+         _each(line["by_seed"]), str(line["tasks"])]
+        for line in rows
     ]  # fmt: skip
+    columns = ["policy", "pages", "success", "each seed", "tasks"]
+    title = "not on the phone but on real MiniWoB++ pages: success, % [95 %, over tasks]"
+    return [Table(title, columns, lines)] if lines else []
 
 
 def label(name: str) -> str:
     """The readable name of a row."""
+    if name in LABELS and name in ALONE:
+        return LABELS[name]
     for suffix, arm in reversed(_ARMS.items()):
         known = name.removesuffix(suffix)
         if known in LABELS and name.endswith(suffix):
-            return LABELS[known] + ("" if known in _ALONE and not suffix else f": {arm}")
+            return f"{LABELS[known]}: {arm}"
     return name
 
 
-def _percent(value: float, low: float, high: float, sign: str = "") -> str:
+def _trained(name: str) -> bool:
+    return not name.startswith(("base_", "untrained"))
+
+
+def _success(line: Line | None) -> str:
+    if line is None:
+        return "–"
+    return _interval(line["success"], line["cluster_low"], line["cluster_high"])
+
+
+def _over_seeds(line: Line) -> str:
+    if line["t_low"] is None:
+        return "–"
+    return f"[{100 * line['t_low']:.1f}, {100 * line['t_high']:.1f}]"
+
+
+def _each(values: Sequence[float], sign: str = "") -> str:
+    return " ".join(f"{100 * value:{sign}.1f}" for value in values)
+
+
+def _interval(value: float, low: float, high: float, sign: str = "") -> str:
     return f"{100 * value:{sign}.1f} [{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"
-
-
-def picture(data: dict[str, Any], path: Path) -> None:
-    """Success with its interval, a panel for each split; needs matplotlib (extra ``train``)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    shown = {line["name"] for line in data["rows"]} - {"untrained"}  # far below the others
-    names = [name for name in LABELS if name in shown]
-    figure = Figure(figsize=(11, 0.36 * len(names) + 1.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(SPLITS), sharey=True)
-    for axes, split in zip(panels, SPLITS.values(), strict=True):
-        of = _finder(data["rows"], split)
-        for height, name in enumerate(reversed(names)):
-            for suffix, mark, shift in (
-                ("", "o", 0.0),
-                ("_vote", "s", 0.22),
-                ("_greedy", "^", -0.22),
-            ):
-                line = of(name + suffix)
-                if line is not None:
-                    _mark(axes, line, height + shift, mark, main=not suffix)
-        axes.set_yticks(range(len(names)), [LABELS[n] for n in reversed(names)])
-        axes.set(title=split.replace("_", " "), xlabel="success, %")
-        axes.grid(axis="x", alpha=0.3)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-    figure.suptitle(
-        "circle: team (or the agent alone); square: vote without edges; triangle: one of its "
-        "agents; bars: 95 %, over episodes. Simulated phone, scripted critic",
-        fontsize=9,
-    )
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-
-
-def _finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:
-    found = {line["name"]: line for line in rows if line["split"] == split}
-    return found.get
-
-
-def _mark(axes: Any, line: Line, height: float, mark: str, *, main: bool) -> None:
-    ink = "#b3541e" if line["name"].startswith("full") else "#33658a" if main else "#8a9ba8"
-    axes.plot(
-        [100 * line["low"], 100 * line["high"]], [height, height], color=ink,
-        linewidth=1.6 if main else 0.9, solid_capstyle="round",
-    )  # fmt: skip
-    axes.plot(100 * line["success"], height, mark, color=ink, markersize=5.5 if main else 3.5)

@@ -11,38 +11,67 @@ import random
 import time
 from collections.abc import Callable
 
+import torch
+
+from swarm_ui.action import Action
+from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import rollout_arm
 from swarm_ui.experiment.training.stage2 import TrainingEnvironment, fixed_graph, team_config
+from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.config import GUIDE
+from swarm_ui.optim.config import GUIDE, TeamConfig
+from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.rollout.episodes import Intervention, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace
+
+_RIGHT = 0.5
+"""Score above which the critic finds an action right."""
 
 
 class Shown:
-    """Records the solver's action in every agent's own context. Sometimes also executes it, as
-    guidance does in the full method."""
+    """Records the action that the critic finds right in every agent's own context.
 
-    def __init__(self, guide: float, seed: int) -> None:
+    Guidance and errors are those of the other variants: the same critic inverts the same share of
+    its verdicts, and a right proposal is executed with the same probability where the vote was
+    wrong. Where the verdict on the solver's action is inverted, an alternative of the scripted
+    adversary is shown instead.
+    """
+
+    def __init__(
+        self, critic: CreditAssigner, guide: float, seed: int, *, supervisor_seed: int
+    ) -> None:
+        """
+        Args:
+            critic: scores actions.
+            guide: probability of guidance.
+            seed: decides which alternatives are shown.
+            supervisor_seed: decides which decisions are guided.
+        """
         self.pairs: list[PreferencePair] = []
-        self._guide, self._seed = guide, seed
+        self._critic, self._seed = critic, seed
+        self._supervisor = RolloutSupervisor(critic, None, guide=guide, seed=supervisor_seed)
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
     ) -> Intervention | None:
         assert isinstance(environment, PhoneEnvironment)
-        right = environment.expert()
+        chosen = await self._chosen(trace, environment)
         for call in trace.calls:
-            seen = trace.view(call).from_screen(right) if call.node in trace.agents else None
+            seen = trace.view(call).from_screen(chosen) if call.node in trace.agents else None
             if seen is not None:
                 self.pairs.append(
                     PreferencePair(
@@ -50,17 +79,36 @@ class Shown:
                         source="solver",
                     )
                 )  # fmt: skip
-        draw = random.Random(derive(self._seed, trace.run, trace.seed)).random()
-        return Intervention(execute=right) if draw < self._guide else None
+        return await self._supervisor(index, trace, environment)
+
+    async def _chosen(self, trace: Trace, environment: PhoneEnvironment) -> Action:
+        right, state = environment.expert(), environment.snapshot()
+        score = await score_of_action(self._critic, trace, right, state)
+        if score is None or score > _RIGHT:
+            return right
+        seed = derive(self._seed, trace.run, trace.seed)
+        context = Decision(observation=trace.observation)
+        return await ScriptedAdversary().oppose(context, right, seed=seed) or right
+
+
+def add_adapters(model: LocalModel, names: list[str], config: TeamConfig) -> None:
+    """New adapters whose weights follow from the seed, as those of the other variants do."""
+    for name in names:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(config.seed, "adapter", name))
+            model.add_adapter(name, config.rank, config.alpha)
 
 
 async def imitate(
     settings: Settings,
+    run: RunDirectory,
     model: LocalModel,
     environment: TrainingEnvironment,
     progress: Callable[[float, str], None],
 ) -> float:
     """Train the adapters, with the iterations, episodes and updates of the full method.
+
+    Each iteration is a line of the run's metrics.
 
     Returns:
         CPU-seconds.
@@ -69,26 +117,35 @@ async def imitate(
     config = dataclasses.replace(config, update=dataclasses.replace(config.update, method="rft"))
     names = [f"agent_{k}" for k in range(settings.agents)]
     began = time.process_time()
-    for name in names:
-        model.add_adapter(name, config.rank, config.alpha)
+    make_environment = environment.make_environment
+    assert environment.critic is not None and not isinstance(make_environment, RolloutActors)
+    add_adapters(model, names, config)
     for iteration in range(config.iterations):
         shown = Shown(
+            environment.critic,
             GUIDE if config.guide is None else config.guide,
             derive(settings.seed, "imitation", iteration),
+            supervisor_seed=derive(settings.seed, "referee", iteration, 0),
         )
         jobs = environment.sample_jobs(
             iteration, config.episodes, random.Random(derive(settings.seed, "jobs", iteration))
         )
+        before = Cost.of_model(model)
         await rollout_many(
-            environment.make_environment,
+            make_environment,
             GraphPolicy(rollout_arm(settings, fixed_graph(settings)).graph(model)),
             jobs,
             concurrency=config.concurrency,
             intervention=shown,
         )
-        update_team(
+        cost = Cost.of_model(model, before)
+        updates = update_team(
             model, shown.pairs, {name: name for name in names}, config, iteration,
             rehearse=Rehearsal(KNOWN_WORDS),
         )  # fmt: skip
+        work = [{"steps": u.steps, "pairs": u.pairs} for u in updates]
+        tokens = {"prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens}
+        line = {"iteration": iteration, "calls": cost.calls, **tokens, "updates": work}
+        run.log({"kind": "imitation", **line})
         progress(iteration + 1, f"iteration {iteration + 1} of {config.iterations}")
     return time.process_time() - began

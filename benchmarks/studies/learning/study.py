@@ -1,6 +1,7 @@
 """Stage 2 over several seeds, and stage 1 for the same CPU time as a control.
 
-A cell is a run directory. Finished parts of it are not repeated.
+A cell is a run directory. Finished parts of it are not repeated. ``cell.json`` in it says by which
+commit and command it was begun, and with which settings that ``config.json`` does not have.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from benchmarks.origin import origin
+from benchmarks.studies.learning.arms import base_graph_arms, copies_vote, graph_arms
+from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin
 from benchmarks.studies.learning.imitation import imitate
-from benchmarks.studies.learning.variants import Variant
+from benchmarks.studies.learning.variants import FULL, Variant
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
-from swarm_ui.experiment.results import BASE, Results
+from swarm_ui.experiment.results import BASE, TRAINED, Results
 from swarm_ui.experiment.settings import Settings, plain
 from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, make_base_agent
 from swarm_ui.experiment.teams import Arm, base_arms, trained_arms
@@ -26,13 +32,15 @@ from swarm_ui.experiment.training.stage2 import (
     TrainingEnvironment,
     fixed_graph,
     rollout_cost,
+    team_config,
     train_team,
-    unseen_graph,
+    unseen_graphs,
 )
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
-from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 
 BASE_CELL = "base"
 UNTRAINED_CELL = "untrained"
@@ -46,15 +54,32 @@ class Study:
     """The cells of one folder."""
 
     def __init__(
-        self, folder: Path, agent: Path, settings: Settings, display: ProgressDisplay
+        self,
+        folder: Path,
+        agent: Path,
+        settings: Settings,
+        display: ProgressDisplay,
+        *,
+        graphs: int = 3,
     ) -> None:
-        """``settings``: the settings of every cell, except seed and method."""
+        """
+        Args:
+            folder: contains a folder for each cell.
+            agent: folder of the base agent.
+            settings: the settings of every cell, except seed and method.
+            display: shows the progress.
+            graphs: number of DAGs on which a team is tested. 0: teams are only tested without
+                edges; a later study with the same folder adds the tests that are missing.
+        """
         self.folder, self._agent, self._settings, self._display = folder, agent, settings, display
+        self._graphs = graphs
 
     def base(self) -> None:
         """Play the base agent and its controls."""
         run, results = self._cell(BASE_CELL, self._settings)
-        self._evaluate(run, results, base_arms(self._settings), self._agent, None)
+        arms = [arm for arm in base_arms(self._settings) if arm.name != "base-team"]
+        arms += base_graph_arms(self._settings, self._graphs)
+        self._evaluate(run, results, arms, self._agent, None)
 
     def untrained(self) -> None:
         """The architecture of the base agent with random weights: the success by chance."""
@@ -75,11 +100,12 @@ class Study:
     def trained(self, seed: int, variant: Variant) -> float:
         """Train one run of stage 2; returns its CPU-seconds."""
         settings = variant.settings(self._settings, seed)
-        run, results = self._cell(f"{variant.name}-{seed}", settings)
+        run, results = self._cell(f"{variant.name}-{seed}", settings, variant)
+        critic = phone.scripted_critic(settings)
         environment = TrainingEnvironment(
             PhoneEnvironment,
             lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
-            phone.scripted_critic(settings) if variant.critic else None,
+            critic if variant.critic else None,
             phone.CONCURRENCY,
         )
         model = LocalModel.load(self._agent)
@@ -87,17 +113,27 @@ class Study:
             if variant.imitate:
                 trained = self._imitated(settings, run, model, environment, bar)
             else:
-                trained = asyncio.run(train_team(settings, run, model, environment, bar))
+                config = variant.config(team_config(settings, environment.concurrency))
+                trained = asyncio.run(train_team(settings, run, model, environment, bar, config))
                 results.rollouts = rollout_cost(run, trained.history)
                 seconds = sum(m.cpu_seconds for m in trained.history)
                 run.log({"kind": "training", "cpu_seconds": seconds})
         results.training_cpu_seconds = _noted(run, "training")
-        arms = trained_arms(settings, trained.edges, trained.edges_label)
-        absent = {"trained-team"} if not variant.team else set[str]()
-        absent |= {"trained-vote"} if not variant.vote else set()
-        arms = [arm for arm in arms if arm.name not in absent]
-        self._evaluate(run, results, arms, self._agent, run.adapters)
+        self._evaluate(
+            run, results, self._arms(variant, settings, trained), self._agent, run.adapters
+        )
         return results.training_cpu_seconds
+
+    def _arms(self, variant: Variant, settings: Settings, trained: TrainedTeam) -> list[Arm]:
+        """The arms of a trained team: one of its agents, its vote, and the team on DAGs."""
+        arms = {arm.name: arm for arm in trained_arms(settings, trained.edges, trained.edges_label)}
+        found = [arms[TRAINED]]
+        if variant.vote:
+            alone = settings.agents == 1
+            found.append(copies_vote(self._settings.agents) if alone else arms["trained-vote"])
+        if variant.team and self._graphs:
+            found += graph_arms(arms["trained-team"], settings, trained, self._graphs)
+        return found
 
     def _imitated(
         self,
@@ -109,15 +145,18 @@ class Study:
     ) -> TrainedTeam:
         """The control that is shown the solver's actions. It is repeated if it was interrupted."""
         if not any(run.adapters.glob("agent_*")):
-            seconds = asyncio.run(imitate(settings, model, environment, bar.update))
+            seconds = asyncio.run(imitate(settings, run, model, environment, bar.update))
             model.save_adapters(run.adapters)
             run.log({"kind": "training", "cpu_seconds": seconds})
-        edges = unseen_graph(settings, {frozenset(fixed_graph(settings))})
-        return TrainedTeam((), edges or fixed_graph(settings), "unseen DAG")
+        unseen = unseen_graphs(settings, {frozenset(fixed_graph(settings))}, 1)
+        return TrainedTeam((), unseen[0], "unseen DAG")
 
-    def more_stage_one(self, seed: int, cpu_seconds: float) -> None:
-        """The control: the base agent is trained further by stage 1, for the same CPU-seconds."""
-        run, results = self._cell(f"stage1-{seed}", dataclasses.replace(self._settings, seed=seed))
+    def more_stage_one(self, seed: int, variant: Variant, cpu_seconds: float) -> None:
+        """The control of a variant: the base agent is trained further by stage 1, for the same
+        CPU-seconds."""
+        name = "stage1" if variant.name == FULL.name else f"stage1_{variant.name}"
+        settings = dataclasses.replace(self._settings, seed=seed)
+        run, results = self._cell(f"{name}-{seed}", settings)
         agent = run.path / "agent"
         if not agent.exists():
             part, spent = run.path / "agent.part", _Spent()
@@ -125,7 +164,8 @@ class Study:
             steps = max(_PROBE_STEPS, round(cpu_seconds / spent.each))
             self._display.say(f"{run.path.name}: {steps} steps for {cpu_seconds:.0f} CPU-seconds")
             self._stage_one(part, seed, steps, spent)
-            run.log({"kind": "control", "steps": steps, "cpu_seconds": spent.last})
+            noted = {"steps": steps, "cpu_seconds": spent.last, "tokens": spent.tokens}
+            run.log({"kind": "control", **noted})
             part.rename(agent)
         results.training_cpu_seconds = _noted(run, "control")
         arms = [arm for arm in base_arms(self._settings) if arm.name in _CONTROL_ARMS]
@@ -137,12 +177,19 @@ class Study:
         config = BaseAgentConfig(processes=1, seed=1000 + seed, stage1=stage1)
         make_base_agent(config, folder, start=self._agent, report=spent)
 
-    def _cell(self, name: str, settings: Settings) -> tuple[RunDirectory, Results]:
+    def _cell(
+        self, name: str, settings: Settings, variant: Variant | None = None
+    ) -> tuple[RunDirectory, Results]:
         path = self.folder / name
         if (path / "config.json").exists():
             run = RunDirectory.open_existing(path)
         else:
             run = RunDirectory.create(path, name=name, config=plain(settings))
+            begun = CellOrigin(
+                origin=origin("python benchmarks/learning.py"),
+                trainer={} if variant is None else _explicit(variant),
+            )
+            write_atomic(path / CELL_FILE, msgspec.json.encode(begun) + b"\n")
         results = Results.load(path)
         results.labels = (phone.label(phone.scripted_critic(settings).name),)
         results.splits = dict(phone.SPLITS)
@@ -185,6 +232,7 @@ class _Spent:
 
     def __init__(self) -> None:
         self.last = 0.0
+        self.tokens = 0
         self._first: tuple[int, float] | None = None
         self.each = 0.0
 
@@ -194,12 +242,20 @@ class _Spent:
         elif self._first is not None:
             step, seconds = self._first
             self.each = (progress.cpu_seconds - seconds) / (progress.step - step)
-        self.last = progress.cpu_seconds
+        self.last, self.tokens = progress.cpu_seconds, progress.tokens
 
 
 def _noted(run: RunDirectory, kind: str) -> float:
     """CPU-seconds of the last line of a kind in the run's metrics."""
     return float(str([m for m in run.metrics() if m.get("kind") == kind][-1]["cpu_seconds"]))
+
+
+def _explicit(variant: Variant) -> dict[str, object]:
+    """The settings of the trainer that the variant sets itself."""
+    default, own = TeamConfig(), variant.config(TeamConfig())
+    names = [field.name for field in dataclasses.fields(TeamConfig)]
+    changed = {n: getattr(own, n) for n in names if getattr(own, n) != getattr(default, n)}
+    return {"critic": variant.critic, **changed}
 
 
 def _renamed(arm: Arm) -> Arm:

@@ -142,16 +142,24 @@ def team_config(settings: Settings, concurrency: int) -> TeamConfig:
 
 
 async def train_team(
-    settings: Settings, run: RunDirectory, model: Any, environment: TrainingEnvironment, bar: Bar
+    settings: Settings,
+    run: RunDirectory,
+    model: Any,
+    environment: TrainingEnvironment,
+    bar: Bar,
+    config: TeamConfig | None = None,
 ) -> TrainedTeam:
-    """Train the team of the demo's settings, and choose the graph to test it on."""
+    """Train the team of the demo's settings, and choose the graph to test it on.
+
+    ``config``: settings of the trainer; ``None``: those of :func:`team_config`.
+    """
     own = fixed_graph(settings)
     result = await train(
         run,
         model,
         rollout_arm(settings, own).graph(model),
         environment,
-        team_config(settings, environment.concurrency),
+        config or team_config(settings, environment.concurrency),
         bar,
         keep_adapters=not settings.given_model,  # a language model has no learning curve
     )
@@ -168,14 +176,22 @@ def fixed_graph(settings: Settings) -> tuple[Edge, ...]:
     return random_dag(agent_names(settings.agents), settings.density, draws)
 
 
-def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, ...] | None:
-    """A random DAG that is not in ``seen``; ``None``: not found (two agents have three DAGs)."""
+def unseen_graphs(
+    settings: Settings, seen: Set[frozenset[Edge]], count: int
+) -> list[tuple[Edge, ...]]:
+    """Different random DAGs with edges, none of them in ``seen``.
+
+    There may be fewer than ``count`` of them: two agents have only three DAGs.
+    """
     draws = random.Random(derive(settings.seed, "unseen"))
+    found: dict[frozenset[Edge], tuple[Edge, ...]] = {}
     for _ in range(1000):
+        if len(found) == count:
+            break
         edges = random_dag(agent_names(settings.agents), settings.density, draws)
         if edges and frozenset(edges) not in seen:
-            return edges
-    return None
+            found.setdefault(frozenset(edges), edges)
+    return list(found.values())
 
 
 def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost:
@@ -275,5 +291,5 @@ def _tested_graph(
     if settings.edges == "learned":
         return result.edges.mode().edges, "learned DAG"
     seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
-    edges = unseen_graph(settings, seen)
-    return (tuple(own), "a DAG") if edges is None else (edges, "unseen DAG")
+    unseen = unseen_graphs(settings, seen, 1)
+    return (unseen[0], "unseen DAG") if unseen else (tuple(own), "a DAG")

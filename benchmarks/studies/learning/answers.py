@@ -1,0 +1,160 @@
+"""The answers at the beginning of docs/results.md, from the committed records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from swarm_ui.stats import over_seeds
+
+Record = dict[str, Any]
+_TRAINED = ("rft_vote", "full_vote")
+"""Rows that represent stage 2: the default method, else the full method; both as a vote."""
+_FEW = 3
+"""Training seeds below which no answer is final."""
+_METHODS = {"rft_vote": "RFT", "full_vote": "DPO"}
+
+
+def answers(learning: Record, old: Record, split: Record) -> str:
+    """The six answers as a numbered list.
+
+    Args:
+        learning: benchmarks/results/learning.json.
+        old: benchmarks/results/learning_checker_1.json, for what was not measured again.
+        split: benchmarks/results/split.json.
+    """
+    lines = [
+        f"**Does stage 2 help on tasks like those it was trained on?** "
+        f"{_stage_2(learning, 'new_parameters')}",
+        f"**On new apps?** {_stage_2(learning, 'new_apps')}",
+        f"**Does talk help, and when?** {_talk(learning, split)}",
+        f"**Do learned edges help, and when?** {_edges(split)}",
+        f"**Is credit for messages worth more than the outcome?** {_credit(learning, old)}",
+        f"**Is a team worth it at equal calls?** {_team(learning)}",
+    ]
+    return "\n".join(f"{k}. {line}" for k, line in enumerate(lines, 1)) + "\n"
+
+
+def _stage_2(learning: Record, split: str) -> str:
+    rows = {line["name"]: line for line in learning["rows"] if line["split"] == split}
+    name = next(name for name in _TRAINED if name in rows)
+    row = rows[name]
+    ends = (row["over_base_x4"], row["beats_base_x4_low"], row["over_high"])
+    return (
+        f"{_verdict(*ends[1:], row['seeds'])}: a trained team that votes "
+        f"({_METHODS[name]}) minus four untrained agents: {_points(*ends)}, {_seeds(row['seeds'])}."
+    )
+
+
+def _talk(learning: Record, split: Record) -> str:
+    gap = _difference(split, "broadcast - no talk")
+    whole = next(
+        line["over_own_vote"]
+        for name in _TRAINED
+        for line in learning["rows"]
+        if line["name"] == name.removesuffix("_vote") and line["split"] == "new_parameters"
+        and "over_own_vote" in line
+    )  # fmt: skip
+    effect = "no gain" if whole <= 0 else "little gain"
+    return (
+        "Yes, where agents see different things: on "
+        "[split facts](environments.md#split-facts-a-phone-for-a-team), scripted agents that talk "
+        f"minus silent ones: {_points(*gap)}; {effect} where every agent sees the whole screen "
+        "([table](#what-learning-gains-on-the-phone))."
+    )
+
+
+def _edges(split: Record) -> str:
+    gap = _difference(split, "learned edges - 3 random senders")
+    return (
+        "Yes, where few senders have what is needed: on split facts, learned edges minus as many "
+        f"random senders: {_points(*gap)} (scripted agents); no claim on whole screens, where "
+        "[the budget of this study is too small](results_tables.md#learned-edges)."
+    )
+
+
+def _credit(learning: Record, old: Record) -> str:
+    line = _contrast(learning, "critic against outcome")
+    if line is not None:
+        ends = (line["gap"], line["low"], line["high"])
+        return (
+            f"{_verdict(*ends[1:], line['seeds'])}: credit of the scripted critic minus "
+            f"that of the outcome, without guidance in either: {_points(*ends)}, "
+            f"{_seeds(line['seeds'])}."
+        )
+    each = _old_difference(old, "without_cr")
+    interval = over_seeds(each)
+    assert interval is not None
+    ends = (interval.mean, interval.low, interval.high)
+    return (
+        "Not shown by this study: the paper's method minus outcome credit, which also had no "
+        f"guidance and no graded negatives: {_points(*ends)} (t over {len(each)} seeds, checker "
+        "v1); [Credit](credit.md) compares assigners."
+    )
+
+
+def _team(learning: Record) -> str:
+    line = _contrast(learning, "team against one agent")
+    if line is None:
+        return (
+            "Not measured yet for trained teams; without training, four calls on shuffled views "
+            f"minus one greedy call: {_points(*_untrained(learning))}, and one agent that is asked "
+            "four times is such a vote too."
+        )
+    ends = (line["gap"], line["low"], line["high"])
+    return (
+        f"{_verdict(*ends[1:], line['seeds'])}: on whole screens, a team trained by RFT "
+        f"minus one agent with the same calls in training and at test: {_points(*ends)}, "
+        f"{_seeds(line['seeds'])}."
+    )
+
+
+def _untrained(learning: Record) -> tuple[float, float, float]:
+    """The untrained vote minus one greedy call, on known templates."""
+    row = next(
+        line for line in learning["rows"]
+        if (line["name"], line["split"]) == ("base_x1", "new_parameters")
+    )  # fmt: skip
+    return -row["over_base_x4"], -row["over_high"], -row["beats_base_x4_low"]
+
+
+def _contrast(learning: Record, name: str) -> Record | None:
+    """The contrast on known templates; ``None``: it was not measured."""
+    return next(
+        (
+            line
+            for line in learning["contrasts"]
+            if (line["name"], line["split"]) == (name, "new_parameters") and line["seeds"]
+        ),
+        None,
+    )
+
+
+def _difference(split: Record, name: str) -> tuple[float, float, float]:
+    """A difference of the split study on the templates on which edges are learned."""
+    line = next(d for d in split["differences"] if (d["name"], d["templates"]) == (name, "train"))
+    return line["difference"], line["low"], line["high"]
+
+
+def _old_difference(old: Record, other: str) -> Sequence[float]:
+    """*full* minus another row under checker v1, by seed, on known templates."""
+    found: Sequence[float] = next(
+        line["each_seed"]
+        for line in old["comparisons"]
+        if (line["other"], line["split"]) == (other, "new_parameters")
+    )
+    return found
+
+
+def _verdict(low: float, high: float, seeds: int) -> str:
+    """What the interval says; with fewer than three training seeds nothing is settled."""
+    found = "Yes" if low > 0 else "No, lower" if high < 0 else "Not shown"
+    return found if seeds >= _FEW else f"{found}, but not settled with {_seeds(seeds)}"
+
+
+def _points(gap: float, low: float, high: float) -> str:
+    return f"{100 * gap:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} training seed" + ("s" if count > 1 else "")

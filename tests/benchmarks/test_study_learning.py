@@ -1,0 +1,117 @@
+"""The cells of the learning benchmark: test graphs, arms, and the control that imitates."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+
+import torch
+
+from benchmarks.studies.learning.arms import base_graph_arms, copies_vote, graph_arms
+from benchmarks.studies.learning.imitation import Shown, add_adapters
+from benchmarks.studies.learning.variants import BY_NAME
+from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
+from swarm_ui.experiment.environments import phone
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import rollout_arm, trained_arms
+from swarm_ui.experiment.training.stage2 import (
+    TrainedTeam,
+    fixed_graph,
+    team_config,
+    unseen_graphs,
+)
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.optim.update.update_config import defaults_of
+from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout.intervention import Intervene
+from swarm_ui.rollout.policy import GraphPolicy
+
+SETTINGS = Settings(seed=1)
+
+
+def test_unseen_graphs_differ_from_each_other_and_from_those_seen() -> None:
+    first = unseen_graphs(SETTINGS, set(), 1)[0]
+    more = unseen_graphs(SETTINGS, {frozenset(first)}, 3)
+    assert len({frozenset(edges) for edges in [first, *more]}) == 4
+    # An older run was tested on the first unseen graph: it stays the first of three.
+    assert unseen_graphs(SETTINGS, set(), 3)[0] == first
+    two = dataclasses.replace(SETTINGS, agents=2)
+    assert len(unseen_graphs(two, set(), 5)) == 2
+
+
+def test_a_team_is_tested_on_several_graphs() -> None:
+    own = fixed_graph(SETTINGS)
+    team = trained_arms(SETTINGS, own, "x")[-1]
+    trained = TrainedTeam((), own, "unseen DAG")
+    redrawn = graph_arms(team, SETTINGS, trained, 3)
+    assert [arm.name for arm in redrawn] == ["trained-team", "trained-team-2", "trained-team-3"]
+    assert len({frozenset(arm.edges) for arm in redrawn}) == 3
+    assert all(frozenset(arm.edges) != frozenset(own) for arm in redrawn)
+    fixed = graph_arms(team, dataclasses.replace(SETTINGS, edges="fixed"), trained, 3)
+    assert [arm.edges for arm in fixed[:3]] == [arm.edges for arm in redrawn]
+    assert (fixed[3].name, fixed[3].edges) == ("trained-team-own", own)
+    learned = graph_arms(team, dataclasses.replace(SETTINGS, edges="learned"), trained, 3)
+    assert learned == [team]
+
+
+def test_the_base_team_is_tested_on_several_graphs_and_the_first_is_the_demos() -> None:
+    arms = base_graph_arms(Settings(), 3)
+    assert [arm.name for arm in arms] == ["base-team", "base-team-2", "base-team-3"]
+    assert arms[0] == base_graph_arms(Settings(), 1)[0]
+    assert base_graph_arms(Settings(), 0) == []
+
+
+def test_one_agent_has_the_calls_and_the_steps_of_the_team() -> None:
+    team = BY_NAME["rft"].settings(Settings(), 1)
+    alone = BY_NAME["single_agent"].settings(Settings(), 1)
+    assert alone.episodes * alone.agents * alone.rounds == team.episodes * team.agents * team.rounds
+    assert copies_vote(4).calls == trained_arms(team, (), "x")[1].calls == 4
+    model = LocalModel.load(BASE_AGENT)
+    config, other = team_config(team, 1), team_config(alone, 1)
+    each = config.filled(defaults_of(model)).update.steps
+    assert each is not None and other.update.steps == team.agents * each
+    assert config.update.method == other.update.method == "rft"
+
+
+def test_adapters_of_the_imitation_follow_from_the_seed() -> None:
+    def weights(seed: int) -> list[torch.Tensor]:
+        model = LocalModel.load(BASE_AGENT)
+        torch.manual_seed(random.randrange(1000))
+        add_adapters(model, ["agent_0"], team_config(dataclasses.replace(SETTINGS, seed=seed), 1))
+        return [p.detach().clone() for p in model.adapter_parameters("agent_0")]
+
+    first, again, other = weights(1), weights(1), weights(2)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def played(model: LocalModel, intervention: Intervene) -> list[str]:
+    """The executed actions of four untrained agents on a DAG."""
+    arm = dataclasses.replace(rollout_arm(SETTINGS, fixed_graph(SETTINGS)), trained=False)
+    policy, jobs = GraphPolicy(arm.graph(model)), draw_jobs(tasks("train"), 4, 0)
+    episodes = asyncio.run(
+        rollout_many(PhoneEnvironment, policy, jobs, concurrency=4, intervention=intervention)
+    )
+    return [s.executed.json() for e in episodes for s in e.steps if s.executed is not None]
+
+
+def test_the_imitation_has_the_guidance_of_the_other_variants() -> None:
+    model, critic = LocalModel.load(BASE_AGENT), phone.scripted_critic(SETTINGS)
+    shown = Shown(critic, 0.7, 5, supervisor_seed=9)
+    actions = played(model, shown)
+    assert actions == played(model, RolloutSupervisor(critic, None, guide=0.7, seed=9))
+    assert len(shown.pairs) == 12 * len(actions)  # four agents, three rounds
+
+
+def test_the_imitation_has_the_errors_of_the_critic() -> None:
+    model = LocalModel.load(BASE_AGENT)
+    right, wrong = (
+        Shown(ScriptedCritic(PhoneEnvironment, flips=flips), 0.0, 5, supervisor_seed=9)
+        for flips in (0.0, 1.0)
+    )
+    assert played(model, right) == played(model, wrong)  # no guidance: the same screens
+    for ours, theirs in zip(right.pairs, wrong.pairs, strict=True):
+        assert ours.chosen.key != theirs.chosen.key
