@@ -249,7 +249,8 @@ class Collector:
         """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
         if self.trust is None:
-            settled = [OutcomeCredit().credit(episode) for episode in episodes]
+            outcome = OutcomeCredit(abstentions=self._config.pairs.abstentions > 0)
+            settled = [outcome.credit(episode) for episode in episodes]
         elif self._config.critic_trust == "full":
             self.trust.learn_from(episodes)
             settled = episodes

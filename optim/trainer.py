@@ -129,6 +129,7 @@ class TeamTrainer:
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density, delays=graph.delays),
             lr=self.config.edge_lr,
+            credit_weight=self.config.edge_credit_weight,
             normalise=True,
         )
         self._store = None

@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from swarm_ui.action import Action
 from swarm_ui.message import Heard, Usage
 from swarm_ui.observation import Observation
 
@@ -75,6 +76,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     dropped: Dropped | None = None
     """What the prompt leaves out; ``None``: the model decides. In a decision of a trace it is what
     was left out, so that the same prompt is written again."""
+
+    def reaches(self, action: Action) -> bool:
+        """Whether the agent can refer to all elements of an action in its own numbers: it sees
+        them, or a message names them."""
+        told = {i for h in self.heard if h.action is not None for i in h.action.targets}
+        shown = len(self.observation.elements)
+        return all(i < shown or i in told for i in action.targets)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
