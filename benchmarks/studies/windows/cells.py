@@ -13,13 +13,14 @@ import hashlib
 import random
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from benchmarks.origin import commit
-from benchmarks.studies.windows.agent import long_phone
+from benchmarks.studies.windows.agent import WindowAgentConfig, long_phone, mix_of, pool
 from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
 from benchmarks.studies.windows.held_out import SETS
 from swarm_ui.agent_view import windows
@@ -29,11 +30,15 @@ from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties, derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import EdgeMode, TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
+from swarm_ui.optim.stage1.synthesis.curriculum import Stream
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
+from swarm_ui.optim.stage1.synthesis.window_samples import WindowStream
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout.episodes import Job
@@ -51,20 +56,28 @@ _TEMPERATURE = 0.8
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of all cells. Those of edge learning were chosen in a simulation without agents."""
 
-    iterations: int = 5
+    iterations: int = 3
     shared_iterations: int = 3
+    """All, because an agent alone has few examples: the agents end with equal adapters."""
     shared_steps: int = 40
-    own_steps: int = 15
+    own_steps: int = 10
     """Gradient steps of each adapter in an iteration that trains one for each agent."""
+    lr: float = 1e-3
+    rehearsal: float = 0.5
+    """Share of stage-1 samples in each update: windows without messages, with abstentions."""
+    rehearsed: int = 3
+    """Simulated episodes of each training template for these samples."""
+    max_steps: int = 10
+    """Longest rollout. A team that goes in circles would fill a batch with the same screens."""
     episodes: int = 48
     """Of an iteration; where several graphs are drawn, they are divided among them."""
-    graphs: int = 4
+    graphs: int = 3
     """Graphs of an iteration, where edges are drawn."""
     edge_lr: float = 0.4
     edge_credit_weight: float = 2.0
     abstentions: float = 0.25
     """Share of the right abstentions that are learned from, as in stage 1."""
-    each: int = 5
+    each: int = 3
     """Test episodes of each template."""
 
 
@@ -105,6 +118,29 @@ class Trained(NamedTuple):
 
     cell: Cell
     model: LocalModel
+
+
+class WindowRehearsal:
+    """Draws the samples of the window agent's stage 1, for ``TeamTrainer(rehearse=...)``."""
+
+    def __init__(self, episodes: int) -> None:
+        """``episodes``: simulated episodes of each training template."""
+        self._config = replace(WindowAgentConfig.without_edges(0), episodes=episodes)
+        self._screens = pool(self._config)
+
+    def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
+        """``count`` pairs without a rejected side."""
+        others = Stream(rng.getrandbits(31), KNOWN_WORDS, mix_of(self._config))
+        stream = WindowStream(rng.getrandbits(31), self._screens, others, self._config.windows)
+        drawn = [stream.draw(questions=0.0) for _ in range(count)]
+        return [
+            PreferencePair(
+                node="", decision=sample.decision, chosen=sample.action, rejected=None,
+                chosen_text=sample.action.json(), source="rehearsal",
+            )
+            for sample in drawn
+            if isinstance(sample, ActionSample)
+        ]  # fmt: skip
 
 
 class Spent:
@@ -177,6 +213,7 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
         training_jobs,
         config=team_config(plan, edges, seed),
         critic=critic,
+        rehearse=WindowRehearsal(plan.rehearsed),
         callbacks=Callbacks(on_episodes=lambda _, episodes: spent.add(episodes)),
     )
     result = asyncio.run(trainer.run())
@@ -216,7 +253,9 @@ def team_config(plan: Plan, edges: EdgeArm, seed: int) -> TeamConfig:
         edge_credit_weight=plan.edge_credit_weight,
         edge_lr=plan.edge_lr,
         shared_steps=plan.shared_steps,
-        update=UpdateConfig(method="rft", steps=plan.own_steps),
+        rehearsal=plan.rehearsal,
+        max_steps=plan.max_steps,
+        update=UpdateConfig(method="rft", steps=plan.own_steps, lr=plan.lr),
         pairs=PairConfig(abstentions=plan.abstentions),
         seed=seed,
     )

@@ -94,15 +94,16 @@ class Tests:
         """
         self._who, self._other = who, other
         self._jobs = test_episodes(each)
-        self._own: dict[TemplateSet, list[Episode]] = {}
+        self._own: list[Episode] = []
 
     def test(self, condition: Condition) -> Tested:
         """Play all test episodes under one condition."""
         outcomes: dict[TemplateSet, tuple[Outcome, ...]] = {}
         calls: dict[TemplateSet, float] = {}
         tokens: dict[TemplateSet, float] = {}
+        played = iter(self._episodes(condition))
         for name, jobs in self._jobs.items():
-            episodes = self._episodes(condition, name)
+            episodes = [next(played) for _ in jobs]
             outcomes[name] = tuple(by_template(episodes, self._who.seed))
             spent = Spent()
             spent.add(episodes)
@@ -113,19 +114,18 @@ class Tests:
             calls=calls, tokens=tokens, commit=commit(),
         )  # fmt: skip
 
-    def _episodes(self, condition: Condition, name: TemplateSet) -> list[Episode]:
+    def _episodes(self, condition: Condition) -> list[Episode]:
+        """The episodes of all sets, in order; they are played together."""
+        jobs = [job for some in self._jobs.values() for job in some]
         if condition == "own edges":
-            if name not in self._own:
-                self._own[name] = _play(self._as_trained(), self._jobs[name])
-            return self._own[name]
+            self._own = self._own or _play(self._as_trained(), jobs)
+            return self._own
         if condition == "shuffled":
-            sent = self._episodes("own edges", name)
-            messages = RecordedMessages.of(sent, seed=self._who.seed)
+            messages = RecordedMessages.of(self._episodes("own edges"), seed=self._who.seed)
             policy: Policy = GraphPolicy(shuffled(self._team(self._who.graph), messages))
         else:
             policy = self._policy(condition)
-        patience = _PATIENCE if condition.startswith("scroller") else 1
-        return _play(policy, self._jobs[name], patience)
+        return _play(policy, jobs, _PATIENCE if condition.startswith("scroller") else 1)
 
     def _team(self, edges: Sequence[Edge], *, copies: int = 1, ties: Ties = "seed") -> CollabGraph:
         trained = self._who.trained

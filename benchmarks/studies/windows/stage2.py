@@ -34,11 +34,11 @@ ARMS: tuple[tuple[EdgeArm, CreditArm], ...] = (
 """All arms; those of the named contrasts first."""
 FIRST: dict[str, tuple[Condition, ...]] = {
     "none-critic": ("own edges", "top ties"),
-    "learned-critic": ("own edges", "muted", "shuffled"),
+    "learned-critic": ("own edges", "shuffled"),
 }
 """Conditions that are played as soon as a cell is trained; for other arms its own edges."""
 LATER: dict[str, tuple[Condition, ...]] = {
-    "learned-critic": ("transplanted", "scroller with notes"),
+    "learned-critic": ("muted", "transplanted", "scroller with notes"),
     "none-critic": ("half windows", "whole screen"),
 }
 """Controls that are played after the cells of the first three arms."""
@@ -113,14 +113,9 @@ class Stage2:
         arms: tuple[tuple[EdgeArm, CreditArm], ...],
         conditions: dict[str, tuple[Condition, ...]],
     ) -> Iterator[Work]:
-        """The first two arms seed by seed, so that pairs are complete early; then the others."""
-        together, after = arms[:2], arms[2:]
+        """Seed by seed, so that the arms of a contrast are complete early."""
         for seed in self._seeds:
-            for edges, credit in together:
-                played = conditions.get(arm_name(edges, credit), ("own edges",))
-                yield edges, credit, seed, played
-        for edges, credit in after:
-            for seed in self._seeds:
+            for edges, credit in arms:
                 played = conditions.get(arm_name(edges, credit), ("own edges",))
                 yield edges, credit, seed, played
 
