@@ -83,7 +83,7 @@ def test_a_cell_trains_a_team_and_its_controls_play_the_same_episodes(
     assert all(f.calls["known"] > 0 and f.tokens["held_out"] > 0 for f in found)
 
 
-def tested(arm: str, seed: int, rate: float, condition: Condition = "own edges") -> Tested:
+def outcome_of(arm: str, seed: int, rate: float, condition: Condition = "own edges") -> Tested:
     def outcomes(templates: tuple[str, ...]) -> tuple[Outcome, ...]:
         return tuple(
             Outcome(task, k, float(k < 4 * rate), seed) for task in templates for k in range(4)
@@ -95,9 +95,9 @@ def tested(arm: str, seed: int, rate: float, condition: Condition = "own edges")
 
 
 def test_contrasts_are_paired_by_seed_and_the_named_ones_come_first() -> None:
-    tests = [tested("none-critic", s, 0.5) for s in range(3)]
-    tests += [tested("learned-critic", s, r) for s, r in enumerate((0.75, 1.0, 0.75))]
-    tests += [tested("untrained", 0, 0.25)]
+    tests = [outcome_of("none-critic", s, 0.5) for s in range(3)]
+    tests += [outcome_of("learned-critic", s, r) for s, r in enumerate((0.75, 1.0, 0.75))]
+    tests += [outcome_of("untrained", 0, 0.25)]
     origin = Origin(commit="c", dirty=False, command="", machine="")
     made = AgentMade(steps=1, tokens=1, cpu_seconds=1.0, digest="")
     record = make_record(origin, Plan(), made, [], tests)
