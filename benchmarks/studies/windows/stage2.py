@@ -34,11 +34,11 @@ ARMS: tuple[tuple[EdgeArm, CreditArm], ...] = (
 """All arms; those of the named contrasts first."""
 FIRST: dict[str, tuple[Condition, ...]] = {
     "none-critic": ("own edges", "top ties"),
-    "learned-critic": ("own edges", "shuffled"),
+    "learned-critic": ("own edges", "shuffled", "muted"),
 }
 """Conditions that are played as soon as a cell is trained; for other arms its own edges."""
 LATER: dict[str, tuple[Condition, ...]] = {
-    "learned-critic": ("muted", "transplanted", "scroller with notes"),
+    "learned-critic": ("transplanted", "scroller with notes"),
     "none-critic": ("half windows", "whole screen"),
 }
 """Controls that are played after the cells of the first three arms."""
