@@ -3,13 +3,13 @@
     python -m benchmarks.studies.windows --out runs/windows                 # trains the agent too
     python -m benchmarks.studies.windows --out runs/windows --agent FOLDER  # a trained one
     python -m benchmarks.studies.windows --out runs/windows --summarise
-    python -m benchmarks.studies.windows --out runs/windows --stage2        # trains teams
+    python -m benchmarks.studies.windows --out runs/windows --train-teams   # trains teams
     python -m benchmarks.studies.windows --out runs/windows --record benchmarks/results/windows.json
     python -m benchmarks.studies.windows --recorded
 
 The phone is simulated, and its long screens are built so that no single agent sees enough. Finished
-parts are not repeated, so the same command continues after an interruption. ``--stage2`` begins
-with an agent that was trained without edges, and trains teams of it with several kinds of edges and
+parts are not repeated, so the same command continues after an interruption. ``--train-teams``
+begins with an agent that was trained without edges, and trains teams of it with several kinds of edges and
 of credit. The critic is scripted. ``--record`` writes what is finished. The last line of
 ``--recorded`` is JSON: the rows of the tables.
 """
@@ -86,9 +86,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--steps", type=int, default=6_000, help="of training the agent")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    parser.add_argument("--stage2", action="store_true", help="train and test teams")
-    parser.add_argument("--stage2-steps", type=int, default=1_500, help="of its agent")
-    parser.add_argument("--stage2-seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--train-teams", action="store_true", help="train and test teams")
+    parser.add_argument("--teams-steps", type=int, default=1_500, help="of its agent")
+    parser.add_argument("--teams-seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--record", type=Path, help="write what is finished as JSON")
     parser.add_argument("--recorded", action="store_true", help="print the committed record")
     given = parser.parse_args()
@@ -117,9 +117,9 @@ def main() -> int:
     )
     check_learning(Settings())
     study = Study(given.out, options)
-    if given.stage2 or given.record is not None:
+    if given.train_teams or given.record is not None:
         stage2 = _stage2(given)
-        if given.stage2:
+        if given.train_teams:
             stage2.run(partial(print, file=sys.stderr, flush=True))
         if given.record is not None:
             record = _record(stage2, study)
@@ -152,8 +152,8 @@ def _stage2(given: argparse.Namespace) -> Stage2:
     silence_transformers()
     agent = given.out / "agent-without-edges"
     if not agent.exists():
-        _train_agent(WindowAgentConfig.without_edges(given.stage2_steps), agent)
-    return Stage2(given.out / "stage2", agent, Plan(), tuple(given.stage2_seeds))
+        _train_agent(WindowAgentConfig.without_edges(given.teams_steps), agent)
+    return Stage2(given.out / "stage2", agent, Plan(), tuple(given.teams_seeds))
 
 
 def _record(stage2: Stage2, study: Study) -> Record:
