@@ -9,8 +9,8 @@
 
 The phone is simulated, and its long screens are built so that no single agent sees enough. Finished
 parts are not repeated, so the same command continues after an interruption. ``--train-teams``
-begins with an agent that was trained without edges, and trains teams of it with several kinds of edges and
-of credit. The critic is scripted. ``--record`` writes what is finished. The last line of
+begins with an agent that was trained without edges, and trains teams of it with several kinds of
+edges and of credit. The critic is scripted. ``--record`` writes what is finished. The last line of
 ``--recorded`` is JSON: the rows of the tables.
 """
 
