@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from swarm_ui.action import Abstain, Action, Unparsed
+from swarm_ui.action import Abstain, Unparsed
 from swarm_ui.agent_view import (
     AgentView,
     Pane,
@@ -80,10 +80,10 @@ class AgentNode:
         if isinstance(shown, Unparsed):
             error = shown.reason
         elif not isinstance(shown, Abstain):
-            if not view.partial or _known(shown, decision):
+            if not view.partial or decision.reaches(shown):
                 action = view.to_screen(shown)
             if action is None:
-                count, targets = len(view.observation.elements), _targets(shown)
+                count, targets = len(view.observation.elements), shown.targets
                 wrong = next((index for index in targets if index >= count), targets[0])
                 error = f"there is no element {wrong}; the screen shows {count}"
         return NodeReply(
@@ -102,14 +102,3 @@ class AgentNode:
             dropped=completion.dropped,
             sampled=completion.sampled,
         )
-
-
-def _known(action: Action, decision: Decision) -> bool:
-    """Whether the agent sees the elements of an action, or a message named them."""
-    told = {i for h in decision.heard if h.action is not None for i in _targets(h.action)}
-    return all(i < len(decision.observation.elements) or i in told for i in _targets(action))
-
-
-def _targets(action: Action) -> list[int]:
-    """The elements that an action refers to (two for a drag)."""
-    return [index for index in (action.index, action.to_index) if index is not None]

@@ -253,7 +253,8 @@ class Collector:
             tables = await self._batch.assess_batch(episodes)
             settled = [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
         elif self.trust is None:
-            settled = [OutcomeCredit().credit(episode) for episode in episodes]
+            outcome = OutcomeCredit(abstentions=self._config.pairs.abstentions > 0)
+            settled = [outcome.credit(episode) for episode in episodes]
         elif self._config.critic_trust == "full":
             self.trust.learn_from(episodes)
             settled = episodes

@@ -77,6 +77,10 @@ class TeamConfig:
     """Whether edges also learn from the credit of the messages that they carried (see
     :func:`~swarm_ui.optim.edges.edge_credit.edge_credit`). It needs a critic, because the
     outcome is the same for all messages of an episode."""
+    edge_credit_weight: float = 0.1
+    """Weight of that credit relative to the utility. The credit of a message is often within 0.3 of
+    its baseline, while a utility counts in standard deviations, so a run of few iterations needs a
+    weight above 1 to learn from it."""
     edge_update_interval: int = 1
     """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and
     learn from every ``edge_update_interval``-th iteration alone."""
@@ -138,6 +142,7 @@ class TeamConfig:
                 ("density", 0 < self.density < 1, "in (0, 1)"),
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),
+                ("edge_credit_weight", self.edge_credit_weight >= 0, ">= 0"),
                 ("edge_update_interval", self.edge_update_interval >= 1, ">= 1"),
                 ("shared_steps", self.shared_steps is None or self.shared_steps >= 0, ">= 0"),
                 ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),

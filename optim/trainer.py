@@ -128,9 +128,8 @@ class TeamTrainer:
         )
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density, delays=graph.delays),
-            lr=self.config.edge_lr,
-            normalise=True,
-        )
+            lr=self.config.edge_lr, credit_weight=self.config.edge_credit_weight, normalise=True,
+        )  # fmt: skip
         self._store = None
         if folder is not None:
             self._store = TeamStore(folder, self.config, adapters=self._adapters, warn=warn)

@@ -94,6 +94,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise ValueError("swipe: 'to_index' must be >= 0, and cannot be given with 'to_x'")
 
     @property
+    def targets(self) -> tuple[int, ...]:
+        """Indices of the elements that it refers to; a drag can have two."""
+        return tuple(index for index in (self.index, self.to_index) if index is not None)
+
+    @property
     def key(self) -> ActionKey:
         """A value that is equal for equal actions; it ignores ``target`` and the case of texts."""
         fold = None if self.text is None else self.text.casefold()

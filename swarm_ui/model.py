@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from swarm_ui.action import Action
 from swarm_ui.message import Heard, Usage
 from swarm_ui.observation import Observation
 
@@ -76,6 +77,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     dropped: Dropped | None = None
     """The omitted parts of the prompt; ``None``: the model decides. In a recorded decision they are
     those that were omitted, so that the same prompt can be written again."""
+
+    def reaches(self, action: Action) -> bool:
+        """Whether the agent can refer to all elements of an action in its own numbers: it sees
+        them, or a message names them."""
+        told = {i for h in self.heard if h.action is not None for i in h.action.targets}
+        shown = len(self.observation.elements)
+        return all(i < shown or i in told for i in action.targets)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

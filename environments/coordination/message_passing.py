@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import msgspec
 
@@ -27,6 +26,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope, derive
 from swarm_ui.observation import Observation
+from swarm_ui.rollout.delivery import ChangedInbox, Delivery
 from swarm_ui.rollout.policy import Decide
 from swarm_ui.trace.records import Trace
 
@@ -35,10 +35,6 @@ ANSWERS = "answers"
 
 MakeAgent = Callable[[str, AgentView], Node]
 """``(name, view) -> node``: the agent of this name, which sees only this part of the screen."""
-Delivery = Literal["sent", "muted", "shuffled"]
-"""The messages that agents receive: ``sent``, those of their neighbours; ``muted``, only their own;
-``shuffled``, for each neighbour and under its name, those of another agent drawn at random. The
-last two are controls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +75,14 @@ def _answers(action: Action) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Misinformed:
-    """An agent that receives each message under the name of another sender."""
+class _OtherName:
+    """Delivers each message under the name of another sender."""
 
-    node: Node
     names: Mapping[str, str]
-    """The name under which it receives the messages of each sender."""
+    """The name under which the messages of each sender are received."""
 
-    @property
-    def id(self) -> str:
-        return self.node.id
-
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
-        told = [
-            message
-            if message.sender == context.node
-            else msgspec.structs.replace(message, sender=self.names[message.sender])
-            for message in inbox
-        ]
-        return await self.node(told, context)
+    def __call__(self, message: Message, context: NodeContext) -> Message:
+        return msgspec.structs.replace(message, sender=self.names[message.sender])
 
 
 def message_graph(
@@ -108,7 +93,8 @@ def message_graph(
     Args:
         problem: the agents and the network.
         make_agent: makes the agent of each name.
-        delivery: which messages agents receive.
+        delivery: which messages agents receive; ``"shuffled"``: for each neighbour and under its
+            name, those of another agent drawn at random.
         seed: for ``delivery="shuffled"``.
     """
     nodes: dict[str, Node] = {name: make_agent(name, Pane(name=name)) for name in problem.names}
@@ -120,7 +106,8 @@ def message_graph(
             senders = ()
         elif delivery == "shuffled":
             senders = tuple(rng.sample([n for n in problem.names if n != name], len(neighbours)))
-            nodes[name] = _Misinformed(nodes[name], dict(zip(senders, neighbours, strict=True)))
+            names = _OtherName(dict(zip(senders, neighbours, strict=True)))
+            nodes[name] = ChangedInbox(nodes[name], names)
         edges.extend((sender, name) for sender in senders)
     return CollabGraph(
         {**nodes, ANSWERS: GatherAnswers()},

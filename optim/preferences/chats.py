@@ -92,6 +92,8 @@ def _turns(found: PreferencePair) -> tuple[ChatMessage, ...] | None:
         return None
 
 
-def _rewritten(found: PreferencePair, action: Action, text: str, prompt_format: str) -> str:
+def _rewritten(
+    found: PreferencePair, action: Action | Abstain, text: str, prompt_format: str
+) -> str:
     reason = format_named(found.prompt_format).reason(text)
     return format_named(prompt_format).write(action, found.decision.observation, reason)

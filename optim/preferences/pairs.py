@@ -8,9 +8,12 @@ Pairs contain whole replies. A reply of the agent itself is the exact text that 
 reason. Actions of other agents are mapped into the agent's own view and written in its own prompt
 format:
 
-- a colleague's action with the reason that a colleague gave for it, if any did;
+- a colleague's action with the reason that a colleague gave for it, if any did. An agent that sees
+  a part of the screen also learns such an action on a hidden element that a message named to it;
 - an adversary's action with the reason of the preferred reply, so that the two sides differ only in
   the action, and the presence of a reason is not learned.
+
+An abstention that got credit can be a preferred reply too (``PairConfig.abstentions``).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import force_setattr
 
-from swarm_ui.action import Action, ActionKey
+from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
@@ -33,7 +36,7 @@ from swarm_ui.optim.preferences.grading import (
     scored_proposals,
     unparsed,
 )
-from swarm_ui.prompts import format_named
+from swarm_ui.prompts import abstains, format_named
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 
@@ -43,8 +46,9 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     decision: Decision
     """The context, in the agent's own view."""
-    chosen: Action
-    """The chosen action, in the agent's own indices."""
+    chosen: Action | Abstain
+    """The chosen action, in the agent's own indices, or the abstention of an agent that sees a part
+    of the screen."""
     rejected: Action | None
     """The rejected action, in the agent's own indices. ``None``: no wrong action is known, and only
     the likelihood of ``chosen`` is learned."""
@@ -90,6 +94,10 @@ class PairConfig:
     """Share of pairs that reject an action of the adversary although a real mistake is known."""
     easy_share: float = 0.35
     """Share of the messages that are kept at steps where no agent was wrong."""
+    abstentions: float = 0.0
+    """Share of the right abstentions that are kept. Agents that learn from all of them abstain
+    always. It needs credit for abstentions: a critic that gives it
+    (``ScriptedCritic(abstentions=True)``), or the outcome."""
     unique: bool = True
     """Whether to keep only one pair for each agent, prompt and chosen action."""
 
@@ -99,6 +107,8 @@ class PairConfig:
                 f"pairs: bad_below ({self.bad_below}) must not exceed good_above "
                 f"({self.good_above})"
             )
+        if not 0.0 <= self.abstentions <= 1.0:
+            raise ConfigError(f"pairs: abstentions must be in [0, 1], got {self.abstentions}")
 
 
 def make_pairs(
@@ -153,11 +163,13 @@ class _StepPairs:
         credit = self.credit[call.message]
         message = self.trace.message(call.message)
         said, view = message.action, self.trace.view(call)
+        if credit > self.config.good_above and abstains(message):
+            return self._abstention(call, view, credit)
         if said is not None and credit > self.config.good_above:
             own = ScoredAction(action=said, credit=credit, reason=reason_given(message))
             return self._with_mistake(call, view, own)
         if credit < self.config.bad_below and self.config.corrections:
-            chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=said)
+            chosen, _ = self._pick([(g, "colleague") for g in self.good], call, view, avoid=said)
             if chosen is None:
                 return None
             wrong = None if said is None else ScoredAction(action=said, credit=credit)
@@ -176,17 +188,48 @@ class _StepPairs:
             pool = written if self.rng.random() < self.config.adversary_share else mistakes
         else:
             pool = mistakes or written
-        rejected, kind = self._pick(pool, view, avoid=own.action)
+        rejected, kind = self._pick(pool, call, view, avoid=own.action)
         return self._made(call, view, own, rejected, f"own > {kind}")
 
+    def _abstention(self, call: Call, view: View, credit: float) -> PreferencePair | None:
+        """The agent abstained, and was right: reject a mistake, if one is known."""
+        if self.rng.random() >= self.config.abstentions:
+            return None
+        rejected, kind = self._pick([(g, "mistake") for g in self.bad], call, view, avoid=None)
+        message = self.trace.message(call.message)
+        form, screen = format_named(message.prompt_format), view.observation
+        bad = None if rejected is None else self._numbered(rejected.action, call, view)
+        known = rejected is not None and bad is not None
+        return PreferencePair(
+            node=call.node,
+            decision=self.trace.decision(call),
+            chosen=Abstain(),
+            rejected=bad,
+            weight=credit - (rejected.credit if rejected is not None and known else 0.0),
+            source=f"abstention > {kind}",
+            chosen_text=message.content,
+            rejected_text=form.write(bad, screen) if bad is not None else None,
+            prompt=call.prompt,
+            prompt_format=form.name,
+        )
+
+    def _numbered(self, action: Action, call: Call, view: View) -> Action | None:
+        """The action in the agent's own numbers; ``None``: the agent neither sees its element nor
+        got a message that names it."""
+        shown = view.from_screen(action)
+        if shown is not None or not view.partial:
+            return shown
+        told = view.told(action)
+        return told if told is not None and self.trace.decision(call).reaches(told) else None
+
     def _pick(
-        self, pool: Sequence[tuple[ScoredAction, str]], view: View, avoid: Action | None
+        self, pool: Sequence[tuple[ScoredAction, str]], call: Call, view: View, avoid: Action | None
     ) -> tuple[ScoredAction | None, str]:
-        """A random action of the pool that this agent's view shows, other than ``avoid``."""
+        """A random action of the pool that this agent can refer to, other than ``avoid``."""
         able = [
             (g, kind)
             for g, kind in pool
-            if view.from_screen(g.action) is not None
+            if self._numbered(g.action, call, view) is not None
             and (avoid is None or g.action.key != avoid.key)
         ]
         return self.rng.choice(able) if able else (None, "nothing")
@@ -199,8 +242,8 @@ class _StepPairs:
         rejected: ScoredAction | None,
         source: str,
     ) -> PreferencePair | None:
-        good = view.from_screen(chosen.action)
-        bad = None if rejected is None else view.from_screen(rejected.action)
+        good = self._numbered(chosen.action, call, view)
+        bad = None if rejected is None else self._numbered(rejected.action, call, view)
         if good is None:
             return None
         message = self.trace.message(call.message)
@@ -228,9 +271,10 @@ class _StepPairs:
 
 def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
     """One pair for each agent, context and chosen action, if possible with a rejected action."""
-    kept: dict[tuple[str, Decision, ActionKey], PreferencePair] = {}
+    kept: dict[tuple[str, Decision, ActionKey | None], PreferencePair] = {}
     for pair in pairs:
-        key = (pair.node, pair.decision, pair.chosen.key)
+        chosen = None if isinstance(pair.chosen, Abstain) else pair.chosen.key
+        key = (pair.node, pair.decision, chosen)
         before = kept.get(key)
         if before is None or _says_more(pair, before):
             kept[key] = pair

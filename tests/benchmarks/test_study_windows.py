@@ -46,6 +46,7 @@ def played(name: str, outcomes: list[float], edges: tuple[Edge, ...] = ()) -> Pl
         decisions=count,
         lost=0,
         calls=4 * count,
+        tokens=100.0,
         seconds=0.0,
     )
 

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from graph_fakes import SCREEN
 from hypothesis import given, settings
@@ -38,8 +39,9 @@ from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.prompts import abstains, decision_chat
+from swarm_ui.rollout.delivery import RecordedMessages, muted, shuffled
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.rollout.policy import GraphPolicy, SlidingWindowPolicy
 
@@ -325,6 +327,54 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
     assert trace.passed == (f"agent_{(at + 3) % 4}:0",)
 
 
+def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
+    phone = PhoneEnvironment(long=True, memory=1)
+    screen = phone.begin("notes-create", 3)
+    right, size = phone.expert(), len(screen.elements)
+    at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(size))
+    credited = ScriptedCritic(PhoneEnvironment, abstentions=True)
+
+    async def values(model: ScriptedModel, edges: Sequence[Edge]) -> list[float | None]:
+        graph = CollabGraph.collaborative(4, 1, model=model, edges=edges, views="window")
+        trace = await graph.run(screen)
+        return list((await credited.assign(trace, phone.snapshot())).values[0])
+
+    silent = ScriptedModel(lambda request: PASS)
+    expected: list[float | None] = [1.0] * 4
+    expected[at] = None  # it saw the right action; whether abstaining was wrong is not said
+    assert asyncio.run(values(silent, ())) == expected
+    told, others = f"agent_{(at + 1) % 4}", [f"agent_{k}" for k in range(4)]
+    speaks = ScriptedModel(lambda request: _by_label(request, right.target))
+    expected[at], expected[(at + 1) % 4] = 1.0, None  # it could have repeated what it was told
+    assert asyncio.run(values(speaks, [(others[at], told)])) == expected
+
+
+def test_outcome_credits_the_abstentions_of_solved_episodes_only() -> None:
+    page = Page(10)
+    policy = SlidingWindowPolicy(SeesOrPasses(13), parts=4)
+    episode = asyncio.run(rollout(page, policy, task="press", seed=0))  # type: ignore[arg-type]
+    credit = [step.credit for step in OutcomeCredit(abstentions=True).credit(episode).steps]
+    assert credit == [((1.0,),)] * 4
+    failed = msgspec.structs.replace(episode, success=False)
+    credit = [step.credit for step in OutcomeCredit(abstentions=True).credit(failed).steps]
+    assert credit == [((None,),)] * 3 + [((0.0,),)]
+    assert OutcomeCredit().credit(episode).steps[0].credit == ((None,),)
+
+
+def test_the_embedded_agent_can_learn_to_abstain() -> None:
+    pytest.importorskip("torch")
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS as WORD
+
+    model = LocalModel.load()
+    part = windowed(long_screen(16), Window(part=0, parts=4)).observation
+    decision = Decision(observation=part, partial=True)
+    with pytest.raises(ModelError, match="cannot encode the reply"):
+        model.encode(decision, PASS)
+    _, ids = model.with_words([WORD]).encode(decision, PASS)
+    assert len(ids) == 2
+
+
 def _by_label(request: Request, label: str | None) -> str:
     assert request.decision is not None
     shown = request.decision.observation.elements
@@ -364,6 +414,60 @@ def test_a_scroller_comes_to_the_window_that_matters_one_step_for_each() -> None
     assert [a.action_type for a in page.done] == ["wait"] * 3 + ["click"]
     seen = [step.trace.calls[0].order for step in episode.steps]
     assert [order[0] for order in seen if order] == [0, 4, 8, 12]
+
+
+def test_a_scroller_with_notes_receives_its_own_last_messages_of_this_screen() -> None:
+    model = SeesOrPasses(13)
+    policy = SlidingWindowPolicy(model, parts=4, notes=2, adapter=[None, "a", "b", "c"])
+    episode = asyncio.run(rollout(Page(10), policy, task="press", seed=0))  # type: ignore[arg-type]
+    assert episode.success and len(episode.steps) == 4
+    heard = [r.decision.heard for r in model.requests if r.decision is not None]
+    assert [len(each) for each in heard] == [0, 1, 2, 2]
+    assert all(h.content == PASS and h.sender.startswith("note_") for each in heard for h in each)
+    assert [r.adapter for r in model.requests] == [None, "a", "b", "c"]
+    last = episode.steps[-1].trace
+    assert last.decision(next(c for c in last.calls if c.node == "agent_0")).heard == heard[-1]
+    with pytest.raises(ConfigError, match="an adapter for each of 4 windows"):
+        SlidingWindowPolicy(model, parts=4, adapter=["a"])
+
+
+# -- delivery ---------------------------------------------------------------------------------
+
+
+def test_shuffled_messages_are_those_of_other_agents_and_muted_teams_receive_none() -> None:
+    def say(request: Request) -> str:
+        assert request.decision is not None
+        element = request.decision.observation.elements[0]
+        return tap(0, element.text).json()
+
+    graph = CollabGraph.collaborative(
+        4, 1, model=ScriptedModel(say), edges=debate(NAMES), views="window"
+    )
+    played = asyncio.run(
+        rollout(Page(3), GraphPolicy(graph), task="press", seed=0)  # type: ignore[arg-type]
+    )
+    messages = RecordedMessages.of([played])
+    model = ScriptedModel(say)
+    team = CollabGraph.collaborative(4, 1, model=model, edges=debate(NAMES), views="window")
+    other = shuffled(team, messages)
+    again = [other.run_sync(long_screen(16), seed=0, run_id="r") for _ in range(2)]
+    assert again[0].matrix() == again[1].matrix()
+    starts = dict(zip(NAMES, ("button 0", "button 4", "button 8", "button 12"), strict=True))
+    received = [h for r in model.requests if r.decision for h in r.decision.heard]
+    assert len(received) == 2 * 6
+    for heard in received:
+        assert heard.action is not None and heard.action.target != starts[heard.sender]
+        assert heard.action.target in starts.values()
+    model.requests.clear()
+    muted(team).run_sync(long_screen(16))
+    assert all(r.decision is not None and not r.decision.heard for r in model.requests)
+    with pytest.raises(ConfigError, match="hold messages of 1 agents"):
+        RecordedMessages.of([
+            asyncio.run(rollout(
+                Page(3), SlidingWindowPolicy(SeesOrPasses(13)),  # type: ignore[arg-type]
+                task="press", seed=0,
+            ))
+        ])  # fmt: skip
 
 
 def test_steps_in_which_all_pass_are_lost_and_no_fault() -> None:

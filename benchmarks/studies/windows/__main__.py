@@ -3,21 +3,30 @@
     python -m benchmarks.studies.windows --out runs/windows                 # trains the agent too
     python -m benchmarks.studies.windows --out runs/windows --agent FOLDER  # a trained one
     python -m benchmarks.studies.windows --out runs/windows --summarise
+    python -m benchmarks.studies.windows --out runs/windows --train-teams   # trains teams
+    python -m benchmarks.studies.windows --out runs/windows --record benchmarks/results/windows.json
+    python -m benchmarks.studies.windows --recorded
 
 The phone is simulated, and its long screens are built so that no single agent sees enough. Finished
-parts are not repeated, so the same command continues after an interruption.
+parts are not repeated, so the same command continues after an interruption. ``--train-teams``
+begins with an agent that was trained without edges, and trains teams of it with several kinds of
+edges and of credit. The critic is scripted. ``--record`` writes what is finished. The last line of
+``--recorded`` is JSON: the rows of the tables.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from benchmarks.origin import origin
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
@@ -27,12 +36,18 @@ from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
+    from benchmarks.studies.windows.agent import WindowAgentConfig
     from benchmarks.studies.windows.arms import WindowArm
     from benchmarks.studies.windows.edges import Method
+    from benchmarks.studies.windows.record import Fixed, Record
+    from benchmarks.studies.windows.stage2 import Stage2
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+    from swarm_ui.optim.stage1.supervised import Progress
     from swarm_ui.rollout.episodes import Job
 
 T = TypeVar("T", bound=msgspec.Struct)
+ROOT = Path(__file__).resolve().parents[3]
+RECORD = ROOT / "benchmarks" / "results" / "windows.json"
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,12 +70,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the agent; empty: trained here."""
 
 
-@script
-def main() -> int:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder of the study")
+    parser.add_argument("--out", type=Path, help="folder of the study")
     parser.add_argument("--agent", type=Path, help="window agent (default: train one)")
     parser.add_argument("--episodes", type=int, default=400, help="of the test on forms, each arm")
     parser.add_argument("--episodes-random", type=int, default=400, help="each random graph")
@@ -72,7 +86,25 @@ def main() -> int:
     )
     parser.add_argument("--steps", type=int, default=6_000, help="of training the agent")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    parser.add_argument("--train-teams", action="store_true", help="train and test teams")
+    parser.add_argument("--teams-steps", type=int, default=1_500, help="of its agent")
+    parser.add_argument("--teams-seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--record", type=Path, help="write what is finished as JSON")
+    parser.add_argument("--recorded", action="store_true", help="print the committed record")
     given = parser.parse_args()
+    if given.out is None and not given.recorded:
+        parser.error("--out is needed, except with --recorded")
+    return given
+
+
+@script
+def main() -> int:
+    given = _arguments()
+    if given.recorded:
+        from benchmarks.studies.windows.record import Record
+
+        _show(msgspec.json.decode(RECORD.read_bytes(), type=Record))
+        return 0
     options = Options(
         episodes=given.episodes,
         episodes_random=given.episodes_random,
@@ -85,10 +117,66 @@ def main() -> int:
     )
     check_learning(Settings())
     study = Study(given.out, options)
+    if given.train_teams or given.record is not None:
+        stage2 = _stage2(given)
+        if given.train_teams:
+            stage2.run(partial(print, file=sys.stderr, flush=True))
+        if given.record is not None:
+            record = _record(stage2, study)
+            write_atomic(given.record, json.dumps(msgspec.to_builtins(record), indent=1) + "\n")
+            _show(record)
+        return 0
     if not given.summarise:
         study.run()
     print(study.summary())
     return 0
+
+
+def _show(record: Record) -> None:
+    """Print the tables, and the rows as one line of JSON."""
+    from benchmarks.studies.windows.record import all_rows, markdown
+
+    print(markdown(record))
+    print(json.dumps(msgspec.to_builtins(all_rows(record))))
+
+
+def _stage2(given: argparse.Namespace) -> Stage2:
+    """The study of stage 2; its window agent is trained if it is not there."""
+    import torch
+
+    from benchmarks.studies.windows.agent import WindowAgentConfig
+    from benchmarks.studies.windows.cells import Plan
+    from benchmarks.studies.windows.stage2 import Stage2
+
+    torch.set_num_threads(1)
+    silence_transformers()
+    agent = given.out / "agent-without-edges"
+    if not agent.exists():
+        _train_agent(WindowAgentConfig.without_edges(given.teams_steps), agent)
+    return Stage2(given.out / "stage2", agent, Plan(), tuple(given.teams_seeds))
+
+
+def _record(stage2: Stage2, study: Study) -> Record:
+    from benchmarks.studies.windows.record import make_record
+
+    made = origin("python -m benchmarks.studies.windows")
+    return make_record(
+        made, stage2.plan, stage2.made(), stage2.cells(), stage2.tests(), study.fixed()
+    )
+
+
+def _train_agent(config: WindowAgentConfig, folder: Path) -> None:
+    from benchmarks.studies.windows.agent import make_window_agent
+
+    steps = config.stage1.steps
+    with ProgressDisplay().bar("training the window agent", steps) as bar:
+
+        def report(at: Progress) -> None:
+            bar.update(at.step, f"loss {at.loss:.3f}")
+
+        part = folder.with_name(f"{folder.name}.part")
+        make_window_agent(config, part, report=report)
+    part.rename(folder)
 
 
 class Study:
@@ -109,7 +197,7 @@ class Study:
         silence_transformers()
         check_study(self._folder / "options.json", self._options)
         display = ProgressDisplay()
-        model = LocalModel.load(self._agent(display))
+        model = LocalModel.load(self._agent())
         jobs = test_jobs("forms", self._options.episodes)
         self._measure(display, model, control_arms(), jobs, "forms")
         for method in METHODS:
@@ -147,23 +235,27 @@ class Study:
         jobs = test_jobs("all", self._options.episodes_all)
         return summary(played, self._all("edges", LearnedEdges), jobs)
 
-    def _agent(self, display: ProgressDisplay) -> Path:
+    def fixed(self) -> Fixed | None:
+        """The arms on forms with intervals clustered by template; ``None``: not all are played."""
+        from benchmarks.studies.windows.arms import Played, control_arms, test_jobs
+        from benchmarks.studies.windows.record import make_fixed
+        from benchmarks.studies.windows.stage2 import agent_made
+
+        played = {one.name: one for one in self._all("forms", Played)}
+        names = [arm.name for arm in control_arms()]
+        if not all(name in played for name in names):
+            return None
+        jobs = test_jobs("forms", self._options.episodes)
+        return make_fixed(agent_made(self._agent()), [played[name] for name in names], jobs)
+
+    def _agent(self) -> Path:
         if self._options.agent:
             return Path(self._options.agent)
         folder = self._folder / "agent"
         if not folder.exists():
-            from benchmarks.studies.windows.agent import WindowAgentConfig, make_window_agent
-            from swarm_ui.optim.stage1.supervised import Progress
+            from benchmarks.studies.windows.agent import WindowAgentConfig
 
-            config = WindowAgentConfig.of(self._options.steps)
-            with display.bar("training the window agent", self._options.steps) as bar:
-
-                def report(at: Progress) -> None:
-                    bar.update(at.step, f"loss {at.loss:.3f}")
-
-                part = self._folder / "agent.part"
-                make_window_agent(config, part, report=report)
-            part.rename(folder)
+            _train_agent(WindowAgentConfig.of(self._options.steps), folder)
         return folder
 
     def _measure(

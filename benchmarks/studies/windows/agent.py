@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.studies.windows.held_out import WITHHELD
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
@@ -44,6 +45,11 @@ class WindowAgentConfig:
         default_factory=lambda: Stage1Config(steps=6_000, learning_rate=3e-3, questions_first=0.0)
     )
     windows: WindowMix = field(default_factory=WindowMix)
+    messages: bool = True
+    """Whether samples contain messages of other agents. Without them the agent has no words for the
+    names of agents either."""
+    withheld: tuple[str, ...] = ()
+    """Training templates of which no sample is made."""
     seed: int = 0
 
     @classmethod
@@ -51,6 +57,12 @@ class WindowAgentConfig:
         """The defaults with this number of training steps."""
         default = cls()
         return replace(default, stage1=replace(default.stage1, steps=steps))
+
+    @classmethod
+    def without_edges(cls, steps: int) -> WindowAgentConfig:
+        """An agent that never received a message in a window, and did not see ``WITHHELD``."""
+        silent = WindowMix(densities=(0.0,), errors=(0.0,), broken=0.0)
+        return replace(cls.of(steps), windows=silent, messages=False, withheld=WITHHELD)
 
 
 def make_window_agent(
@@ -62,8 +74,9 @@ def make_window_agent(
 ) -> Progress:
     """Train a window agent from the base agent in ``start`` and save it into ``folder``."""
     torch.manual_seed(config.seed)
-    learner = LocalModel.load(start).with_words([PASS, *COLLEAGUES], seed=config.seed)
-    others = Stream(config.seed, KNOWN_WORDS, Mix(demonstrations=0.0))
+    names = COLLEAGUES if config.messages else ()
+    learner = LocalModel.load(start).with_words([PASS, *names], seed=config.seed)
+    others = Stream(config.seed, KNOWN_WORDS, mix_of(config))
     stream = WindowStream(config.seed, pool(config), others, config.windows)
     last = train(learner, stream, config.stage1, report=report)
     learner.save(folder)
@@ -72,13 +85,19 @@ def make_window_agent(
     return last
 
 
+def mix_of(config: WindowAgentConfig) -> Mix:
+    """Shares of the samples that are not windows: invented screens only."""
+    default = Mix(demonstrations=0.0)
+    return default if config.messages else replace(default, invented_with_messages=0.0)
+
+
 def pool(config: WindowAgentConfig) -> list[LabelledScreen]:
     """Labelled screens of the training templates with training parameters."""
 
     async def show() -> list[LabelledScreen]:
         environment, rng = long_phone(), random.Random(config.seed)
         found: list[LabelledScreen] = []
-        for task in tasks("train"):
+        for task in (name for name in tasks("train") if name not in config.withheld):
             for _ in range(config.episodes):
                 seed = rng.choice(TRAIN_SEEDS)
                 found += await labelled_screens(environment, task=task, seed=seed, rng=rng)

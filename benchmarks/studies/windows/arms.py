@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from benchmarks.origin import commit
 from benchmarks.studies.windows.agent import MEMORY
 from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
@@ -106,8 +107,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     """Decisions in which all agents abstained."""
     calls: int
+    tokens: float
+    """Mean of an episode, prompts and replies."""
     seconds: float
     """CPU time."""
+    commit: str = ""
+    """Commit of the source that played it."""
 
 
 def control_arms() -> list[WindowArm]:
@@ -183,6 +188,7 @@ def measure(
     began = time.process_time()
     episodes = play(model, arm.policy(model), jobs, patience=arm.patience, progress=progress)
     traces = [record.trace for episode in episodes for record in episode.steps]
+    used = [call.usage for trace in traces for call in trace.calls]
     return Played(
         name=arm.name,
         label=arm.label,
@@ -191,5 +197,7 @@ def measure(
         decisions=len(traces),
         lost=sum(t.action is None and len(t.passed) == len(t.agents) for t in traces),
         calls=sum(len(t.agents) for t in traces),
+        tokens=sum(u.prompt_tokens + u.completion_tokens for u in used) / len(jobs),
         seconds=time.process_time() - began,
+        commit=commit(),
     )

@@ -21,7 +21,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
-from swarm_ui.action import Abstain, Action, Unparsed, parse_action
+from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
@@ -170,8 +170,11 @@ class LocalModel(InProcessModel[Encoded]):
         return " ".join([named.get(i, self.tokenizer.tokens[i]) for i in prompt.ids])
 
     def _reply(self, prompt: Encoded, reply: str) -> list[int] | None:
-        action = parse_action(reply)
-        return None if isinstance(action, Unparsed) else self.tokenizer.reply(prompt, action)
+        action = parse_reply(reply)
+        unknown = isinstance(action, Abstain) and not self.tokenizer.passes
+        if unknown or isinstance(action, Unparsed):
+            return None
+        return self.tokenizer.reply(prompt, action)
 
     # -- training -----------------------------------------------------------------------------
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, CreditTable, credited
+from swarm_ui.environment import Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
@@ -23,7 +24,7 @@ from swarm_ui.optim.credit.assigners.assigner import (
     unparsed_messages,
 )
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Call, Episode, Trace
 
 _CACHED_STATES = 50_000
 _ENDED = {True: "the episode was solved", False: "the episode was not solved"}
@@ -53,7 +54,12 @@ class ScriptedCritic:
     """Number of model calls; always 0."""
 
     def __init__(
-        self, make_environment: Callable[[], Grader], *, flips: float = 0.0, seed: int = 0
+        self,
+        make_environment: Callable[[], Grader],
+        *,
+        flips: float = 0.0,
+        seed: int = 0,
+        abstentions: bool = False,
     ) -> None:
         """
         Args:
@@ -61,10 +67,13 @@ class ScriptedCritic:
                 called once, when first needed.
             flips: share of grades to invert, in [0, 1].
             seed: decides which grades are inverted.
+            abstentions: whether right abstentions get credit. It needs an environment with a
+                solver.
         """
         if not 0.0 <= flips <= 1.0:
             raise ConfigError(f"flips must be in [0, 1], got {flips}")
         self._make_environment, self._flips, self._seed = make_environment, flips, seed
+        self._abstentions = abstentions
         self._environment: Grader | None = None
         self._grades: dict[tuple[str, str], dict[ActionKey, float]] = {}
 
@@ -75,7 +84,9 @@ class ScriptedCritic:
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
 
-        A reply without a valid action gets 0.0; a node that failed or abstained is unscored.
+        A reply without a valid action gets 0.0. A node that failed is unscored, and so is an
+        abstention. With ``abstentions`` it gets 1.0 if the agent could refer neither to the
+        solver's next action nor to a right proposal of this decision.
         Raises ``ConfigError`` without a snapshot.
         """
         if state is None:
@@ -93,9 +104,35 @@ class ScriptedCritic:
                 values[message.id] = given = self._noisy(trace, message.action.key, verdict)
                 turned = ", inverted" if given != verdict else ""
                 why[message.id] = _NEARER[verdict > 0] + turned
+        if self._abstentions:
+            right = [actions[key] for key, verdict in verdicts.items() if verdict > 0]
+            for id in self._right_abstentions(trace, right, state):
+                values[id], why[id] = 1.0, "saw no right action"
         return CreditTable(
             values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
         )
+
+    def _right_abstentions(self, trace: Trace, right: Sequence[Action], state: object) -> list[str]:
+        """Ids of the abstentions of agents that could refer to no right action."""
+        passed = set(trace.passed)
+        calls = [call for call in trace.calls if call.message in passed]
+        if not calls:
+            return []
+        environment = self._at(state)
+        if not isinstance(environment, Graded):
+            raise ConfigError(
+                f"{self.name}: abstentions need an environment with expert(), and "
+                f"{type(environment).__name__} has none. Leave abstentions out"
+            )
+        known = [*right, environment.expert()]
+        return [call.message for call in calls if not _any_reachable(trace, call, known)]
+
+    def _at(self, state: object) -> Grader:
+        """Its own environment, in this state."""
+        if self._environment is None:
+            self._environment = self._make_environment()
+        self._environment.restore(state)
+        return self._environment
 
     def _grade(
         self, actions: dict[ActionKey, Action], trace: Trace, state: object
@@ -106,10 +143,8 @@ class ScriptedCritic:
         known = self._grades.setdefault(place, {}) if trace.run else {}
         missing = sorted(actions.keys() - known.keys(), key=repr)
         if missing:
-            if self._environment is None:
-                self._environment = self._make_environment()
-            self._environment.restore(state)
-            known.update((key, self._environment.grade(actions[key])) for key in missing)
+            environment = self._at(state)
+            known.update((key, environment.grade(actions[key])) for key in missing)
         if len(self._grades) > _CACHED_STATES:
             self._grades.clear()
         return {key: known[key] for key in actions}
@@ -133,14 +168,23 @@ class OutcomeCredit(EpisodeCredit):
     calls = 0
     """Number of model calls; always 0."""
 
+    def __init__(self, *, abstentions: bool = False) -> None:
+        """``abstentions``: whether those of solved episodes get credit, 1.0; the others do not."""
+        self._abstentions = abstentions
+
     async def _assess(self, episode: Episode, states: States) -> Tables:
         return self._tables(episode)
 
     def _tables(self, episode: Episode) -> Tables:
         value, why = float(bool(episode.success)), _ENDED[bool(episode.success)]
+        passes = self._abstentions and bool(episode.success)
+
+        def credited_in(trace: Trace) -> tuple[str, ...]:
+            return (*proposal_messages(trace), *(trace.passed if passes else ()))
+
         return tuple(
             CreditTable(
-                values=as_matrix(trace, dict.fromkeys(proposal_messages(trace), value)),
+                values=as_matrix(trace, dict.fromkeys(credited_in(trace), value)),
                 source=self.name,
                 rationale=(why,) * trace.rounds,
             )
@@ -150,6 +194,13 @@ class OutcomeCredit(EpisodeCredit):
     def credit(self, episode: Episode) -> Episode:
         """The episode with this credit in its steps; a masked one is not changed."""
         return episode if episode.success is None else credited(episode, self._tables(episode))
+
+
+def _any_reachable(trace: Trace, call: Call, actions: Sequence[Action]) -> bool:
+    """Whether the agent of a call could propose any of these actions of the screen."""
+    view, decision = trace.view(call), trace.decision(call)
+    told = [view.told(action) for action in actions]
+    return any(action is not None and decision.reaches(action) for action in told)
 
 
 def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import click, decided, graded, screen
 
-from swarm_ui.action import Action
+from swarm_ui.action import Abstain, Action
 from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.preferences.grading import ScoredAction
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
-from swarm_ui.trace.records import Episode, StepRecord
+from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
 
@@ -58,9 +58,9 @@ def test_actions_are_in_the_agents_own_indices_and_its_context_is_exact() -> Non
     assert pair.decision == trace.decision(trace.calls[1])
 
 
-def test_an_action_the_agent_cannot_see_is_never_shown_to_it() -> None:
-    trace = decided([[click(0), click(1)]], orders={"agent_1": (1, 2)})
-    assert [p.node for p in made(graded(trace, [[1.0, 0.0]]))] == ["agent_0"]
+def test_an_action_the_agent_neither_sees_nor_was_told_of_is_never_shown_to_it() -> None:
+    trace = decided([[click(1), click(0)]], orders={"agent_0": (1, 2)})
+    assert [p.node for p in made(graded(trace, [[0.0, 1.0]]))] == ["agent_1"]
 
 
 def test_unscored_is_not_wrong() -> None:
@@ -167,3 +167,39 @@ def back(action: Action, view: View) -> Action:
     mapped = view.to_screen(action)
     assert mapped is not None
     return mapped
+
+
+def windowed_pair(*heard: str) -> Trace:
+    """``agent_0`` sees and proposes element 0; ``agent_1`` sees the others and proposes 2."""
+    trace = decided(
+        [[click(0, "Save"), click(2, "Help")]], orders={"agent_0": (0,), "agent_1": (1, 2)}
+    )
+    first, second, *rest = trace.calls
+    return msgspec.structs.replace(
+        trace, calls=(first, msgspec.structs.replace(second, heard=heard), *rest)
+    )
+
+
+def test_an_agent_learns_an_action_on_a_hidden_element_that_a_message_named() -> None:
+    assert [p.node for p in made(graded(windowed_pair(), [[1.0, 0.0]]))] == ["agent_0"]
+    _, corrected = made(graded(windowed_pair("agent_0:0"), [[1.0, 0.0]]))
+    assert corrected.node == "agent_1" and corrected.source == "colleague > own"
+    assert corrected.chosen == click(2, "Save")  # its number comes after the two shown ones
+    assert corrected.rejected == click(1, "Help")
+    assert corrected.decision.reaches(click(2, "Save"))
+    assert not corrected.decision.reaches(click(3))
+
+
+def test_a_right_abstention_is_learned_if_it_is_asked_for() -> None:
+    trace = windowed_pair()
+    silent = msgspec.structs.replace(trace.messages[0], content=Abstain().json(), action=None)
+    trace = msgspec.structs.replace(trace, messages=(silent, *trace.messages[1:]))
+    step = graded(trace, [[1.0, 1.0]])
+    assert [p.node for p in made(step)] == ["agent_1"]
+    every = PairConfig(easy_share=1.0, abstentions=1.0)
+    abstained, _ = made(step, config=every)
+    assert (abstained.node, abstained.chosen, abstained.rejected) == ("agent_0", Abstain(), None)
+    assert abstained.chosen_text == Abstain().json()
+    assert made(graded(trace, [[None, None]]), config=every) == []
+    with pytest.raises(ConfigError, match="abstentions"):
+        PairConfig(abstentions=2.0)

@@ -1,0 +1,283 @@
+"""Stage 2 of a team whose agents each see a window: training cells, and policies for their test.
+
+All cells start from one window agent that was trained without edges
+(:meth:`~benchmarks.studies.windows.agent.WindowAgentConfig.without_edges`), and differ in the edges
+of the rollouts and in the credit. There is no guidance and no adversary, so that the outcome arm
+has no part of the solver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from benchmarks.origin import commit
+from benchmarks.studies.windows.agent import WindowAgentConfig, long_phone, mix_of, pool
+from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
+from benchmarks.studies.windows.held_out import SETS
+from swarm_ui.agent_view import windows
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.model import ChatModel
+from swarm_ui.node import Ties, derive
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.config import EdgeMode, TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
+from swarm_ui.optim.stage1.synthesis.curriculum import Stream
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
+from swarm_ui.optim.stage1.synthesis.window_samples import WindowStream
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.update.update_config import UpdateConfig
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.trace.records import Episode
+
+EdgeArm = Literal["none", "redrawn", "random", "learned"]
+CreditArm = Literal["critic", "outcome"]
+_MODES: dict[EdgeArm, EdgeMode] = {
+    "none": "fixed", "redrawn": "redraw", "random": "fixed", "learned": "learned",
+}  # fmt: skip
+_REPLY_TOKENS = 64
+_TEMPERATURE = 0.8
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of all cells. Those of edge learning were chosen in a simulation without agents."""
+
+    iterations: int = 3
+    shared_iterations: int = 3
+    """All, because an agent alone has few examples: the agents end with equal adapters."""
+    shared_steps: int = 40
+    own_steps: int = 10
+    """Gradient steps of each adapter in an iteration that trains one for each agent."""
+    lr: float = 1e-3
+    rehearsal: float = 0.5
+    """Share of stage-1 samples in each update: windows without messages, with abstentions."""
+    rehearsed: int = 3
+    """Simulated episodes of each training template for these samples."""
+    max_steps: int = 10
+    """Longest rollout. A team that goes in circles would fill a batch with the same screens."""
+    episodes: int = 48
+    """Of an iteration; where several graphs are drawn, they are divided among them."""
+    graphs: int = 3
+    """Graphs of an iteration, where edges are drawn."""
+    edge_lr: float = 0.4
+    edge_credit_weight: float = 2.0
+    abstentions: float = 0.25
+    """Share of the right abstentions that are learned from, as in stage 1."""
+    each: int = 3
+    """Test episodes of each template."""
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One trained team. Its adapters are beside it."""
+
+    edges: EdgeArm
+    credit: CreditArm
+    seed: int
+    graph: tuple[Edge, ...]
+    """The edges that it is tested with; empty where they are redrawn for each episode."""
+    rollouts: tuple[float | None, ...]
+    """Success of each iteration's rollouts."""
+    sources: dict[str, int]
+    """Examples by source, over all iterations."""
+    probabilities: dict[str, float]
+    """Probability of each edge at the end, if they are learned."""
+    steps: int
+    """Gradient steps, of all adapters."""
+    episodes: int
+    calls: int
+    tokens: int
+    """Of prompts and replies, in the rollouts."""
+    digest: str
+    """Digest of the adapters."""
+    seconds: float
+    """CPU time."""
+    commit: str = ""
+    """Commit of the source that trained it."""
+
+    @property
+    def arm(self) -> str:
+        return arm_name(self.edges, self.credit)
+
+
+class Trained(NamedTuple):
+    """A cell with its model, which holds the adapters."""
+
+    cell: Cell
+    model: LocalModel
+
+
+class WindowRehearsal:
+    """Draws the samples of the window agent's stage 1, for ``TeamTrainer(rehearse=...)``."""
+
+    def __init__(self, episodes: int) -> None:
+        """``episodes``: simulated episodes of each training template."""
+        self._config = replace(WindowAgentConfig.without_edges(0), episodes=episodes)
+        self._screens = pool(self._config)
+
+    def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
+        """``count`` pairs without a rejected side."""
+        others = Stream(rng.getrandbits(31), KNOWN_WORDS, mix_of(self._config))
+        stream = WindowStream(rng.getrandbits(31), self._screens, others, self._config.windows)
+        drawn = [stream.draw(questions=0.0) for _ in range(count)]
+        return [
+            PreferencePair(
+                node="", decision=sample.decision, chosen=sample.action, rejected=None,
+                chosen_text=sample.action.json(), source="rehearsal",
+            )
+            for sample in drawn
+            if isinstance(sample, ActionSample)
+        ]  # fmt: skip
+
+
+class Spent:
+    """Calls and tokens of episodes."""
+
+    def __init__(self) -> None:
+        self.calls = self.tokens = 0
+
+    def add(self, episodes: Iterable[Episode]) -> None:
+        """Count the calls of models in these episodes."""
+        for trace in (step.trace for episode in episodes for step in episode.steps):
+            for call in trace.calls:
+                used = call.usage.prompt_tokens + call.usage.completion_tokens
+                self.calls += used > 0
+                self.tokens += used
+
+
+def arm_name(edges: EdgeArm, credit: CreditArm) -> str:
+    """Name of an arm in tables and files."""
+    return f"{edges}-{credit}"
+
+
+def team(
+    model: ChatModel,
+    edges: Sequence[Edge],
+    *,
+    copies: int = 1,
+    ties: Ties = "seed",
+    temperature: float = 0.0,
+    trained: bool = True,
+) -> CollabGraph:
+    """Four agents with a window each; ``trained``: each with the adapter of its own name."""
+    return CollabGraph.collaborative(
+        AGENTS,
+        1,
+        model=model,
+        edges=edges,
+        adapters=NAMES if trained else None,
+        views=windows(AGENTS, copies),
+        ties=ties,
+        temperatures=temperature,
+        max_tokens=_REPLY_TOKENS,
+    )
+
+
+def own_graph(seed: int) -> tuple[Edge, ...]:
+    """The random graph of a seed, for the arm with one random graph."""
+    return random_dag(NAMES, DENSITY, random.Random(derive(seed, "window team")))
+
+
+def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path) -> Trained:
+    """Train one team.
+
+    Args:
+        plan: the settings of all cells.
+        edges: the edges of the rollouts.
+        credit: the scripted critic, which knows the solution, or the outcome of each episode.
+        seed: of episodes, sampling, edges and adapters.
+        agent: folder of the window agent.
+    """
+    began = time.process_time()
+    model = LocalModel.load(agent)
+    given = own_graph(seed) if edges == "random" else ()
+    critic = ScriptedCritic(PhoneEnvironment, abstentions=True) if credit == "critic" else None
+    spent = Spent()
+    trainer = TeamTrainer(
+        model,
+        team(model, given, temperature=_TEMPERATURE, trained=False),
+        long_phone,
+        training_jobs,
+        config=team_config(plan, edges, seed),
+        critic=critic,
+        rehearse=WindowRehearsal(plan.rehearsed),
+        callbacks=Callbacks(on_episodes=lambda _, episodes: spent.add(episodes)),
+    )
+    result = asyncio.run(trainer.run())
+    graph = result.edges.mode().edges if edges == "learned" else given
+    chances = result.edges.marginals() if edges == "learned" else {}
+    cell = Cell(
+        edges=edges,
+        credit=credit,
+        seed=seed,
+        graph=tuple(graph),
+        rollouts=tuple(metrics.success for metrics in result.history),
+        sources=_sources(result.history),
+        probabilities={f"{a}>{b}": round(p, 4) for (a, b), p in chances.items()},
+        steps=sum(update.steps for m in result.history for update in m.updates),
+        episodes=sum(m.episodes for m in result.history),
+        calls=spent.calls,
+        tokens=spent.tokens,
+        digest=digest(model),
+        seconds=round(time.process_time() - began, 1),
+        commit=commit(),
+    )
+    return Trained(cell, model)
+
+
+def team_config(plan: Plan, edges: EdgeArm, seed: int) -> TeamConfig:
+    """The settings of a cell; arms differ only in the edges."""
+    return TeamConfig(
+        iterations=plan.iterations,
+        shared_iterations=plan.shared_iterations,
+        episodes=plan.episodes,
+        concurrency=min(CONCURRENCY, plan.episodes),
+        guide=0.0,
+        edges=_MODES[edges],
+        density=DENSITY,
+        graphs=1 if _MODES[edges] == "fixed" else plan.graphs,
+        edge_credit=True,
+        edge_credit_weight=plan.edge_credit_weight,
+        edge_lr=plan.edge_lr,
+        shared_steps=plan.shared_steps,
+        rehearsal=plan.rehearsal,
+        max_steps=plan.max_steps,
+        update=UpdateConfig(method="rft", steps=plan.own_steps, lr=plan.lr),
+        pairs=PairConfig(abstentions=plan.abstentions),
+        seed=seed,
+    )
+
+
+def training_jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
+    """Training episodes: known templates with training parameters."""
+    return draw_jobs(SETS["known"], count, rng.getrandbits(31), seeds=TRAIN_SEEDS)
+
+
+def digest(model: LocalModel) -> str:
+    """Digest of the adapters of all agents."""
+    state = hashlib.blake2b(digest_size=16)
+    for name in NAMES:
+        for parameter in model.adapter_parameters(name):
+            state.update(parameter.detach().numpy().tobytes())
+    return state.hexdigest()
+
+
+def _sources(history: Sequence[IterationMetrics]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for metrics in history:
+        for source, count in metrics.sources.items():
+            total[source] = total.get(source, 0) + count
+    return dict(sorted(total.items()))

@@ -1,0 +1,331 @@
+"""The record of stage 2 on windows: rows and contrasts with intervals clustered by template."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from benchmarks.origin import Origin
+from benchmarks.studies.windows.arms import Played as FixedPlayed
+from benchmarks.studies.windows.cells import Cell, Plan
+from benchmarks.studies.windows.controls import Condition, Tested
+from benchmarks.studies.windows.held_out import SETS, TemplateSet
+from benchmarks.studies.windows.report import arrows
+from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.stats import clustered_difference, clustered_mean, over_seeds
+from swarm_ui.stats.interval import Outcome
+
+Played = tuple[str, Condition]
+"""An arm under a condition."""
+NAMED: tuple[tuple[Played, Played], ...] = (
+    (("learned-critic", "own edges"), ("none-critic", "own edges")),
+    (("learned-critic", "own edges"), ("none-critic", "top ties")),
+    (("learned-critic", "own edges"), ("learned-outcome", "own edges")),
+)
+"""The differences that were named before the study was run."""
+EXPLORED: tuple[tuple[Played, Played], ...] = (
+    (("learned-critic", "own edges"), ("learned-critic", "shuffled")),
+    (("learned-critic", "own edges"), ("learned-critic", "muted")),
+    (("learned-critic", "own edges"), ("learned-critic", "transplanted")),
+    (("learned-critic", "own edges"), ("learned-critic", "scroller with notes")),
+    (("learned-critic", "own edges"), ("redrawn-critic", "own edges")),
+    (("none-critic", "own edges"), (UNTRAINED, "own edges")),
+    (("learned-critic", "own edges"), (UNTRAINED, "own edges")),
+    (("learned-critic", "own edges"), (UNTRAINED, "top ties")),
+)
+_LABELS: dict[TemplateSet, str] = {"known": "known templates", "held_out": "held-out templates"}
+_ARMS = {
+    UNTRAINED: "before stage 2",
+    "none-critic": "no edges, critic",
+    "learned-critic": "learned edges, critic",
+    "redrawn-critic": "redrawn edges, critic",
+    "random-critic": "one random graph, critic",
+    "none-outcome": "no edges, outcome",
+    "learned-outcome": "learned edges, outcome",
+    "redrawn-outcome": "redrawn edges, outcome",
+    "random-outcome": "one random graph, outcome",
+}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm under one condition, on one set of templates."""
+
+    name: str
+    templates: TemplateSet | Literal["forms"]
+    success: float
+    low: float
+    high: float
+    """95 % interval, clustered by template and run."""
+    t_low: float | None
+    t_high: float | None
+    """95 % interval over seeds (Student's t); ``None``: fewer than 3 seeds."""
+    seeds: int
+    """Training runs of stage 2; the untrained agent has one."""
+    episodes: int
+    """Of each seed."""
+    calls: float
+    tokens: float
+    """Means of an episode; tokens of prompts and replies."""
+
+
+class Contrast(msgspec.Struct, frozen=True, kw_only=True):
+    """A difference on the same seeds and episodes."""
+
+    name: str
+    templates: TemplateSet | Literal["forms"]
+    difference: float
+    low: float
+    high: float
+    t_low: float | None
+    t_high: float | None
+    seeds: int
+    named: bool
+    """Whether it was named before the study was run; if not, it is exploratory."""
+
+
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """The arms without stage 2, whose agent was trained with messages of others."""
+
+    agent: AgentMade
+    rows: tuple[Row, ...] = ()
+    gaps: tuple[Contrast, ...] = ()
+    """Differences to the vote without edges."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of the study."""
+
+    origin: Origin
+    plan: Plan
+    agent: AgentMade
+    templates: dict[TemplateSet, tuple[str, ...]]
+    cells: tuple[Cell, ...]
+    rows: tuple[Row, ...]
+    contrasts: tuple[Contrast, ...]
+    commits: tuple[str, ...]
+    """The commits that trained and tested."""
+    missing: tuple[str, ...]
+    """Arms that were planned and not run."""
+    fixed: Fixed | None = None
+    """``None``: not measured."""
+
+
+def make_fixed(agent: AgentMade, arms: Sequence[FixedPlayed], jobs: Sequence[Job]) -> Fixed:
+    """The rows of the arms without stage 2 on forms, the vote without edges first."""
+
+    def outcomes(arm: FixedPlayed) -> list[Outcome]:
+        return [Outcome(*job, value) for job, value in zip(jobs, arm.outcomes, strict=True)]
+
+    rows, gaps, base = [], [], next(arm for arm in arms if arm.name == "no-edges")
+    for arm in arms:
+        rate = clustered_mean(outcomes(arm))
+        gap = clustered_difference(outcomes(arm), outcomes(base))
+        assert rate is not None and gap is not None, f"{arm.name}: every episode has a fault"
+        rows.append(Row(
+            name=arm.label, templates="forms", success=round(rate.mean, 4), low=round(rate.low, 4),
+            high=round(rate.high, 4), t_low=None, t_high=None, seeds=1, episodes=len(jobs),
+            calls=round(arm.calls / len(jobs), 1), tokens=round(arm.tokens, 1),
+        ))  # fmt: skip
+        if arm is not base:
+            gaps.append(Contrast(
+                name=f"{arm.label} - {base.label}", templates="forms",
+                difference=round(gap.mean, 4), low=round(gap.low, 4), high=round(gap.high, 4),
+                t_low=None, t_high=None, seeds=1, named=False,
+            ))  # fmt: skip
+    return Fixed(agent=agent, rows=tuple(rows), gaps=tuple(gaps))
+
+
+def make_record(
+    origin: Origin,
+    plan: Plan,
+    agent: AgentMade,
+    cells: Sequence[Cell],
+    tests: Sequence[Tested],
+    fixed: Fixed | None = None,
+) -> Record:
+    """The record of everything that is finished."""
+    played: dict[Played, list[Tested]] = {}
+    order = {arm: k for k, arm in enumerate(_ARMS)}
+    for one in sorted(tests, key=lambda one: (order[one.arm], one.condition, one.seed)):
+        played.setdefault((one.arm, one.condition), []).append(one)
+    sets: tuple[TemplateSet, ...] = ("known", "held_out")
+    pairs = [(pair, True) for pair in NAMED] + [(pair, False) for pair in EXPLORED]
+    contrasts = [
+        _contrast(played, *pair, templates, named)
+        for templates in sets
+        for pair, named in pairs
+        if pair[0] in played and pair[1] in played
+    ]
+    rows = [_row(name, found, templates) for templates in sets for name, found in played.items()]
+    return Record(
+        origin=origin,
+        plan=plan,
+        agent=agent,
+        templates=SETS,
+        cells=tuple(cells),
+        rows=tuple(rows),
+        contrasts=tuple(one for one in contrasts if one is not None),
+        commits=tuple(sorted({c.commit for c in cells} | {t.commit for t in tests})),
+        missing=tuple(arm for arm in _ARMS if (arm, "own edges") not in played),
+        fixed=fixed,
+    )
+
+
+def label(name: Played) -> str:
+    """An arm under a condition, for tables."""
+    arm, condition = name
+    shown = "no edges" if arm == UNTRAINED else "own edges"
+    return f"{_ARMS[arm]}: {shown if condition == 'own edges' else condition}"
+
+
+def _row(name: Played, found: Sequence[Tested], templates: TemplateSet) -> Row:
+    outcomes = [o for one in found for o in one.outcomes[templates]]
+    rate = clustered_mean(outcomes)
+    assert rate is not None, f"{name}: every episode has a fault"
+    t_low, t_high = _over_seeds([_mean(one.outcomes[templates]) for one in found])
+    return Row(
+        name=label(name), templates=templates, success=round(rate.mean, 4),
+        low=round(rate.low, 4), high=round(rate.high, 4), t_low=t_low, t_high=t_high,
+        seeds=len(found), episodes=len(found[0].outcomes[templates]),
+        calls=round(fmean(one.calls[templates] for one in found), 1),
+        tokens=round(fmean(one.tokens[templates] for one in found), 1),
+    )  # fmt: skip
+
+
+def _contrast(
+    played: Mapping[Played, Sequence[Tested]],
+    ours: Played,
+    theirs: Played,
+    templates: TemplateSet,
+    named: bool,
+) -> Contrast | None:
+    """The difference on the seeds that both have; the untrained agent has the same for all."""
+    left = {one.seed: one.outcomes[templates] for one in played[ours]}
+    right = {one.seed: one.outcomes[templates] for one in played[theirs]}
+    if theirs[0] == UNTRAINED:
+        (only,) = right.values()
+        right = {seed: _as_run(only, seed) for seed in left}
+    seeds = sorted(left.keys() & right.keys())
+    gap = clustered_difference(
+        [o for seed in seeds for o in left[seed]], [o for seed in seeds for o in right[seed]]
+    )
+    if gap is None:
+        return None
+    t_low, t_high = _over_seeds([_mean(left[seed]) - _mean(right[seed]) for seed in seeds])
+    return Contrast(
+        name=f"{label(ours)} - {label(theirs)}", templates=templates,
+        difference=round(gap.mean, 4), low=round(gap.low, 4), high=round(gap.high, 4),
+        t_low=t_low, t_high=t_high, seeds=len(seeds), named=named,
+    )  # fmt: skip
+
+
+def _as_run(outcomes: Sequence[Outcome], run: int) -> tuple[Outcome, ...]:
+    return tuple(msgspec.structs.replace(outcome, run=run) for outcome in outcomes)
+
+
+def _mean(outcomes: Sequence[Outcome]) -> float:
+    return fmean(o.value for o in outcomes if o.value is not None)
+
+
+def _over_seeds(values: Sequence[float]) -> tuple[float | None, float | None]:
+    found = over_seeds(values) if len(values) >= 3 else None
+    if found is None or math.isinf(found.low):
+        return None, None
+    return round(found.low, 4), round(found.high, 4)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def rows_table(record: Record, templates: TemplateSet) -> str:
+    """All arms and controls on one set of templates."""
+    rows = [row for row in record.rows if row.templates == templates]
+    lines = [
+        f"| team, {_LABELS[templates]} | success % | over seeds | seeds | calls | tokens |",
+        "| --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        rate = _percent(row.success, row.low, row.high)
+        seeds = _range(row.t_low, row.t_high)
+        lines.append(
+            f"| {row.name} | {rate} | {seeds} | {row.seeds} | {row.calls:.0f} | {row.tokens:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def contrasts_table(record: Record) -> str:
+    """The named contrasts, then the exploratory ones."""
+    lines = [
+        "| contrast | templates | difference, points | over seeds | seeds |",
+        "| --- | --- | --- | --- | ---: |",
+    ]
+    for named in (True, False):
+        for one in record.contrasts:
+            if one.named is named:
+                gap = _percent(one.difference, one.low, one.high, "+.1f")
+                kind = "**named**" if named else "exploratory"
+                lines.append(
+                    f"| {kind}: {one.name} | {one.templates.replace('_', '-')} | {gap} | "
+                    f"{_range(one.t_low, one.t_high, '+.1f')} | {one.seeds} |"
+                )
+    return "\n".join(lines)
+
+
+def cells_table(record: Record) -> str:
+    """What each run of stage 2 did, and the graph that it was tested with."""
+    lines = [
+        "| arm | seed | gradient steps | rollouts | calls | CPU-s | edges of the test |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for cell in record.cells:
+        graph = "redrawn" if cell.edges == "redrawn" else arrows(cell.graph)
+        lines.append(
+            f"| {_ARMS[cell.arm]} | {cell.seed} | {cell.steps} | {cell.episodes} | {cell.calls:,} "
+            f"| {cell.seconds:.0f} | {graph} |"
+        )
+    return "\n".join(lines)
+
+
+def fixed_table(fixed: Fixed) -> str:
+    """The arms without stage 2."""
+    gaps = {gap.name.rpartition(" - ")[0]: gap for gap in fixed.gaps}
+    lines = [
+        "| policy, forms | success % | difference to no edges | calls | tokens |",
+        "| --- | --- | --- | ---: | ---: |",
+    ]
+    for row in fixed.rows:
+        gap = gaps.get(row.name)
+        told = "–" if gap is None else _percent(gap.difference, gap.low, gap.high, "+.1f")
+        rate = _percent(row.success, row.low, row.high)
+        lines.append(f"| {row.name} | {rate} | {told} | {row.calls:.0f} | {row.tokens:,.0f} |")
+    return "\n".join(lines)
+
+
+def all_rows(record: Record) -> list[Row]:
+    """The rows of stage 2, and those of the arms without it."""
+    return [*record.rows, *(() if record.fixed is None else record.fixed.rows)]
+
+
+def markdown(record: Record) -> str:
+    """All tables."""
+    parts = [] if record.fixed is None else [fixed_table(record.fixed)]
+    parts += [
+        rows_table(record, "known"), rows_table(record, "held_out"), contrasts_table(record),
+        cells_table(record),
+    ]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def _percent(mean: float, low: float, high: float, form: str = ".1f") -> str:
+    return f"{100 * mean:{form}} [{100 * low:{form}}, {100 * high:{form}}]"
+
+
+def _range(low: float | None, high: float | None, form: str = ".1f") -> str:
+    if low is None or high is None:
+        return "–"
+    return f"[{100 * low:{form}}, {100 * high:{form}}]"

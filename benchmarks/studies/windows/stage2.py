@@ -1,0 +1,180 @@
+"""Runs stage 2 on windows: trains the cells and plays their tests, the most important ones first.
+
+Each result is one file in the folder of the study, so an interrupted run continues where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from benchmarks.studies.windows.cells import (
+    Cell,
+    CreditArm,
+    EdgeArm,
+    Plan,
+    arm_name,
+    train,
+)
+from benchmarks.studies.windows.controls import Condition, Contestant, Tested, Tests
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.script_runner import check_study
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.storage.run_directory import write_atomic
+
+UNTRAINED = "untrained"
+ARMS: tuple[tuple[EdgeArm, CreditArm], ...] = (
+    ("none", "critic"), ("learned", "critic"), ("learned", "outcome"), ("redrawn", "critic"),
+    ("none", "outcome"), ("random", "critic"), ("redrawn", "outcome"), ("random", "outcome"),
+)  # fmt: skip
+"""All arms; those of the named contrasts first."""
+FIRST: dict[str, tuple[Condition, ...]] = {
+    "none-critic": ("own edges", "top ties"),
+    "learned-critic": ("own edges", "shuffled", "muted"),
+}
+"""Conditions that are played as soon as a cell is trained; for other arms its own edges."""
+LATER: dict[str, tuple[Condition, ...]] = {
+    "learned-critic": ("transplanted", "scroller with notes"),
+    "none-critic": ("half windows", "whole screen"),
+}
+"""Controls that are played after the cells of the first three arms."""
+UNTRAINED_CONDITIONS: tuple[Condition, ...] = (
+    "own edges", "top ties", "half windows", "scroller", "scroller with notes", "whole screen",
+)  # fmt: skip
+T = TypeVar("T", bound=msgspec.Struct)
+Say = Callable[[str], None]
+Work = tuple[EdgeArm, CreditArm, int, tuple[Condition, ...]]
+
+
+class AgentMade(msgspec.Struct, frozen=True, kw_only=True):
+    """How the window agent was trained."""
+
+    steps: int
+    tokens: int
+    cpu_seconds: float
+    digest: str
+    """Digest of its weights."""
+
+
+def agent_made(folder: Path) -> AgentMade:
+    """How the window agent in a folder was trained."""
+    made = msgspec.json.decode((folder / "made.json").read_bytes(), type=dict[str, float])
+    weights = (folder / "model.safetensors").read_bytes()
+    return AgentMade(
+        steps=int(made["steps"]), tokens=int(made["tokens"]), cpu_seconds=made["cpu_seconds"],
+        digest=hashlib.blake2b(weights, digest_size=16).hexdigest(),
+    )  # fmt: skip
+
+
+class Stage2:
+    """The folder of the study."""
+
+    def __init__(self, folder: Path, agent: Path, plan: Plan, seeds: tuple[int, ...]) -> None:
+        self._folder, self._agent, self._plan, self._seeds = folder, agent, plan, seeds
+
+    def run(self, say: Say) -> None:
+        """Run everything that is missing, in order of importance."""
+        check_study(self._folder / "plan.json", self._plan)
+        self._untrained(("own edges", "top ties"), say)
+        for work in self._cells(ARMS[:3], FIRST):
+            self._work(work, say)
+        for work in self._cells(ARMS[:2], LATER):
+            self._work(work, say)
+        self._untrained(UNTRAINED_CONDITIONS, say)
+        for work in self._cells(ARMS[3:], {}):
+            self._work(work, say)
+
+    def cells(self) -> list[Cell]:
+        """All trained cells."""
+        found = sorted(self._folder.glob("cells/*/cell.json"))
+        cells = [_read(path, Cell) for path in found]
+        order = {arm_name(*arm): k for k, arm in enumerate(ARMS)}
+        return sorted(cells, key=lambda cell: (order[cell.arm], cell.seed))
+
+    def tests(self) -> list[Tested]:
+        """All tests."""
+        return [_read(path, Tested) for path in sorted(self._folder.glob("tests/*.json"))]
+
+    @property
+    def plan(self) -> Plan:
+        """The settings of all cells."""
+        return self._plan
+
+    def made(self) -> AgentMade:
+        """The window agent that the teams began with."""
+        return agent_made(self._agent)
+
+    def _cells(
+        self,
+        arms: tuple[tuple[EdgeArm, CreditArm], ...],
+        conditions: dict[str, tuple[Condition, ...]],
+    ) -> Iterator[Work]:
+        """Seed by seed, so that the arms of a contrast are complete early."""
+        for seed in self._seeds:
+            for edges, credit in arms:
+                played = conditions.get(arm_name(edges, credit), ("own edges",))
+                yield edges, credit, seed, played
+
+    def _work(self, work: Work, say: Say) -> None:
+        edges, credit, seed, conditions = work
+        arm = arm_name(edges, credit)
+        folder = self._folder / "cells" / f"{arm}-{seed}"
+        if not (folder / "cell.json").exists():
+            cell, model = train(self._plan, edges, credit, seed, self._agent)
+            model.save_adapters(folder / "adapters")
+            _write(folder / "cell.json", cell)
+            say(f"trained {arm} {seed}: {cell.seconds:.0f} CPU-s, rollouts {cell.rollouts}")
+        left = [c for c in conditions if not self._test_path(arm, seed, c).exists()]
+        if not left:
+            return
+        cell = _read(folder / "cell.json", Cell)
+        model = LocalModel.load(self._agent)
+        model.load_adapters(folder / "adapters")
+        who = Contestant(
+            arm=arm, seed=seed, model=model, graph=cell.graph, redrawn=edges == "redrawn"
+        )
+        other = [c.graph for c in self.cells() if c.arm == arm and c.seed == self._next(seed)]
+        tests = Tests(who, self._plan.each, *other)
+        for condition in left:
+            if condition != "transplanted" or other:
+                self._test(tests, arm, seed, condition, say)
+
+    def _untrained(self, conditions: tuple[Condition, ...], say: Say) -> None:
+        left = [c for c in conditions if not self._test_path(UNTRAINED, 0, c).exists()]
+        if left:
+            model = LocalModel.load(self._agent)
+            who = Contestant(arm=UNTRAINED, seed=0, model=model, trained=False)
+            tests = Tests(who, self._plan.each)
+            for condition in left:
+                self._test(tests, UNTRAINED, 0, condition, say)
+
+    def _test(self, tests: Tests, arm: str, seed: int, condition: Condition, say: Say) -> None:
+        tested = tests.test(condition)
+        _write(self._test_path(arm, seed, condition), tested)
+        rates = {
+            name: round(sum(o.value or 0.0 for o in found) / len(found), 3)
+            for name, found in tested.outcomes.items()
+        }
+        say(f"{arm} {seed}, {condition}: {rates}")
+
+    def _next(self, seed: int) -> int:
+        """The seed whose graph is transplanted."""
+        return self._seeds[(self._seeds.index(seed) + 1) % len(self._seeds)]
+
+    def _test_path(self, arm: str, seed: int, condition: Condition) -> Path:
+        return self._folder / "tests" / f"{arm}-{seed}-{condition.replace(' ', '-')}.json"
+
+
+def _write(path: Path, record: msgspec.Struct) -> None:
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+
+
+def _read(path: Path, of: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=of)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"'{path}' is not a file of this study: {error}") from error

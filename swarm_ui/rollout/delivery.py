@@ -1,0 +1,108 @@
+"""Controls of talk at test: a team whose messages are withheld or replaced.
+
+A trained team is played again with another delivery, and everything else is equal. What it loses is
+what the messages, or their contents, were worth.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.message import Message
+from swarm_ui.node import Node, NodeContext, NodeReply, derive
+from swarm_ui.trace.records import Episode
+
+Delivery = Literal["sent", "muted", "shuffled"]
+"""Which messages agents receive: those that were sent to them; none but their own; or, for each of
+them and under the name of its sender, a message of another agent. The last two are controls."""
+Exchange = Callable[[Message, NodeContext], Message]
+"""``(message, context of the receiver) -> message``: what is received instead of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedInbox:
+    """A node that receives other messages than those that were sent to it.
+
+    Its own messages are not changed. The prompt in the trace is exact; the trace's list of the
+    messages that a call received names those that were sent.
+    """
+
+    node: Node
+    exchange: Exchange
+
+    @property
+    def id(self) -> str:
+        return self.node.id
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
+        received = [
+            message if message.sender == context.node else self.exchange(message, context)
+            for message in inbox
+        ]
+        return await self.node(received, context)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMessages:
+    """Replaces each message by one that another agent sent in some recorded decision.
+
+    Number, length and kind of the messages stay as they are, but they say nothing about the screen.
+    The draws depend on the seed, the run and the message only.
+    """
+
+    sent: Mapping[str, tuple[Message, ...]]
+    """Messages by sender."""
+    seed: int = 0
+
+    @classmethod
+    def of(cls, episodes: Iterable[Episode], *, seed: int = 0) -> RecordedMessages:
+        """The messages of the agents in these episodes, failures left out.
+
+        Raises:
+            ConfigError: they are messages of fewer than two agents.
+        """
+        sent: dict[str, list[Message]] = {}
+        for trace in (step.trace for episode in episodes for step in episode.steps):
+            for message in trace.messages:
+                if message.sender in trace.agents and message.error is None:
+                    sent.setdefault(message.sender, []).append(message)
+        if len(sent) < 2:
+            raise ConfigError(
+                "shuffled messages: the recorded episodes hold messages of "
+                f"{len(sent)} agents; expected at least 2"
+            )
+        return cls({name: tuple(own) for name, own in sorted(sent.items())}, seed)
+
+    def __call__(self, message: Message, context: NodeContext) -> Message:
+        rng = random.Random(derive(self.seed, context.run, context.node, message.id))
+        other = rng.choice(self.sent[rng.choice([s for s in self.sent if s != message.sender])])
+        return msgspec.structs.replace(
+            message,
+            content=other.content,
+            action=other.action,
+            error=None,
+            prompt_format=other.prompt_format,
+        )
+
+
+def muted(graph: CollabGraph) -> CollabGraph:
+    """The team without edges between its agents."""
+    return graph.with_edges(())
+
+
+def shuffled(graph: CollabGraph, messages: RecordedMessages) -> CollabGraph:
+    """The team in which every message is replaced by a recorded one of another agent.
+
+    It is for tests with a majority vote: the agents are wrapped, so a probability vote cannot ask
+    their models, and they cannot be trained.
+    """
+    for name in graph.agents:
+        graph = graph.with_node(ChangedInbox(graph.nodes[name], messages), name=name)
+    return graph
