@@ -219,7 +219,7 @@ class _StepPairs:
         shown = view.from_screen(action)
         if shown is not None or not view.partial:
             return shown
-        told = view.told(action)
+        told = view.from_screen_with_hidden(action)
         return told if told is not None and self.trace.decision(call).reaches(told) else None
 
     def _pick(

@@ -199,7 +199,7 @@ class OutcomeCredit(EpisodeCredit):
 def _any_reachable(trace: Trace, call: Call, actions: Sequence[Action]) -> bool:
     """Whether the agent of a call could propose any of these actions of the screen."""
     view, decision = trace.view(call), trace.decision(call)
-    told = [view.told(action) for action in actions]
+    told = [view.from_screen_with_hidden(action) for action in actions]
     return any(action is not None and decision.reaches(action) for action in told)
 
 
