@@ -15,6 +15,8 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CACHES := $(VENV)/.caches
+# Many tests wait for a process, a socket or a browser, so there is one worker more than cores.
+WORKERS ?= $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 # The first interpreter that is new enough.
 ifndef PYTHON
@@ -63,7 +65,7 @@ test: $(STAMP)
 	$(BIN)/mypy -p swarm_ui >"$$types" 2>&1 & mypy=$$!; \
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/ruff format --check . || status=1; \
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) || status=1; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || status=1; \
 	wait $$mypy || status=1; cat "$$types"; \
 	if [ $$status -ne 0 ]; then echo "make test: failed, see above" >&2; fi; exit $$status
 
