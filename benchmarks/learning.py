@@ -62,7 +62,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
@@ -93,6 +93,9 @@ from benchmarks.studies.learning.variants import (  # noqa: E402
 from swarm_ui.errors import SwarmError  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
+
+if TYPE_CHECKING:
+    from benchmarks.studies.credit.report import Contrast
 
 RECORD = HERE / "results" / "learning.json"
 ROOT = HERE.parent
@@ -162,12 +165,24 @@ def recorded() -> dict[str, Any]:
     return found
 
 
+def credit_contrast() -> Contrast:
+    """The scripted critic minus the outcome, from the record of the study of credit."""
+    from benchmarks.studies.credit.report import Study, contrasts  # imports torch
+
+    return contrasts(msgspec.convert(read("credit"), Study))[0]
+
+
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
     data, old, split, power = (read(name) for name in RECORDS)
+    found = answers(data, split, read("split_model"), credit_contrast())
     return [
         ("README.md", "results", short_table(data)),
-        ("docs/results.md", "answers", answers(data, old, split)),
+        (
+            "docs/results.md",
+            "answers",
+            answers(data, split, read("split_model"), credit_contrast()),
+        ),
         ("docs/results.md", "learning", f"{short_table(data)}\n{coverage(data)}"),
         ("docs/results_tables.md", "learning", markdown(data)),
         ("docs/results_tables.md", "edge power", edge_power_table(power)),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from swarm_ui.stats import over_seeds
+if TYPE_CHECKING:
+    from benchmarks.studies.credit.report import Contrast
 
 Record = dict[str, Any]
 _TRAINED = ("rft_vote", "full_vote")
@@ -15,21 +15,23 @@ _FEW = 3
 _METHODS = {"rft_vote": "RFT", "full_vote": "DPO"}
 
 
-def answers(learning: Record, old: Record, split: Record) -> str:
+def answers(learning: Record, split: Record, split_model: Record, credit: Contrast) -> str:
     """The six answers as a numbered list.
 
     Args:
         learning: benchmarks/results/learning.json.
-        old: benchmarks/results/learning_checker_1.json, for what was not measured again.
         split: benchmarks/results/split.json.
+        split_model: benchmarks/results/split_model.json.
+        credit: the scripted critic minus the outcome, of benchmarks/results/credit.json; for what
+            ``learning`` does not contain yet.
     """
     lines = [
         f"**Does stage 2 help on tasks like those it was trained on?** "
         f"{_stage_2(learning, 'new_parameters')}",
         f"**On new apps?** {_stage_2(learning, 'new_apps')}",
-        f"**Does talk help, and when?** {_talk(learning, split)}",
+        f"**Does talk help, and when?** {_talk(learning, split_model)}",
         f"**Do learned edges help, and when?** {_edges(split)}",
-        f"**Is credit for messages worth more than the outcome?** {_credit(learning, old)}",
+        f"**Is credit for messages worth more than the outcome?** {_credit(learning, credit)}",
         f"**Is a team worth it at equal calls?** {_team(learning)}",
     ]
     return "\n".join(f"{k}. {line}" for k, line in enumerate(lines, 1)) + "\n"
@@ -46,8 +48,8 @@ def _stage_2(learning: Record, split: str) -> str:
     )
 
 
-def _talk(learning: Record, split: Record) -> str:
-    gap = _difference(split, "broadcast - no talk")
+def _talk(learning: Record, split_model: Record) -> str:
+    gap = _difference(split_model, "needed edges - no talk")
     whole = next(
         line["over_own_vote"]
         for name in _TRAINED
@@ -58,8 +60,9 @@ def _talk(learning: Record, split: Record) -> str:
     effect = "no gain" if whole <= 0 else "little gain"
     return (
         "Yes, where agents see different things: on "
-        "[split facts](environments.md#split-facts-a-phone-for-a-team), scripted agents that talk "
-        f"minus silent ones: {_points(*gap)}; {effect} where every agent sees the whole screen "
+        "[split facts](environments.md#split-facts-a-phone-for-a-team), SmolLM2 agents that talk "
+        f"minus silent ones: {_points(*gap)} (known templates, {_seeds(1)}); {effect} where every "
+        "agent sees the whole screen "
         "([table](#what-learning-gains-on-the-phone))."
     )
 
@@ -73,7 +76,7 @@ def _edges(split: Record) -> str:
     )
 
 
-def _credit(learning: Record, old: Record) -> str:
+def _credit(learning: Record, other: Contrast) -> str:
     line = _contrast(learning, "critic against outcome")
     if line is not None:
         ends = (line["gap"], line["low"], line["high"])
@@ -82,14 +85,11 @@ def _credit(learning: Record, old: Record) -> str:
             f"that of the outcome, without guidance in either: {_points(*ends)}, "
             f"{_seeds(line['seeds'])}."
         )
-    each = _old_difference(old, "without_cr")
-    interval = over_seeds(each)
-    assert interval is not None
-    ends = (interval.mean, interval.low, interval.high)
+    ends = (other.difference, other.cluster_low, other.cluster_high)
     return (
-        "Not shown by this study: the paper's method minus outcome credit, which also had no "
-        f"guidance and no graded negatives: {_points(*ends)} (t over {len(each)} seeds, checker "
-        "v1); [Credit](credit.md) compares assigners."
+        f"{_verdict(*ends[1:], other.seeds)} in short training: credit of the scripted critic "
+        f"minus that of the outcome, without guidance in either: {_points(*ends)}, {_seeds(other.seeds)} "
+        "([credit, side by side](credit.md))."
     )
 
 
@@ -131,19 +131,9 @@ def _contrast(learning: Record, name: str) -> Record | None:
 
 
 def _difference(split: Record, name: str) -> tuple[float, float, float]:
-    """A difference of the split study on the templates on which edges are learned."""
+    """A difference of a study of split facts on its known templates."""
     line = next(d for d in split["differences"] if (d["name"], d["templates"]) == (name, "train"))
     return line["difference"], line["low"], line["high"]
-
-
-def _old_difference(old: Record, other: str) -> Sequence[float]:
-    """*full* minus another row under checker v1, by seed, on known templates."""
-    found: Sequence[float] = next(
-        line["each_seed"]
-        for line in old["comparisons"]
-        if (line["other"], line["split"]) == (other, "new_parameters")
-    )
-    return found
 
 
 def _verdict(low: float, high: float, seeds: int) -> str:
