@@ -88,8 +88,8 @@ def _credit(learning: Record, other: Contrast) -> str:
     ends = (other.difference, other.cluster_low, other.cluster_high)
     return (
         f"{_verdict(*ends[1:], other.seeds)} in short training: credit of the scripted critic "
-        f"minus that of the outcome, without guidance in either: {_points(*ends)}, {_seeds(other.seeds)} "
-        "([credit, side by side](credit.md))."
+        f"minus that of the outcome, without guidance in either: {_points(*ends)}, "
+        f"{_seeds(other.seeds)} ([credit, side by side](credit.md))."
     )
 
 
