@@ -2,6 +2,7 @@
 
     python benchmarks/learning.py --out runs/learning [--seeds 1 2 3] [--only full rft]
     python benchmarks/learning.py --out runs/learning --summarise --record --pages
+    python benchmarks/learning.py --out runs/more --restore --seeds 1 2 3 4 --only rft rft_outcome
     python benchmarks/learning.py --recorded
     python benchmarks/learning.py --quick
 
@@ -9,7 +10,9 @@
 trains a team of four from the shipped base agent as the demo does (5 iterations of 112 episodes)
 and plays the same test episodes: known templates with new parameters, new templates, new apps.
 Finished runs and tests are not repeated, so the same command continues after an interruption, and
-``--graphs`` adds test DAGs to runs that were tested on fewer.
+``--graphs`` adds test DAGs to runs that were tested on fewer. The record holds the outcomes of all
+runs, without weights: ``--restore`` writes them where ``--out`` lacks them, and the same command
+adds seeds and variants.
 
 Rows: *untrained*, the architecture with random weights; *base_x1*, the base agent, greedy;
 *base_x4*, four of it with shuffled views and the probability vote; *base_guard*, *base_shuffled*,
@@ -84,6 +87,7 @@ from benchmarks.studies.continuation import report as continuation  # noqa: E402
 from benchmarks.studies.learning.answers import answers  # noqa: E402
 from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
 from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
+from benchmarks.studies.learning.kept import SETTINGS_FILE, kept_files  # noqa: E402
 from benchmarks.studies.learning.picture import picture  # noqa: E402
 from benchmarks.studies.learning.variants import (  # noqa: E402
     BY_NAME,
@@ -91,6 +95,8 @@ from benchmarks.studies.learning.variants import (  # noqa: E402
     FULL,
     RECORDED,
 )
+from benchmarks.studies.options import parsed, record_options  # noqa: E402
+from benchmarks.studies.restore import packed_files, restore  # noqa: E402
 from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
@@ -205,13 +211,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--graphs", type=int, default=3, help="unseen test DAGs of each run (3)")
     parser.add_argument("--processes", type=int, default=Settings().processes)
     parser.add_argument("--summarise", action="store_true", help="start no run")
-    parser.add_argument("--record", action="store_true", help="keep it in benchmarks/results")
-    parser.add_argument("--recorded", action="store_true", help="print what was kept")
+    record_options(parser, restore=True)
     parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw gains and intervals")
     parser.add_argument("--pages", action="store_true", help="write the record into docs/")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    given = parser.parse_args()
+    given = parsed(parser)
     if not (given.recorded or given.quick or given.out):
         parser.error("--out FOLDER is needed (or --quick, or --recorded)")
     if given.graphs < 0:
@@ -232,11 +237,14 @@ def main() -> int:
             folder = given.out or Path(beside)
             names = [FULL.name] if given.quick else given.only
             graphs = min(given.graphs, 1) if given.quick else given.graphs
+            common = {**plain(settings), "processes": None}
+            if given.restore:
+                restore("learning", folder, {SETTINGS_FILE: common})
             if not given.summarise:
                 run(folder, settings, given.seeds, names, control=not given.quick, graphs=graphs)
             data = measured(folder, settings)
-        if given.record:
-            write_record("learning", data)
+            if given.record:
+                write_record("learning", data, packed_files(kept_files(folder, common)))
     if given.pages:
         write_pages()
     if given.picture:

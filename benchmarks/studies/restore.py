@@ -18,7 +18,9 @@ from benchmarks.records import FILES, command_of, read_record, record_path
 from benchmarks.studies.columns import Columns
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study, other_options
-from swarm_ui.storage.durable import write_atomic
+from swarm_ui.storage.durable import whole_lines, write_atomic
+
+_LINES = ".jsonl"
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,15 +36,21 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def found_files(folder: Path, patterns: Sequence[str]) -> dict[str, Any]:
-    """The JSON files of a study that match one of the patterns, by path in its folder."""
+    """The files of a study that match one of the patterns, by path in its folder.
+
+    Files whose names end with ``.jsonl`` are lists of their lines.
+    """
     paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     return {p.relative_to(folder).as_posix(): _decoded(p) for p in paths}
 
 
 def packed_files(files: Mapping[str, Any]) -> dict[str, Any]:
-    """Files as a record holds them, for :func:`~benchmarks.records.write_record`."""
-    columns = Columns()
-    content = {path: columns.packed(value) for path, value in files.items()}
+    """Files as a record holds them, for :func:`~benchmarks.records.write_record`.
+
+    ``files``: anything that ``msgspec`` encodes, by path.
+    """
+    columns, plain = Columns(), msgspec.json.decode(msgspec.json.encode(files))
+    content = {path: columns.packed(value) for path, value in plain.items()}
     return {"columns": columns.all, "content": content}
 
 
@@ -94,7 +102,7 @@ def restore(
         check_study(folder / path, now)
     missing = [path for path in found if path not in used and not (folder / path).exists()]
     for path in missing:
-        write_atomic(folder / path, msgspec.json.encode(found[path]) + b"\n")
+        write_atomic(folder / path, _encoded(path, found[path]))
     there = len(found) - len(used) - len(missing)
     print(
         f"restored {len(missing)} files of the record '{name}'; {there} were there and stay as "
@@ -103,8 +111,15 @@ def restore(
     )
 
 
+def _encoded(path: str, value: Any) -> bytes:
+    lines = value if path.endswith(_LINES) else [value]
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
 def _decoded(path: Path) -> Any:
     try:
+        if path.name.endswith(_LINES):
+            return [msgspec.json.decode(line) for line in whole_lines(path)]
         return msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"'{path}' cannot be read: {error}") from error

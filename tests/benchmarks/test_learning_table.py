@@ -11,11 +11,15 @@ import msgspec
 import pytest
 from benchmark_scripts import benchmark_script
 
+from benchmarks import records
 from benchmarks.origin import Origin
-from benchmarks.records import record_path
+from benchmarks.records import record_path, write_record
 from benchmarks.studies.learning import cells, figures
 from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin, Row
+from benchmarks.studies.learning.kept import SETTINGS_FILE, kept_files
 from benchmarks.studies.learning.variants import BY_NAME
+from benchmarks.studies.restore import packed_files, recorded_files, restore
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -182,6 +186,25 @@ def test_the_origin_of_each_cell_is_kept(study: Path) -> None:
     assert by_name["full-1"]["commit"] == "abc" and by_name["full-1"]["trainer"] == {"guide": 0.0}
     assert "commit" not in by_name["full-2"]  # of a version that did not record it
     assert "rft-1" not in by_name
+
+
+def test_a_folder_is_restored_from_its_record(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
+    begun = CellOrigin(origin=Origin(commit="abc", dirty=False, command="python x", machine="m"))
+    (study / "full-1" / CELL_FILE).write_bytes(msgspec.json.encode(begun))
+    settings = {"iterations": 5, "processes": None}
+    write_record("learning", {"rows": []}, packed_files(kept_files(study, settings)))
+    other = tmp_path / "other"
+    restore("learning", other, {SETTINGS_FILE: settings})
+    assert cells.rows(other) == cells.rows(study)
+    assert cells.cell_origins(other) == cells.cell_origins(study)
+    assert not (other / "rft-1").exists()  # it was not finished
+    again = kept_files(other, settings)
+    assert again == kept_files(study, settings) == recorded_files("learning")
+    with pytest.raises(ConfigError, match=r"other settings \(iterations=5, now 6\)"):
+        restore("learning", other, {SETTINGS_FILE: {**settings, "iterations": 6}})
 
 
 def test_tables_show_clustered_intervals(learning: ModuleType, data: dict[str, Any]) -> None:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
+from pathlib import Path
 
+import pytest
 import torch
 
+from benchmarks.studies.learning import study as study_module
 from benchmarks.studies.learning.arms import base_graph_arms, copies_vote, graph_arms
 from benchmarks.studies.learning.imitation import Shown, add_adapters
+from benchmarks.studies.learning.study import Study
 from benchmarks.studies.learning.variants import BY_NAME
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.environments import phone
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import (
@@ -28,6 +35,7 @@ from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.intervention import Intervene
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.storage.run_directory import RunDirectory
 
 SETTINGS = Settings(seed=1)
 
@@ -115,3 +123,34 @@ def test_the_imitation_has_the_errors_of_the_critic() -> None:
     assert played(model, right) == played(model, wrong)  # no guidance: the same screens
     for ours, theirs in zip(right.pairs, wrong.pairs, strict=True):
         assert ours.chosen.key != theirs.chosen.key
+
+
+@pytest.fixture
+def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(*_: object, **__: object) -> None:
+        raise AssertionError("a finished cell was repeated")
+
+    monkeypatch.setattr(study_module, "train_team", train)
+    monkeypatch.setattr(study_module, "make_base_agent", train)
+
+
+@pytest.mark.usefixtures("without_training")
+def test_a_restored_cell_is_not_repeated_and_cannot_be_tested_on_more(tmp_path: Path) -> None:
+    """Restored: the results are there, the adapters are not."""
+    arms = {"rft-1": ["trained-greedy", "trained-vote", "trained-team"],
+            "stage1_rft-1": ["stage1-greedy", "stage1-vote"]}  # fmt: skip
+    for name, tested in arms.items():
+        RunDirectory.create(tmp_path / name, name=name, config={})
+        found = [ArmResult(split=split, arm=arm, outcomes=(1.0,), jobs=(("a", 1),))
+                 for split in ("parameters", "apps") for arm in tested]  # fmt: skip
+        Results(arms=found, training_cpu_seconds=12.0).save(tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+
+    def study(graphs: int) -> Study:
+        return Study(tmp_path, BASE_AGENT, Settings(), ProgressDisplay(), graphs=graphs)
+
+    assert study(1).trained(1, BY_NAME["rft"]) == 12.0
+    study(1).more_stage_one(1, BY_NAME["rft"], 12.0)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+    with pytest.raises(ConfigError, match=r"rft-1' was restored .* trained-team-2 on parameters"):
+        study(2).trained(1, BY_NAME["rft"])

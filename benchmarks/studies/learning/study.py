@@ -18,6 +18,7 @@ from benchmarks.origin import origin
 from benchmarks.studies.learning.arms import base_graph_arms, copies_vote, graph_arms
 from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin
 from benchmarks.studies.learning.imitation import imitate
+from benchmarks.studies.learning.kept import restored
 from benchmarks.studies.learning.variants import FULL, Variant
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
@@ -101,6 +102,9 @@ class Study:
         """Train one run of stage 2; returns its CPU-seconds."""
         settings = variant.settings(self._settings, seed)
         run, results = self._cell(f"{variant.name}-{seed}", settings, variant)
+        unknown = TrainedTeam((), fixed_graph(settings), "")  # for the names of the arms
+        if restored(results, run.adapters / "agent_0", self._arms(variant, settings, unknown)):
+            return results.training_cpu_seconds
         critic = phone.scripted_critic(settings)
         environment = TrainingEnvironment(
             PhoneEnvironment,
@@ -158,6 +162,10 @@ class Study:
         settings = dataclasses.replace(self._settings, seed=seed)
         run, results = self._cell(f"{name}-{seed}", settings)
         agent = run.path / "agent"
+        arms = [arm for arm in base_arms(self._settings) if arm.name in _CONTROL_ARMS]
+        arms = [_renamed(arm) for arm in arms]
+        if restored(results, agent, arms):
+            return
         if not agent.exists():
             part, spent = run.path / "agent.part", _Spent()
             self._stage_one(part, seed, _PROBE_STEPS, spent)
@@ -168,8 +176,7 @@ class Study:
             run.log({"kind": "control", **noted})
             part.rename(agent)
         results.training_cpu_seconds = _noted(run, "control")
-        arms = [arm for arm in base_arms(self._settings) if arm.name in _CONTROL_ARMS]
-        self._evaluate(run, results, [_renamed(arm) for arm in arms], agent, None)
+        self._evaluate(run, results, arms, agent, None)
 
     def _stage_one(self, folder: Path, seed: int, steps: int, spent: _Spent) -> None:
         shutil.rmtree(folder, ignore_errors=True)
