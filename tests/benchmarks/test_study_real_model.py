@@ -10,13 +10,15 @@ import pytest
 from benchmarks import records
 from benchmarks.records import read_record
 from benchmarks.studies.commands import study
+from benchmarks.studies.commands.cells import Cell, Record
 from benchmarks.studies.commands.report import Row, StudyRecord, markdown, over_seeds
 from benchmarks.studies.diversity import plan as diversity
 from benchmarks.studies.real_model.plan import Plan
 from benchmarks.studies.real_model.sizes import Sizes
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.results import ArmResult
+from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.stats import Outcome
+from swarm_ui.storage.durable import write_atomic
 
 
 def test_each_cell_comes_after_those_it_needs(tmp_path: Path) -> None:
@@ -70,6 +72,50 @@ def test_a_recorded_table_is_printed_again(
     table, figures = capsys.readouterr().out.strip().rsplit("\n", 1)
     assert "| stage 1 | 50.0 [25, 75] | 1 | 40 | 10 |" in table
     assert msgspec.json.decode(figures)["rows"][0]["split"] == "apps"
+
+
+def test_a_record_is_restored_and_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
+    jobs, made = tuple((f"task-{k % 3}", k) for k in range(9)), list[str]()
+
+    def cells(seeds: int) -> list[Cell]:
+        trained = [Cell(f"train-{s}", ("train",)) for s in range(1, seeds + 1)]
+        tests = [Cell(f"test-{c.name[-1]}", ("eval",), (c.name,), "stage 2", 1) for c in trained]
+        return [*trained, *tests]
+
+    def perform(out: Path, cell: Cell) -> None:
+        made.append(cell.name)
+        record = Record(
+            name=cell.name, command="x", commit="c" * 40, dirty=False, cpu_s=2.5, seconds=3.0,
+            threads="1",
+        )  # fmt: skip
+        (out / cell.name).mkdir()
+        write_atomic(out / "records" / f"{cell.name}.json", msgspec.json.encode(record))
+        if cell.row:
+            outcomes = tuple(float(k % 2) for k in range(len(jobs)))
+            arm = ArmResult(split="apps", jobs=jobs, outcomes=outcomes, work=Cost(calls=40))
+            Results(arms=[arm]).save(out / cell.name)
+
+    def run(seeds: int, *words: str) -> StudyRecord:
+        given = study.study_parser("", diversity.Sizes()).parse_args([*words, "--record"])
+        study.run_study(
+            "some", given, diversity.Sizes, diversity.QUICK, (), lambda *_: cells(seeds)
+        )
+        return read_record("some", StudyRecord)
+
+    monkeypatch.setattr(study, "perform", perform)
+    first = run(2, "--out", str(tmp_path / "first"))
+    assert len(made) == 4 and first.rows[0].seeds == 2 and first.rows[0].calls == 80
+    other = ("--out", str(tmp_path / "other"), "--restore")
+    assert run(2, *other) == first and len(made) == 4
+    assert run(3, *other).rows[0].seeds == 3 and made[4:] == ["train-3", "test-3"]
+
+    run(2, "--out", str(tmp_path / "third"), "--restore")
+    (tmp_path / "third" / "records" / "test-2.json").unlink()
+    with pytest.raises(ConfigError, match=r"'test-2' needs train-2, .* delete '.*/train-2.json'"):
+        run(2, "--out", str(tmp_path / "third"))
 
 
 def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) -> None:

@@ -11,23 +11,34 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
+from benchmarks import records
 from benchmarks.origin import origin
-from benchmarks.records import read_record
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.restore import packed_files, restore
 from benchmarks.studies.split_model.__main__ import main
 from benchmarks.studies.split_model.controls import answers
 from benchmarks.studies.split_model.plan import QUICK, TRAINING, training_cells
-from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player, arm_jobs
+from benchmarks.studies.split_model.play import (
+    ARMS,
+    SWAPPED,
+    TEMPLATES,
+    Player,
+    arm_jobs,
+    open_model,
+)
 from benchmarks.studies.split_model.report import (
     Study,
     contrast_table,
     control_line,
     curve_line,
+    kept_files,
     main_table,
     markdown,
     study,
 )
 from swarm_ui.environments.phone import TEST_SEEDS
 from swarm_ui.environments.phone.split import split_tasks
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.split_facts import ScriptedAgents
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +85,20 @@ def test_what_was_played_is_not_played_again(out: Path) -> None:
     assert all(not reader.left(arm, t) for arm in ARMS for t in TEMPLATES)
     fewer = Player(QUICK, out / "elsewhere", None)
     assert len(fewer.left("no talk", "train")) == QUICK.known
+
+
+def test_a_record_holds_what_the_tables_need(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    made = origin("test")
+    found = study(made, QUICK, out)
+    write_record("split_model", found, packed_files(kept_files(QUICK, out)))
+    restore("split_model", tmp_path / "other", {})
+    assert study(made, QUICK, tmp_path / "other") == found
+    assert kept_files(QUICK, tmp_path / "other") == kept_files(QUICK, out)
+    with pytest.raises(ConfigError, match=r"no trained adapter in .* a record holds no weights"):
+        open_model(QUICK, tmp_path / "other")
 
 
 def test_the_corpus_has_training_data_and_the_episodes_are_tests() -> None:

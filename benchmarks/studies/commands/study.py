@@ -13,11 +13,14 @@ import msgspec
 from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import Cell, perform, record_of
 from benchmarks.studies.commands.report import StudyRecord, markdown, study_record
+from benchmarks.studies.kept_results import kept_results
 from benchmarks.studies.options import record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study
 
+_SETTINGS = "settings.json"
 Sizes = TypeVar("Sizes", bound=msgspec.Struct)
 
 
@@ -37,7 +40,7 @@ def study_parser(description: str, sizes: msgspec.Struct) -> argparse.ArgumentPa
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     parser.add_argument("--dry-run", action="store_true", help="list the cells and their cost")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    record_options(parser, restore=False)
+    record_options(parser, restore=True)
     parser.add_argument("--quick", action="store_true", help="within a minute")
     return parser
 
@@ -74,8 +77,10 @@ def run_study(
     if given.out is None:
         raise ConfigError("--out FOLDER is needed (or --quick)")
     sizes = kind(**{name: getattr(given, name) for name in kind.__struct_fields__})
+    if given.restore:
+        restore(name, given.out, {_SETTINGS: sizes})
     if not (given.dry_run or given.summarise):
-        check_study(given.out / "settings.json", sizes)
+        check_study(given.out / _SETTINGS, sizes)
     kept = name if given.record else ""
     return _study(given, given.out, plan(sizes, given.out), given.only, kept)
 
@@ -91,8 +96,16 @@ def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: 
     record = study_record(out, cells)
     _print(record)
     if kept:
-        write_record(kept, record)
+        write_record(kept, record, packed_files(kept_files(out, cells)))
     return 0
+
+
+def kept_files(out: Path, cells: Sequence[Cell]) -> dict[str, Any]:
+    """What the record of a study holds of its folder: settings, finished cells and outcomes."""
+    done = [cell for cell in cells if record_of(out, cell) is not None]
+    files = found_files(out, (_SETTINGS, *(f"records/{cell.name}.json" for cell in done)))
+    found = {cell.name: kept_results(out / cell.name) for cell in done if cell.row}
+    return files | {f"{name}/results.json": each for name, each in found.items() if each}
 
 
 def _print(record: StudyRecord) -> None:
@@ -112,6 +125,13 @@ def _perform(out: Path, cells: list[Cell], chosen: list[Cell]) -> None:
                 raise ConfigError(
                     f"cell '{cell.name}' needs {', '.join(missing)}, which is not done; do it "
                     "first, or leave --only out"
+                )
+            lost = [name for name in cell.needs if not (out / name).exists()]
+            if lost:
+                raise ConfigError(
+                    f"cell '{cell.name}' needs {', '.join(lost)}, which was restored from a record "
+                    f"without its files; delete '{out / 'records'}/{lost[0]}.json', and the same "
+                    "command makes it again"
                 )
             perform(out, cell)
 

@@ -18,6 +18,7 @@ import sys
 
 from benchmarks.studies.commands.study import run_study, study_parser
 from benchmarks.studies.diversity.plan import QUICK, Sizes, cells
+from benchmarks.studies.options import parsed
 from swarm_ui.experiment.script_runner import script
 
 _QUICK_CELLS = ("corpus-8-", "trained-8-", "test-8-")
@@ -25,7 +26,7 @@ _QUICK_CELLS = ("corpus-8-", "trained-8-", "test-8-")
 
 @script
 def main() -> int:
-    given = study_parser(__doc__ or "", Sizes()).parse_args()
+    given = parsed(study_parser(__doc__ or "", Sizes()))
     return run_study("diversity", given, Sizes, QUICK, _QUICK_CELLS, cells)
 
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from benchmarks.studies.kept_results import chosen, kept_results
 from benchmarks.studies.learning.cells import CELL_FILE
 from benchmarks.studies.restore import found_files
 from swarm_ui.errors import ConfigError
@@ -21,8 +20,6 @@ from swarm_ui.experiment.teams import Arm
 SETTINGS_FILE = "settings.json"
 """The settings that all cells have in common, in the record and in a folder that was restored."""
 _CONFIG = ("run_version", "trace_version", "name", "created", "config")
-_RESULTS = ("version", "labels", "splits", "arms", "training_cpu_seconds")
-_ARM = ("split", "arm", "label", "checker", "jobs", "outcomes")
 _MEASURED = (
     "kind", "iteration", "rollout_seconds", "update_seconds", "peak_memory_mb", "calls",
     "prompt_tokens", "completion_tokens", "steps", "tokens", "cpu_seconds",
@@ -34,11 +31,10 @@ def kept_files(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     files: dict[str, Any] = {SETTINGS_FILE: dict(settings)}
     for path in sorted(folder.glob("*/results.json")):
         cell = path.parent.name
-        results = msgspec.json.decode(msgspec.json.encode(Results.load(path.parent)))
-        if not results["arms"]:
+        results = kept_results(path.parent)
+        if results is None:
             continue
-        results["arms"] = [_chosen(arm, _ARM) for arm in results["arms"]]
-        files[f"{cell}/results.json"] = _chosen(results, _RESULTS)
+        files[f"{cell}/results.json"] = results
         found = found_files(path.parent, ("config.json", CELL_FILE, "metrics.jsonl"))
         for name, value in found.items():
             files[f"{cell}/{name}"] = _compact(name, value)
@@ -77,18 +73,14 @@ def restored(results: Results, weights: Path, arms: Sequence[Arm]) -> bool:
 
 def _compact(name: str, value: Any) -> Any:
     if name == "config.json":
-        return _chosen(value, _CONFIG)
+        return chosen(value, _CONFIG)
     if name != "metrics.jsonl":
         return value
     lines = []
     for line in value:
-        kept = _chosen(line, _MEASURED)
+        kept = chosen(line, _MEASURED)
         if line.get("updates"):
-            kept["updates"] = [_chosen(update, ("steps",)) for update in line["updates"]]
+            kept["updates"] = [chosen(update, ("steps",)) for update in line["updates"]]
         if kept.keys() - {"kind", "iteration"}:
             lines.append(kept)
     return lines
-
-
-def _chosen(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value[name] for name in names if name in value}

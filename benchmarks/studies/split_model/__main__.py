@@ -4,12 +4,15 @@
     python -m benchmarks.studies.split_model --out runs/split_model --dry-run
     python -m benchmarks.studies.split_model --out runs/split_model
     python -m benchmarks.studies.split_model --out runs/split_model --record
+    python -m benchmarks.studies.split_model --out runs/more --restore --summarise
     python -m benchmarks.studies.split_model --recorded
 
 The agents of the corpus are scripted, those of the test episodes are one language model with one
 adapter: it is trained on what the scripted team saw, heard and said, on training templates with
 training parameters. Corpus and training are ``swarm-ui`` commands in processes of their own; the
-same command goes on with what is not done. The phone is simulated. The last line is JSON.
+same command goes on with what is not done. The record holds what the tables need of each episode,
+without traces and weights; ``--restore`` writes it where ``--out`` lacks it. The phone is
+simulated. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from benchmarks.origin import origin
 from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import perform, record_of
 from benchmarks.studies.commands.study import study_parser
-from benchmarks.studies.split_model.plan import QUICK, Sizes, training_cells
+from benchmarks.studies.options import parsed
+from benchmarks.studies.restore import packed_files, restore
+from benchmarks.studies.split_model.plan import QUICK, SETTINGS_FILE, Sizes, training_cells
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
@@ -40,7 +45,7 @@ _PROGRAM = "python -m benchmarks.studies.split_model"
 
 @script
 def main() -> int:
-    given = study_parser(__doc__ or "", Sizes()).parse_args()
+    given = parsed(study_parser(__doc__ or "", Sizes()))
     from benchmarks.studies.split_model.report import Study
 
     if given.recorded:
@@ -52,15 +57,19 @@ def main() -> int:
     if given.out is None:
         raise ConfigError("--out FOLDER is needed (or --quick)")
     sizes = Sizes(**{name: getattr(given, name) for name in Sizes.__struct_fields__})
+    if given.restore:
+        restore(NAME, given.out, {SETTINGS_FILE: sizes})
     if given.dry_run:
         return _plan(sizes, given.out)
     if not given.summarise:
-        check_study(given.out / "settings.json", sizes)
+        check_study(given.out / SETTINGS_FILE, sizes)
         found = _run(sizes, given.out, given.only)
     else:
         found = _summary(sizes, given.out)
     if given.record:
-        write_record(NAME, found)
+        from benchmarks.studies.split_model.report import kept_files
+
+        write_record(NAME, found, packed_files(kept_files(sizes, given.out)))
     return _print(found)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from benchmarks.studies.commands.cells import SAMPLES_PER_SECOND, Cell
 
 CORPUS, TRAINING = "corpus", "training"
+SETTINGS_FILE = "settings.json"
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):

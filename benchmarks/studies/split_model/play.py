@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from benchmarks.records import read_record
 from benchmarks.studies.split.arms import Templates
 from benchmarks.studies.split.report import Study as ScriptedStudy
 from benchmarks.studies.split_model.controls import SwappedValues
+from benchmarks.studies.split_model.facts import Arm, Facts, facts_of
 from benchmarks.studies.split_model.plan import TRAINING, Sizes
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.split_facts import Edges, SplitTeams
 from swarm_ui.model import ChatModel
@@ -22,7 +26,6 @@ from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
-from swarm_ui.trace.records import Episode
 
 TEMPLATES: tuple[Templates, ...] = ("train", "new_templates")
 SWAPPED = "needed edges, values swapped"
@@ -46,12 +49,22 @@ def learned_edges(phone: SplitPhone) -> Edges:
 
 
 def open_model(sizes: Sizes, out: Path) -> ChatModel:
-    """The model with the adapter that was trained."""
+    """The model with the adapter that was trained.
+
+    Raises:
+        ConfigError: the training was restored from a record, which holds no weights.
+    """
+    adapter = out / TRAINING / "final"
+    if not adapter.exists():
+        raise ConfigError(
+            f"there is no trained adapter in '{adapter}', because a record holds no weights: "
+            f"delete '{out / 'records'}', and the same command makes corpus and adapter again"
+        )
     from swarm_ui.nodes import CausalModel
 
     silence_transformers()
     model = CausalModel.named(sizes.model)
-    model.load_adapter(out / TRAINING / "final", _ADAPTER)
+    model.load_adapter(adapter, _ADAPTER)
     return model
 
 
@@ -62,19 +75,28 @@ class Player:
         """``model``: ``None`` only reads what was played."""
         self.sizes, self._out, self._model = sizes, out, model
 
-    def episodes(self, arm: str, templates: Templates) -> list[Episode]:
-        """The episodes that were played."""
-        return [e for part in sorted(self._folder(arm, templates).glob("*.jsonl"))
-                for e in read_jsonl(part)]  # fmt: skip
+    def arm(self, arm: str, templates: Templates) -> Arm:
+        """The episodes that were played, those of a record first, and their CPU time."""
+        folder, path = self._folder(arm, templates), self.facts_path(arm, templates)
+        kept = Arm(cpu_s=0.0, episodes=[])
+        if path.exists():
+            kept = msgspec.json.decode(path.read_bytes(), type=Arm)
+        seconds = [float(part.read_text(encoding="utf-8")) for part in folder.glob("*.cpu")]
+        played = [facts_of(e, self.sizes.apps) for part in sorted(folder.glob("*.jsonl"))
+                  for e in read_jsonl(part)]  # fmt: skip
+        return Arm(cpu_s=kept.cpu_s + sum(seconds), episodes=[*kept.episodes, *played])
 
-    def cpu_seconds(self, arm: str, templates: Templates) -> float:
-        """CPU time of these episodes."""
-        parts = self._folder(arm, templates).glob("*.cpu")
-        return sum(float(part.read_text(encoding="utf-8")) for part in parts)
+    def facts(self, arm: str, templates: Templates) -> list[Facts]:
+        """The episodes that were played."""
+        return self.arm(arm, templates).episodes
+
+    def facts_path(self, arm: str, templates: Templates) -> Path:
+        """The file with the episodes of a record."""
+        return self._folder(arm, templates) / "facts.json"
 
     def left(self, arm: str, templates: Templates) -> list[Job]:
         """The test episodes that were not played yet."""
-        done = {(e.task, e.seed) for e in self.episodes(arm, templates)}
+        done = {(e.task, e.seed) for e in self.facts(arm, templates)}
         return [job for job in arm_jobs(self.sizes, templates) if job not in done]
 
     def play(self, arm: str, templates: Templates) -> None:

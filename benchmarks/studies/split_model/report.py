@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import msgspec
 
 from benchmarks.origin import Origin
 from benchmarks.studies.commands.cells import Record, record_of
+from benchmarks.studies.kept_results import chosen
+from benchmarks.studies.restore import found_files
 from benchmarks.studies.split.arms import Difference, Templates
-from benchmarks.studies.split_model.controls import Answers, answers
-from benchmarks.studies.split_model.plan import TRAINING, Sizes, training_cells
+from benchmarks.studies.split_model.facts import Facts
+from benchmarks.studies.split_model.plan import SETTINGS_FILE, TRAINING, Sizes, training_cells
 from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player
 from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
-from swarm_ui.experiment.split_facts import tokens
-from swarm_ui.stats import clustered_difference, clustered_mean
-from swarm_ui.stats.interval import by_template
-from swarm_ui.trace.records import Episode
+from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 
 CONTRASTS = (
     ("needed edges", "no talk"),
@@ -88,8 +88,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 def study(origin: Origin, sizes: Sizes, out: Path) -> Study:
     """The figures of all arms that were played whole."""
     player = Player(sizes, out, None)
-    done = [(arm, t) for arm in ARMS for t in TEMPLATES if not player.left(arm, t)]
-    played = {key: player.episodes(*key) for key in done}
+    played = finished(player)
     records = [record_of(out, cell) for cell in training_cells(sizes, out)]
     return Study(
         origin=origin,
@@ -106,66 +105,78 @@ def study(origin: Origin, sizes: Sizes, out: Path) -> Study:
     )
 
 
-def _row(arm: str, templates: Templates, episodes: list[Episode], player: Player) -> Row:
-    rate = clustered_mean(by_template(episodes, 0))
+def finished(player: Player) -> dict[tuple[str, Templates], list[Facts]]:
+    """The episodes of the arms that were played whole."""
+    played = {(arm, t): player.facts(arm, t) for arm in ARMS for t in TEMPLATES}
+    return {key: episodes for key, episodes in played.items() if not player.left(*key)}
+
+
+def kept_files(sizes: Sizes, out: Path) -> dict[str, Any]:
+    """What the record holds of the study's folder: settings, training and episodes."""
+    player = Player(sizes, out, None)
+    files = found_files(out, (SETTINGS_FILE, "records/*.json"))
+    files |= {str(path): value for path, value in _training_files(out).items()}
+    for arm, templates in finished(player):
+        path = player.facts_path(arm, templates).relative_to(out).as_posix()
+        files[path] = player.arm(arm, templates)
+    return files
+
+
+def _row(arm: str, templates: Templates, episodes: list[Facts], player: Player) -> Row:
+    rate = clustered_mean(_outcomes(episodes))
     assert rate is not None, f"{arm}: every episode has a fault"
-    right = [answers(player.sizes.apps, e.task, e.seed) for e in episodes]
-    said = [share for e, a in zip(episodes, right, strict=True) for share in _said(e, a)]
-    decisions = sum(len(e.steps) for e in episodes)
-    calls = sum(len(step.trace.calls) for e in episodes for step in e.steps)
-    written = [_written(e, a) for e, a in zip(episodes, right, strict=True)]
-    twins = [answers(player.sizes.apps, e.task, e.seed ^ 1) for e in episodes]
-    twin = [_written(e, a) for e, a in zip(episodes, twins, strict=True)]
-    gave_up = [bool(e.steps) and e.steps[-1].executed.goal_status == "infeasible" for e in episodes]
+    said = [share for e in episodes for share in e.said]
+    decisions = sum(e.decisions for e in episodes)
+    calls, used = sum(e.calls for e in episodes), [e.tokens for e in episodes]
     copies = [all(f.rule == "join" for f in SPECS[e.task].fills.values()) for e in episodes]
     return Row(
         name=arm, templates=templates, success=round(rate.mean, 4), low=round(rate.low, 4),
         high=round(rate.high, 4), seeds=1, episodes=len(episodes),
-        tokens=round(sum(map(tokens, episodes)) / decisions, 1),
-        tokens_episode=round(fmean(map(tokens, episodes)), 1),
+        tokens=round(sum(used) / decisions, 1),
+        tokens_episode=round(fmean(used), 1),
         calls=round(calls / decisions, 2), said=round(fmean(said), 4) if said else None,
-        written=round(fmean(written), 4), written_twin=round(fmean(twin), 4),
+        written=round(fmean(e.written for e in episodes), 4),
+        written_twin=round(fmean(e.written_twin for e in episodes), 4),
         copying=_success(episodes, copies),
         computing=_success(episodes, [not copy for copy in copies]),
-        gave_up=round(fmean(gave_up), 4),
-        cpu_s=round(player.cpu_seconds(arm, templates), 1),
+        gave_up=round(fmean(e.gave_up for e in episodes), 4),
+        cpu_s=round(player.arm(arm, templates).cpu_s, 1),
     )  # fmt: skip
 
 
-def _success(episodes: list[Episode], chosen: list[bool]) -> float | None:
+def _outcomes(episodes: list[Facts]) -> list[Outcome]:
+    return [Outcome(e.task, e.seed, e.value) for e in episodes]
+
+
+def _success(episodes: list[Facts], chosen: list[bool]) -> float | None:
     """Success of some of the episodes; ``None``: there are none."""
-    known = [float(bool(e.success)) for e, own in zip(episodes, chosen, strict=True) if own]
+    known = [float(bool(e.value)) for e, own in zip(episodes, chosen, strict=True) if own]
     return round(fmean(known), 4) if known else None
 
 
-def _said(episode: Episode, right: Answers) -> list[bool]:
-    """For each fact whose holder was asked: whether its first message has the value."""
-    first = {call.node: call.reply for call in episode.steps[0].trace.calls}
-    return [value in first[app] for app, value in right.facts if app in first]
-
-
-def _written(episode: Episode, right: Answers) -> bool:
-    typed = {step.executed.text for step in episode.steps}
-    return typed.issuperset(right.written)
-
-
 def _difference(
-    ours: str, theirs: str, templates: Templates, one: list[Episode], other: list[Episode]
+    ours: str, theirs: str, templates: Templates, one: list[Facts], other: list[Facts]
 ) -> Difference:
-    gap = clustered_difference(by_template(one, 0), by_template(other, 0))
+    gap = clustered_difference(_outcomes(one), _outcomes(other))
     assert gap is not None, f"{ours} - {theirs}: every episode has a fault"
     return Difference(
         name=f"{ours} - {theirs}", templates=templates, difference=round(gap.mean, 4),
         low=round(gap.low, 4), high=round(gap.high, 4),
-        tokens=round(fmean(map(tokens, one)) / fmean(map(tokens, other)), 4),
+        tokens=round(fmean(e.tokens for e in one) / fmean(e.tokens for e in other), 4),
     )  # fmt: skip
 
 
+def _training_files(out: Path) -> dict[str, Any]:
+    """What the table needs of the training, by path."""
+    stage = f"{TRAINING}/3-supervised"
+    files = found_files(out, (f"{stage}/stage.json", f"{stage}/metrics.jsonl"))
+    about = chosen(files[f"{stage}/stage.json"], ("samples", "tokens", "steps"))
+    lines = [chosen(line, ("step", "loss")) for line in files[f"{stage}/metrics.jsonl"]]
+    return {f"{stage}/stage.json": about, f"{stage}/metrics.jsonl": lines}
+
+
 def _training(out: Path) -> Training:
-    folder = out / TRAINING / "3-supervised"
-    stage = msgspec.json.decode((folder / "stage.json").read_bytes())
-    history = (folder / "metrics.jsonl").read_bytes().splitlines()
-    lines = [msgspec.json.decode(line) for line in history]
+    stage, lines = _training_files(out).values()
     losses = [(line["step"], line["loss"]) for line in lines if "loss" in line]
     width = max(1, -(-len(losses) // _POINTS))
     parts = [losses[k : k + width] for k in range(0, len(losses), width)]
