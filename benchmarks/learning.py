@@ -95,7 +95,7 @@ from benchmarks.studies.learning.variants import (  # noqa: E402
     FULL,
     RECORDED,
 )
-from benchmarks.studies.options import parsed, record_options  # noqa: E402
+from benchmarks.studies.options import parsed, study_options  # noqa: E402
 from benchmarks.studies.restore import packed_files, restore  # noqa: E402
 from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
@@ -202,20 +202,15 @@ def write_pages() -> None:
 
 def parse() -> argparse.Namespace:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the runs")
+    flags = ("quick", "summarise", "record", "recorded", "restore")
+    parser = study_options(__doc__, *flags)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(BY_NAME), default=list(BY_NAME))
     parser.add_argument("--graphs", type=int, default=3, help="unseen test DAGs of each run (3)")
     parser.add_argument("--processes", type=int, default=Settings().processes)
-    parser.add_argument("--summarise", action="store_true", help="start no run")
-    record_options(parser, restore=True)
     parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw gains and intervals")
     parser.add_argument("--pages", action="store_true", help="write the record into docs/")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     given = parsed(parser)
     if not (given.recorded or given.quick or given.out):
         parser.error("--out FOLDER is needed (or --quick, or --recorded)")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.observation import Observation
 
@@ -19,13 +17,13 @@ def walk(phone: PhoneEnvironment, task: str, seed: int, most: int) -> list[Obser
     return found
 
 
-def walks(names: Sequence[str], count: int, most: int, seed: int) -> list[list[Observation]]:
+def walks(names: tuple[str, ...], count: int, most: int, seed: int) -> list[list[Observation]]:
     """The first screens of ``count`` training episodes of these tasks."""
     phone = PhoneEnvironment()
     return [walk(phone, *job, most) for job in draw_jobs(names, count, seed, seeds=TRAIN_SEEDS)]
 
 
-def screens(names: Sequence[str], count: int) -> list[Observation]:
+def screens(names: tuple[str, ...], count: int) -> list[Observation]:
     """One screen of each of ``count`` training episodes, after zero to three steps."""
     phone = PhoneEnvironment()
     drawn = draw_jobs(names, count, seed=0, seeds=TRAIN_SEEDS)

@@ -1,21 +1,35 @@
-"""The options that studies have in common: those of their records."""
+"""The options that studies have in common."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-_RECORD = {
+_FLAGS = {
+    "quick": "within a minute; figures mean nothing",
+    "summarise": "print what is there as Markdown",
     "record": "also keep the figures in the source",
     "recorded": "print the figures that were kept",
     "restore": "begin with the cells of the record: write those that the folder lacks",
 }
 
 
-def record_options(parser: argparse.ArgumentParser, *, restore: bool) -> None:
-    """Add ``--record``, ``--recorded`` and, if ``restore``, ``--restore``."""
-    for name, text in _RECORD.items():
-        if name != "restore" or restore:
-            parser.add_argument(f"--{name}", action="store_true", help=text)
+def study_options(text: str | None, *names: str, out: bool = True) -> argparse.ArgumentParser:
+    """A parser with ``--out`` and these flags, for :func:`parsed`.
+
+    Args:
+        text: the docstring of the study.
+        names: some of ``quick``, ``summarise``, ``record``, ``recorded`` and ``restore``.
+        out: whether the study has a folder.
+    """
+    parser = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if out:
+        parser.add_argument("--out", type=Path, help="folder of the study")
+    for name in names:
+        parser.add_argument(f"--{name}", action="store_true", help=_FLAGS[name])
+    return parser
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:

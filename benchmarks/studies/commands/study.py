@@ -14,7 +14,7 @@ from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import Cell, perform, record_of
 from benchmarks.studies.commands.report import StudyRecord, markdown, study_record
 from benchmarks.studies.kept_results import kept_results
-from benchmarks.studies.options import record_options
+from benchmarks.studies.options import study_options
 from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -31,17 +31,12 @@ def study_parser(description: str, sizes: msgspec.Struct) -> argparse.ArgumentPa
         description: the docstring of the study.
         sizes: the default sizes; their fields are numbers or texts.
     """
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    flags = ("quick", "summarise", "record", "recorded", "restore")
+    parser = study_options(description, *flags)
     parser.add_argument("--only", nargs="+", default=[""], help="beginnings of names of cells")
     for name, value in msgspec.structs.asdict(sizes).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     parser.add_argument("--dry-run", action="store_true", help="list the cells and their cost")
-    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    record_options(parser, restore=True)
-    parser.add_argument("--quick", action="store_true", help="within a minute")
     return parser
 
 

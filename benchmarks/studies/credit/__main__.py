@@ -30,7 +30,7 @@ import msgspec
 from benchmarks.origin import Origin, origin
 from benchmarks.records import read_record, write_record
 from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -46,14 +46,9 @@ _QUICK_ARMS = ("outcome", "critic", "states", "removed")
 
 @script
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser = study_options(__doc__, "quick", "record", "recorded", "restore")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", default=list(ARMS), metavar="ARM", help="only these")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    record_options(parser, restore=True)
     given = parsed(parser)
     unknown = set(given.only) - set(ARMS)
     if unknown:

@@ -27,7 +27,7 @@ import msgspec
 
 from benchmarks.records import read_record, write_record
 from benchmarks.studies.critic.sizes import ARMS, PHONE_TESTS, QUICK, TESTS, Sizes
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
@@ -38,11 +38,8 @@ NAME = "critic"
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_options(__doc__, "quick", "summarise", "record", "recorded")
     normal = Sizes(model="")
-    parser.add_argument("--out", type=Path, help="folder of the study")
     parser.add_argument("--model", help="causal language model: its folder or name")
     parser.add_argument("--agent", help="base agent that acts (default: the one that ships)")
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["all"])
@@ -55,9 +52,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--learning-rate", type=float, default=normal.learning_rate)
     parser.add_argument("--start", default="", help="adapter that training starts from")
     parser.add_argument("--no-web", action="store_true", help="without MiniWoB++ pages")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    record_options(parser, restore=False)
     given = parsed(parser)
     if not (given.quick or given.recorded) and (
         given.out is None or not (given.model or given.summarise)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from benchmarks.records import read_record, write_record
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
@@ -48,16 +48,11 @@ FILES = ("settings.json", "cells/*.json", "blind.json")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    flags = ("quick", "summarise", "record", "recorded", "restore")
+    parser = study_options(__doc__, *flags)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", help="only these arms, such as 0 32 stage1")
     parser.add_argument("--blind", action="store_true", help="play the blind set, which ends it")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    record_options(parser, restore=True)
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success against devices")
     given = parsed(parser)
     if given.out is None and not (given.quick or given.recorded):

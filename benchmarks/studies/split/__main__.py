@@ -22,7 +22,7 @@ import msgspec
 
 from benchmarks.origin import origin
 from benchmarks.records import read_record, write_record
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from swarm_ui.experiment.script_runner import script
 
 if TYPE_CHECKING:
@@ -33,13 +33,9 @@ NAME = "split"
 
 @script
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = study_options(__doc__, "quick", "record", "recorded", out=False)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--episodes", type=int, default=12, help="test episodes of each template")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    record_options(parser, restore=False)
     given = parsed(parser)
     from benchmarks.studies.split.report import Study, markdown
 

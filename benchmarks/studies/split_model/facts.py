@@ -42,12 +42,12 @@ def facts_of(episode: Episode, apps: int) -> Facts:
     """The facts of an episode with ``apps`` open apps."""
     right = answers(apps, episode.task, episode.seed)
     twin = answers(apps, episode.task, episode.seed ^ 1)
-    steps = episode.steps
+    steps, done = episode.steps, [step.executed for step in episode.steps]
     (outcome,) = by_template([episode], 0)
     return Facts(
         task=episode.task, seed=episode.seed, value=outcome.value, said=_said(episode, right),
         written=_written(episode, right), written_twin=_written(episode, twin),
-        gave_up=bool(steps) and steps[-1].executed.goal_status == "infeasible",
+        gave_up=any(a is not None and a.goal_status == "infeasible" for a in done[-1:]),
         tokens=tokens(episode), calls=sum(len(step.trace.calls) for step in steps),
         decisions=len(steps),
     )  # fmt: skip
@@ -59,5 +59,5 @@ def _said(episode: Episode, right: Answers) -> tuple[bool, ...]:
 
 
 def _written(episode: Episode, right: Answers) -> bool:
-    typed = {step.executed.text for step in episode.steps}
+    typed = {step.executed.text for step in episode.steps if step.executed is not None}
     return typed.issuperset(right.written)

@@ -31,9 +31,9 @@ import msgspec
 
 from benchmarks.origin import origin
 from benchmarks.records import read_record, write_record
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import found_files, packed_files, restore
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.struct_files import read_struct, write_struct
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
@@ -81,10 +81,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser = study_options(__doc__, "summarise", "record", "recorded", "restore")
     parser.add_argument("--agent", type=Path, help="window agent (default: train one)")
     parser.add_argument("--episodes", type=int, default=400, help="of the test on forms, each arm")
     parser.add_argument("--episodes-random", type=int, default=400, help="each random graph")
@@ -95,11 +92,9 @@ def _arguments() -> argparse.Namespace:
         "--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of edge learning"
     )
     parser.add_argument("--steps", type=int, default=6_000, help="of training the agent")
-    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
     parser.add_argument("--train-teams", action="store_true", help="train and test teams")
     parser.add_argument("--teams-steps", type=int, default=1_500, help="of its agent")
     parser.add_argument("--teams-seeds", type=int, nargs="+", default=[0, 1, 2])
-    record_options(parser, restore=True)
     given = parsed(parser)
     if given.out is None and not given.recorded:
         parser.error("--out is needed, except with --recorded")
@@ -316,7 +311,7 @@ class Study:
         with display.bar(f"{kind}: {len(left)} arms", len(left)) as bar:
             for number, arm in enumerate(left):
                 played = measure(model, arm, jobs, _within(bar, number, arm.label))
-                _save(self._path(kind, arm.name), played)
+                write_struct(self._path(kind, arm.name), played)
 
     def _learn(
         self, display: ProgressDisplay, model: LocalModel, method: Method, seed: int
@@ -329,7 +324,7 @@ class Study:
             return
         budget = self._options.budget
         with display.bar(f"learning edges: {method}, seed {seed}", budget) as bar:
-            _save(path, learn(model, method, seed, budget=budget, progress=bar.update))
+            write_struct(path, learn(model, method, seed, budget=budget, progress=bar.update))
 
     def _learned_arms(self) -> list[WindowArm]:
         from benchmarks.studies.windows.arms import WindowArm
@@ -349,7 +344,7 @@ class Study:
         return self._folder / kind / f"{name}.json"
 
     def _all(self, kind: str, of: type[T]) -> list[T]:
-        return [_load(path, of) for path in sorted((self._folder / kind).glob("*.json"))]
+        return [read_struct(path, of) for path in sorted((self._folder / kind).glob("*.json"))]
 
 
 def _within(bar: Bar, number: int, label: str) -> Callable[[int, int, object], None]:
@@ -357,17 +352,6 @@ def _within(bar: Bar, number: int, label: str) -> Callable[[int, int, object], N
         bar.update(number + done / total, label)
 
     return update
-
-
-def _save(path: Path, record: msgspec.Struct) -> None:
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=0) + b"\n")
-
-
-def _load(path: Path, of: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=of)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this script: {error}") from error
 
 
 if __name__ == "__main__":

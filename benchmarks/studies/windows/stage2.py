@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
+from benchmarks.studies.struct_files import read_struct, write_struct
 from benchmarks.studies.windows.cells import (
     Cell,
     CreditArm,
@@ -24,7 +25,6 @@ from benchmarks.studies.windows.controls import Condition, Contestant, Tested, T
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-from swarm_ui.storage.run_directory import write_atomic
 
 UNTRAINED = "untrained"
 ARMS: tuple[tuple[EdgeArm, CreditArm], ...] = (
@@ -45,7 +45,6 @@ LATER: dict[str, tuple[Condition, ...]] = {
 UNTRAINED_CONDITIONS: tuple[Condition, ...] = (
     "own edges", "top ties", "half windows", "scroller", "scroller with notes", "whole screen",
 )  # fmt: skip
-T = TypeVar("T", bound=msgspec.Struct)
 Say = Callable[[str], None]
 Work = tuple[EdgeArm, CreditArm, int, tuple[Condition, ...]]
 
@@ -71,7 +70,7 @@ def agent_made(folder: Path, note: Path) -> AgentMade:
     Raises:
         ConfigError: there is no agent, or another one than that of the results.
     """
-    noted = _read(note, AgentMade) if note.exists() else None
+    noted = read_struct(note, AgentMade) if note.exists() else None
     if not (folder / "model.safetensors").exists():
         if noted is None:
             raise ConfigError(f"there is no window agent in '{folder}': run the study first")
@@ -113,13 +112,13 @@ class Stage2:
     def cells(self) -> list[Cell]:
         """All trained cells."""
         found = sorted(self._folder.glob("cells/*/cell.json"))
-        cells = [_read(path, Cell) for path in found]
+        cells = [read_struct(path, Cell) for path in found]
         order = {arm_name(*arm): k for k, arm in enumerate(ARMS)}
         return sorted(cells, key=lambda cell: (order[cell.arm], cell.seed))
 
     def tests(self) -> list[Tested]:
         """All tests."""
-        return [_read(path, Tested) for path in sorted(self._folder.glob("tests/*.json"))]
+        return [read_struct(path, Tested) for path in sorted(self._folder.glob("tests/*.json"))]
 
     @property
     def plan(self) -> Plan:
@@ -155,12 +154,12 @@ class Stage2:
         if not (folder / "cell.json").exists():
             cell, model = train(self._plan, edges, credit, seed, self.agent)
             model.save_adapters(folder / "adapters")
-            _write(folder / "cell.json", cell)
+            write_struct(folder / "cell.json", cell)
             say(f"trained {arm} {seed}: {cell.seconds:.0f} CPU-s, rollouts {cell.rollouts}")
         left = [c for c in conditions if not self._test_path(arm, seed, c).exists()]
         if not left:
             return
-        cell = _read(folder / "cell.json", Cell)
+        cell = read_struct(folder / "cell.json", Cell)
         if not (folder / "adapters").exists():
             raise ConfigError(
                 f"{arm} {seed} has tests that are not played, and its trained team is not in "
@@ -189,7 +188,7 @@ class Stage2:
 
     def _test(self, tests: Tests, arm: str, seed: int, condition: Condition, say: Say) -> None:
         tested = tests.test(condition)
-        _write(self._test_path(arm, seed, condition), tested)
+        write_struct(self._test_path(arm, seed, condition), tested)
         rates = {
             name: round(sum(o.value or 0.0 for o in found) / len(found), 3)
             for name, found in tested.outcomes.items()
@@ -202,14 +201,3 @@ class Stage2:
 
     def _test_path(self, arm: str, seed: int, condition: Condition) -> Path:
         return self._folder / "tests" / f"{arm}-{seed}-{condition.replace(' ', '-')}.json"
-
-
-def _write(path: Path, record: msgspec.Struct) -> None:
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-
-
-def _read(path: Path, of: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=of)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
