@@ -16,11 +16,12 @@ FILES = "files"
 """Where a record keeps the files of its study, if it does; see ``benchmarks/studies/restore.py``.
 """
 _COMMANDS = {
-    "continuation": "python -m benchmarks.studies.continuation RUN --record FILE",
+    "continuation": "python -m benchmarks.studies.continuation --out FOLDER --record FILE",
     "coordination": "python benchmarks/coordination.py --record",
     "critic": "python -m benchmarks.studies.critic --model MODEL --out FOLDER --record",
     "edge_power": "python benchmarks/edge_power.py --record",
     "learning": "python benchmarks/learning.py --out FOLDER --record",
+    "learning_checker_1": "git checkout benchmarks/results/learning_checker_1.json",
     "local_model": "python benchmarks/local_model.py --model smollm2 --adapter smollm2-phone "
     "--serve --record",
     "scale": "python benchmarks/scale.py --record",
