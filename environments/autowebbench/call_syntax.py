@@ -1,7 +1,7 @@
 """Reads and writes the calls of AutoWebBench, such as ``click('SD')``.
 
 The official scorer passes a model's reply to Python's ``eval``. This module parses the call and
-accepts only literals as arguments, so no code of a reply is run.
+accepts only literals as arguments, so no code from a reply is run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def official_call(text: str) -> Call | None:
-    """A call as the official scorer reads it; ``None`` where that raises and drops the step.
+    """A call as the official scorer reads it; ``None`` if that scorer raises an error and drops the
+    step.
 
     The official scorer reads the first line only. It raises if the arguments are not valid Python
     (such as an id without quotes, or a text with a line break) or if one is missing (such as in

@@ -100,7 +100,7 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
             seed, resamples: settings of the bootstrap over tasks for the 95 % intervals.
 
         Raises:
-            ConfigError: an episode shows other pages than these data.
+            ConfigError: an episode shows pages that are not in these data.
         """
         played, counts = answered_tasks(self, episodes)
         scored = [

@@ -30,8 +30,8 @@ class PublishedAdapters:
         Args:
             model: loads a version under its own number (``load_version``).
             kept: versions of each adapter that stay in memory although no request uses them.
-            folder: published versions that are found by their names, besides those that
-                :meth:`receive` gets.
+            folder: a folder in which published versions are found by name, in addition to those
+                from :meth:`receive`.
         """
         self.model: Any = model
         self._folder, self._kept = folder, kept

@@ -52,5 +52,5 @@ def check_study(path: Path, options: Any) -> None:
         was = ", ".join(f"{key}={found.get(key)}, now {now[key]}" for key in other)
         raise ConfigError(
             f"'{path.parent}' was started with other options ({was}). "
-            "Give the same ones, or another --out"
+            "Give the same options, or another --out"
         )

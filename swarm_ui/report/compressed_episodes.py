@@ -109,7 +109,7 @@ def elements(data: Packed) -> Iterator[Markup]:
 
 
 def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[EpisodeSet, ...]:
-    """The sets of episodes, in which episodes of the sample replace equal ones.
+    """The sets of episodes, with equal episodes replaced by those of the sample.
 
     A sample often has screenshots, which trace files lack. Its other episodes come first.
     """

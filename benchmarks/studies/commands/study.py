@@ -62,7 +62,7 @@ def run_study(
         plan: makes the cells from sizes and the folder of the study.
 
     Raises:
-        ConfigError: no cell of that name, other settings than before, or a failed command.
+        ConfigError: there is no such cell, the settings have changed, or a command failed.
     """
     kept = _RESULTS / f"{name}.json"
     if given.recorded:

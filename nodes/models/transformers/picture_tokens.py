@@ -163,7 +163,7 @@ class PictureTokens:
             vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
             if len(vectors) != picture.vectors:
                 raise ModelError(
-                    f"the processor makes {picture.vectors} tokens of a picture, and the network "
+                    f"the processor makes {picture.vectors} tokens for a picture, and the network "
                     f"{len(vectors)} vectors; the two do not belong together"
                 )
             self._vectors[picture.first] = vectors

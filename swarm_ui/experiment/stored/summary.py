@@ -72,7 +72,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
-    """The runs in a folder and its sub-folders, or the folder's own; the newest first.
+    """The runs in a folder and its sub-folders, the newest first; the folder may itself be a run.
 
     Raises:
         ConfigError: there is no such folder.

@@ -49,7 +49,7 @@ def ray_cluster(
 
     Raises:
         MissingExtra: Ray is not installed.
-        ConfigError: no cluster answers there, or its Ray or Python has another version.
+        ConfigError: no cluster answers there, or its version of Ray or Python differs.
     """
     ray = imported()
     if ray.is_initialized():
@@ -142,7 +142,7 @@ def _connect(ray: Any, address: str) -> None:
         text = str(error)
         if "ersion mismatch" in text:
             raise ConfigError(
-                f"the Ray cluster at {address} has other versions than this process "
+                f"the Ray cluster at {address} and this process have different versions "
                 f"({reason(error)}); use the same Ray and Python on all machines"
             ) from error
         raise ConfigError(

@@ -74,7 +74,7 @@ class RemoteWorker:
             setup: reference to a ``Setup`` in the object store.
             concurrency: episodes at a time.
             resources, losses, on_event: see ``RayRollout``.
-            patience: seconds that may still be waited for resources.
+            patience: the remaining time to wait for resources, in seconds.
         """
         self.number = number
         self.given_up = False
@@ -124,7 +124,7 @@ class RemoteWorker:
         """Play a job.
 
         Raises:
-            NotBegun: the worker was gone before.
+            NotBegun: the worker was lost before it began the job.
             Lost: the worker is gone; another one must play the job.
             EnvironmentFault: the worker was stopped.
             Exception: what the episode raised.
