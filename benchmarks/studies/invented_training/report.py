@@ -20,6 +20,7 @@ from benchmarks.studies.invented_training.plan import (
     WORDINGS,
     Plan,
 )
+from benchmarks.studies.records import read_part
 from swarm_ui.environments.phone.invented import APPS
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.errors import ConfigError
@@ -98,7 +99,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 def record_of(folder: Path) -> Record:
     """The record of what is in a study's folder."""
     paths = sorted((folder / "cells").glob("*.json"))
-    cells = _with_blind([_load(path) for path in paths], folder / "blind.json")
+    cells = _with_blind([read_part(path, Cell) for path in paths], folder / "blind.json")
     if not any(cell.arm == BASE for cell in cells):
         raise ConfigError(f"'{folder}' has no finished cell of this study")
     files = [*paths, *folder.glob("blind.json")]
@@ -260,10 +261,3 @@ def _range(low: float | None, high: float | None) -> str:
 
 def _rate(row: Row) -> str:
     return Interval(mean=row.success, low=row.low, high=row.high, n=row.episodes).percent()
-
-
-def _load(path: Path) -> Cell:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Cell)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a cell of this study: {error}") from error

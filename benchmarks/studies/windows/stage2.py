@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
+from benchmarks.studies.records import read_part
 from benchmarks.studies.windows.cells import (
     Cell,
     CreditArm,
@@ -21,7 +21,6 @@ from benchmarks.studies.windows.cells import (
     train,
 )
 from benchmarks.studies.windows.controls import Condition, Contestant, Tested, Tests
-from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.storage.run_directory import write_atomic
@@ -45,7 +44,6 @@ LATER: dict[str, tuple[Condition, ...]] = {
 UNTRAINED_CONDITIONS: tuple[Condition, ...] = (
     "own edges", "top ties", "half windows", "scroller", "scroller with notes", "whole screen",
 )  # fmt: skip
-T = TypeVar("T", bound=msgspec.Struct)
 Say = Callable[[str], None]
 Work = tuple[EdgeArm, CreditArm, int, tuple[Condition, ...]]
 
@@ -91,13 +89,13 @@ class Stage2:
     def cells(self) -> list[Cell]:
         """All trained cells."""
         found = sorted(self._folder.glob("cells/*/cell.json"))
-        cells = [_read(path, Cell) for path in found]
+        cells = [read_part(path, Cell) for path in found]
         order = {arm_name(*arm): k for k, arm in enumerate(ARMS)}
         return sorted(cells, key=lambda cell: (order[cell.arm], cell.seed))
 
     def tests(self) -> list[Tested]:
         """All tests."""
-        return [_read(path, Tested) for path in sorted(self._folder.glob("tests/*.json"))]
+        return [read_part(path, Tested) for path in sorted(self._folder.glob("tests/*.json"))]
 
     @property
     def plan(self) -> Plan:
@@ -131,7 +129,7 @@ class Stage2:
         left = [c for c in conditions if not self._test_path(arm, seed, c).exists()]
         if not left:
             return
-        cell = _read(folder / "cell.json", Cell)
+        cell = read_part(folder / "cell.json", Cell)
         model = LocalModel.load(self._agent)
         model.load_adapters(folder / "adapters")
         who = Contestant(
@@ -171,10 +169,3 @@ class Stage2:
 
 def _write(path: Path, record: msgspec.Struct) -> None:
     write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-
-
-def _read(path: Path, of: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=of)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
