@@ -109,8 +109,7 @@ class TeamTrainer:
                 ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
 
         Raises:
-            ConfigError: the adapters do not fit the team, or a setting needs an argument that is
-                missing.
+            ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
         self.config = (config or TeamConfig()).filled(defaults_of(model))
         credit, judge, _ = critics = as_critics(critic)

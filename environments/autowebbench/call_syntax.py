@@ -59,7 +59,7 @@ def official_call(text: str) -> Call | None:
 
 
 def strict_call(text: str) -> Call:
-    """A call as the strict scorer reads it. An unreadable call is no call and counts as wrong.
+    """A call as the strict scorer reads it. An unreadable call counts as wrong.
 
     A text may contain line breaks, and a missing argument is ``None``.
     """
@@ -93,7 +93,7 @@ def to_text(action: Action, element: str) -> str:
     """The call for an agent's action. Empty if there is no call for it.
 
     Args:
-        action: the action. ``long_press`` means ``hover``, ``open_app`` for ``jump_to``,
+        action: the action. ``long_press`` stands for ``hover``, ``open_app`` for ``jump_to``,
             ``answer`` and ``status`` "complete" for ``finish``, and ``status`` "infeasible" for
             ``user_input``, because only the user can continue.
         element: id of the element that the action points at, or empty.

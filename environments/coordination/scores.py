@@ -1,4 +1,4 @@
-"""The score of the answers of all agents: AgentsNet's (arXiv 2507.08616, its released code).
+"""The score of the answers of all agents, as in AgentsNet (arXiv 2507.08616 and its released code).
 
 ===========  ====================================================================
 kind         score

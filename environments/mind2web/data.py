@@ -226,7 +226,7 @@ class Mind2WebStep:
 
 
 def past_of(text: str, where: str) -> Past:
-    """A recorded action as an entry of the history. Its index refers to no later page.
+    """A recorded action as an entry of the history. Its index is not valid on later pages.
 
     Raises:
         ConfigError: ``text`` is not of the form ``"[button]  Search -> CLICK"``.

@@ -110,8 +110,8 @@ class Tool:
 
 
 def tools_of(given: Sequence[Tool | Callable[..., object]]) -> tuple[Tool, ...]:
-    """The tools, where functions are converted to tools. Raises ``ConfigError`` if two have the
-    same name, or as :meth:`Tool.of` does."""
+    """The tools; functions are converted to tools. Raises ``ConfigError`` if two have the same
+    name, or as :meth:`Tool.of` does."""
     tools = tuple([each if isinstance(each, Tool) else Tool.of(each) for each in given])
     names = [tool.name for tool in tools]
     twice = next((name for name in names if names.count(name) > 1), None)

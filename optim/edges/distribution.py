@@ -163,7 +163,8 @@ class EdgeDistribution(nn.Module):
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:
-        """The most probable (order, edges); a tie goes to the name that sorts first and to no edge.
+        """The most probable (order, edges). In a tie, the name that sorts first comes first, and an
+        edge is absent.
 
         With a decision, the edges that lead to it are kept. In a level of more than
         :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes: the most probable order, then

@@ -142,8 +142,8 @@ def command(
 ) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
     """Make a function a command: Typer sees the options, the function receives one record.
 
-    ``defaults``: the command's own defaults by setting, where they differ from the configuration's.
-    The help shows the default of every setting.
+    ``defaults``: the defaults of the command that differ from those of the configuration, by
+    setting. The help shows the default of every setting.
     """
     options = tuple(_with_default(option, defaults or {}) for option in given)
 

@@ -35,7 +35,8 @@ async def write_in_groups(
     Args:
         path: made if missing. If its last line is cut off, repair it first
             (:func:`swarm_ui.trace.jsonl.repair_jsonl`). Only this call may write to it.
-        stream: of :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`; it is closed at the end.
+        stream: the result of :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`; it is closed at the
+            end.
         most: the maximum number of episodes that were read and are not yet on disk; at least 1.
 
     Raises:

@@ -57,7 +57,8 @@ def run_study(
         name: the name of the study, and of the file with its recorded table.
         given: the parsed options of :func:`study_parser`.
         kind: the record of sizes.
-        quick: the sizes of ``--quick``; the texts among them come from the options.
+        quick: the sizes of ``--quick``; fields that are texts, such as a model's name, come from
+            the options instead.
         quick_cells: the cells of ``--quick``, by the beginnings of their names.
         plan: makes the cells from sizes and the folder of the study.
 

@@ -77,7 +77,7 @@ class Limiter:
         """
         Args:
             models: limits and budget of each model; a budget may occur several times.
-            patience: how many seconds after it was given a permit may be given back.
+            patience: the number of seconds during which a process may give a permit back.
         """
         self._models, self._patience = tuple(models), patience
         self._made: list[LocalAdmission] = []

@@ -377,7 +377,7 @@ def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:
     """Raise ``ConfigError`` for missing weights, which transformers initialises at random."""
     if missing:
         raise ConfigError(
-            f"the weights in '{place}' lack {len(missing)} of the network's, such as "
+            f"the weights in '{place}' lack {len(missing)} tensors of the network, such as "
             f"{missing[0]}; save the model again, with all of its files"
         )
 

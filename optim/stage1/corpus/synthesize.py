@@ -37,7 +37,7 @@ Report = Callable[[int, int, JournalEntry], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The models, or objects, for the roles.
+    """The model, or another object, for each role.
 
     One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
     """

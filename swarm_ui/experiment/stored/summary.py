@@ -222,8 +222,8 @@ def _size(path: Path) -> tuple[int, int]:
 
 
 def point_in_time(text: str, now: datetime) -> datetime:
-    """``"2025-01-31"``, ``"2025-01-31T14:00"`` (local time), or an age: ``"12h"``, ``"7d"``,
-    ``"2w"``.
+    """Read a date such as ``"2025-01-31"``, a local time such as ``"2025-01-31T14:00"``, or an age
+    such as ``"12h"``, ``"7d"`` or ``"2w"``.
 
     Raises:
         ConfigError: the text has none of these forms.

@@ -126,7 +126,7 @@ def follow_training(processes: Processes) -> bool:
     """Wait for updates and take part in them, in every process except the first.
 
     Returns:
-        whether the training ended as the first process wanted.
+        ``False`` if the training ended early; another process then reports why.
 
     Raises:
         LearningError: the first process was killed; only one process raises this.

@@ -100,7 +100,7 @@ def connected(needed_for: str) -> Any:
     ray = imported(needed_for)
     if not ray.is_initialized():
         raise ConfigError(
-            f"{needed_for} needs a Ray cluster, and this process is connected to none. "
+            f"{needed_for} needs a Ray cluster, and this process is not connected to one. "
             "Use it inside: with ray_cluster(): (swarm_ui.rollout.distributed), or after ray.init()"
         )
     return ray

@@ -104,7 +104,8 @@ class RemoteWorker:
         Raises:
             Lost: the worker died.
             GivenUp: it was lost too often.
-            ConfigError: the cluster has not enough resources, or the worker has another version.
+            ConfigError: the cluster does not have enough resources, or the worker has another
+                version.
             SwarmError: what the worker raised when it made the environment or the policy.
         """
         async with self._starting:

@@ -113,7 +113,7 @@ def delete_runs(
         return output.done(dry_run=True, runs=rows, files=files, bytes=size)
     if not yes:
         if json or not sys.stdin.isatty():
-            raise ConfigError(f"{what} would be deleted: nobody can be asked here, give --yes")
+            raise ConfigError(f"{what} would be deleted: to confirm without a terminal, give --yes")
         output.show(_table(found, "to delete"))
         if not typer.confirm(f"Delete {what}? This cannot be undone.", err=True):
             output.say("nothing was deleted")
