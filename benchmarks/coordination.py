@@ -13,7 +13,7 @@ Each row is one policy on one kind of task and one number of agents, on ``--grap
 each of the three families (test seeds); a row with the task ``all`` joins the five kinds, which are
 played on the same networks. ``success`` is the share of solved episodes with a 95 % interval,
 clustered by network (``low``, ``high``); ``score`` is the mean score. ``messages`` and ``cpu_s``
-are means for a decision of the whole team; CPU-seconds of this process, with drawing the network,
+are means for a decision of the whole team; CPU-seconds of this process include drawing the network,
 building the graph and scoring the answers. Prints a table; the last line is JSON with ``rows``.
 """
 

@@ -8,8 +8,8 @@ Every one of the 543 DAGs of four agents has a success rate: 75 % in the middle,
 its edges, which are drawn from a normal distribution for each run and scaled so that the best and
 the worst DAG are 3, 10 or 30 points apart. An iteration is that of the learning benchmark: 4 graphs
 are drawn from the distribution, each plays the same episodes (112 / 4 = 28), the success rates are
-the utilities, and the optimiser makes one step. Of one episode, the outcomes under two graphs have
-the correlation 0.72, as those of the untrained team with and without edges on the test episodes
+the utilities, and the optimiser makes one step. The outcomes of one episode under two graphs have
+the correlation 0.72, like those of the untrained team with and without edges on the test episodes
 (base_x4 and base_team of ``learning.py``, known templates).
 
 *power*: share of runs in which the learned graph (the mode) is within 1 point of the best DAG.

@@ -23,11 +23,12 @@ takes one, and its figures are rough.
 
 The last line is JSON: ``overhead_1ms``, ``overhead_20ms``, ``overhead_200ms`` (the larger of both
 environments; by environment in ``overhead``), ``episodes_lost``, ``episodes_twice``, ``bit_equal``
-(all episodes on Ray, with kills, against the local ones, times aside), ``memory_ratio_local``,
-``memory_ratio_ray``, ``weak_scaling`` (efficiency: episodes per second over those of as many
-workers that wait for nothing but the model; 8 and 64 measured, 512 and 1000 simulated),
-``simulation_error`` (largest relative error at 8 and 64), ``binds_at``, ``lifted``, ``costs_ms``,
-``written_per_s`` (episodes per second on disk, by the number that is finished at once).
+(whether all episodes on Ray, with kills, equal the local ones except for times),
+``memory_ratio_local``, ``memory_ratio_ray``, ``weak_scaling`` (efficiency: episodes per second
+divided by those of the same number of workers that wait only for the model; 8 and 64 measured, 512
+and 1000 simulated), ``simulation_error`` (largest relative error at 8 and 64), ``binds_at``,
+``lifted``, ``costs_ms``, ``written_per_s`` (episodes per second on disk, by the number that is
+finished at once).
 """
 
 from __future__ import annotations

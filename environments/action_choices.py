@@ -23,7 +23,8 @@ def choices(
     *,
     apps: Sequence[str] = (),
 ) -> list[Action]:
-    """Every action that the screen offers; those on elements come first, ``status`` comes last.
+    """Every action that the screen offers. Actions on elements come first, and ``status`` comes
+    last.
 
     Args:
         observation: the screen; only actions that it offers are listed.

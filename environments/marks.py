@@ -11,7 +11,7 @@ _COLOURS = ("#d00000", "#0050d0", "#007a33", "#a000a0", "#b35900")
 
 
 def marked(png: bytes, elements: Sequence[Element]) -> bytes:
-    """The picture with a box and the index of every element whose bounds it shows.
+    """The picture, with a box and an index drawn on every element that it shows.
 
     Args:
         png: a PNG file, in the pixels of the elements' bounds.

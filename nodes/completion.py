@@ -11,7 +11,7 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
     """The model's answer; pieces of it are events if the run has listeners and the model streams.
 
     Raises:
-        ModelError: the model cannot answer, or returned another number of answers.
+        ModelError: the model cannot answer, or returned more or fewer answers than requests.
     """
     completions: list[Completion] = []
     if context.streaming and isinstance(model, StreamingModel):

@@ -26,7 +26,7 @@ class FunctionNode:
     ``thread`` is set.
 
     Raises:
-        ConfigError: ``thread`` with a function that is a coroutine.
+        ConfigError: ``thread`` is set, and the function is a coroutine.
     """
 
     id: str

@@ -43,8 +43,8 @@ def map_node(
         graph: the graph to run, once for each item.
         over: gives the items of a message as texts; default: the entries of a JSON array. It is
             called again in every replay, so it must depend only on the message.
-        gather: makes the answer's content of the last messages of the runs, in the order of the
-            items; default: a JSON array of their contents, ``null`` for a failed run.
+        gather: makes the content of the answer from the last messages of the runs, in the order of
+            the items; default: a JSON array of their contents, ``null`` for a failed run.
         most: maximum number of items; with more the call fails.
 
     Raises:

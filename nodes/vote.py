@@ -192,8 +192,9 @@ def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
 
 
 def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
-    """The rule of the paper's released code: the most common action type, among those the most
-    common element, among those the most common text, and then the most common action."""
+    """The rule of the paper's released code: it takes the proposals with the most common action
+    type, of these the ones with the most common element, of these the ones with the most common
+    text, and of these the most common action."""
     left = list(proposals)
     levels: tuple[Callable[[Action], str | int | None], ...] = (
         lambda action: action.action_type,

@@ -19,7 +19,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     Each call has a thread of its own, in a copy of the current context variables. Python cannot
     stop a thread: after a cancellation this raises at once, the function continues to its end, and
     what it returns or raises is discarded. Neither the event loop nor the process waits for it,
-    which ``asyncio.to_thread`` would.
+    unlike with ``asyncio.to_thread``.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()

@@ -107,8 +107,8 @@ class Collector:
         """The rollouts of an iteration, with the weights, the edges and the trust in the critic
         that are current now.
 
-        Graphs are drawn from ``edges``, unless the edges are fixed. Where other processes play,
-        the current weights are published.
+        Graphs are drawn from ``edges``, unless the edges are fixed. If other processes play, the
+        current weights are published.
         """
         samples, team = self._draw(iteration, edges), self._graph
         if isinstance(self._environments, RolloutActors):

@@ -170,8 +170,8 @@ class TeamConfig:
         needs = ["guide"] * bool(self.guide) + ["grade_negatives"] * bool(self.grade_negatives)
         if needs and not judged:
             raise ConfigError(
-                f"team training: {' and '.join(needs)} need someone who says which actions are "
-                "right, and there is neither a judge nor a critic; give "
+                f"team training: {' and '.join(needs)} need a judge of single actions, and there "
+                "is neither a judge nor a critic; give "
                 f"TeamTrainer(critic=...), or leave {' and '.join(needs)} out"
             )
 

@@ -18,7 +18,7 @@ def examples_of(
 ) -> list[PreferencePair] | list[ScoredReply]:
     """Pairs of the episodes of an iteration, or scored replies for ``update.method="pg"``.
 
-    Each records the staleness of the weights that played its episode.
+    Each example records how many updates older the weights were that played its episode.
     """
     behind = played.staleness
     if config.update.method == "pg":

@@ -17,7 +17,7 @@ class Publisher(Protocol):
 
         Returns:
             The version of each adapter, such as ``{"agent_2": "agent_2@7"}``. Episodes name these
-            versions. The versions of the call before stay available.
+            versions. The versions of the previous call stay available.
         """
         ...
 
@@ -28,7 +28,7 @@ class Publisher(Protocol):
         It is called before episodes are played, and again before some of them are repeated.
 
         Raises:
-            ModelUnavailable: it cannot be brought there now; the episodes are repeated later.
+            ModelUnavailable: the versions cannot be delivered now; the episodes are repeated later.
         """
         ...
 

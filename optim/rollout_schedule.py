@@ -32,10 +32,10 @@ class _Ahead(NamedTuple):
 
 
 class RolloutSchedule:
-    """Plays the episodes of one iteration after the other.
+    """Plays the episodes of the iterations, one iteration after another.
 
     :meth:`begin` starts those of the next iteration with the present weights, edges and trust in
-    the critic, before the update that changes them. Where other processes play, update and rollouts
+    the critic, before the update that changes them. If other processes play, update and rollouts
     run at the same time. In one process the rollouts are played first, with the same result.
     """
 
@@ -61,8 +61,8 @@ class RolloutSchedule:
 
         Args:
             iteration: counted from 0.
-            edges: graphs are drawn from it now.
-            updates: number of updates that made the present weights.
+            edges: the distribution from which graphs are drawn now.
+            updates: number of updates that the present weights have had.
         """
         # The plan holds everything that an update changes.
         plan = self._collector.plan(iteration, edges)

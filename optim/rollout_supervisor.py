@@ -33,7 +33,7 @@ class Critics(NamedTuple):
 
 
 def as_critics(critic: CreditAssigner | Critics | None) -> Critics:
-    """The sources of credit and judgement; a single critic is both.
+    """The sources of credit and of judgements. A single critic serves as both.
 
     Raises:
         ConfigError: there are two sources of credit.
@@ -53,7 +53,7 @@ class RolloutSupervisor:
     The critic scores every message while the environment is still in the state of the decision.
     The judge, which is the critic unless another is given, decides which single actions are right.
     For one of the right actions, the adversary writes a wrong alternative. In a *guided* rollout, a
-    right action is executed where the team voted for a wrong one. Guidance is our addition to the
+    right action is executed if the team voted for a wrong one. Guidance is our addition to the
     paper: without it an untrained team fails at the first hard step and never reaches later ones.
 
     It can be sent to other processes if critic, judge and adversary can. The negatives come back

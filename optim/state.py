@@ -146,8 +146,8 @@ class TeamStore:
 
     @contextmanager
     def acting(self, model: Trainable, edges: EdgeOptimizer) -> Iterator[None]:
-        """A context with the model and edges from the start of the rollouts that the loaded
-        checkpoint lacks."""
+        """A context in which the model and the edges are those with which the rollouts began that
+        the loaded checkpoint lacks."""
         assert self._loaded is not None
         self._load_weights(model, edges, self._loaded / _ACTING)
         try:

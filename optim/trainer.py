@@ -93,13 +93,14 @@ class TeamTrainer:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
                 this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
             graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or what plays in
-                other processes, to which critic, judge and adversary are then sent.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or
+                :class:`~swarm_ui.optim.rollout_actors.RolloutActors` for other processes, to which
+                critic, judge and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
             critic: gives credit to each message, and judges single actions for guidance and for
                 the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
-                are not guided, and what the adversary writes is taken as wrong.
+                are not guided, and all actions of the adversary are taken as wrong.
                 :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
@@ -108,7 +109,7 @@ class TeamTrainer:
                 ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
 
         Raises:
-            ConfigError: the adapters do not fit the team, or a setting needs what is missing.
+            ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
         self.config = (config or TeamConfig()).filled(defaults_of(model))
         credit, judge, _ = critics = as_critics(critic)

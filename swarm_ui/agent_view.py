@@ -3,8 +3,8 @@
 Agents that see the same elements in different orders make different mistakes, so their vote is
 better than any single agent. A view also maps proposals back to the screen's indices.
 
-If each agent sees only a window of a long screen, no agent has enough information, and messages
-contain information from outside of the window. Another agent may then refer to a hidden element.
+If each agent sees only a window of a long screen, no agent sees everything that it needs, and
+messages supply the rest. A message may then refer to an element that its receiver does not see.
 Such an element gets a number after those of the shown elements, and can be proposed by that number.
 The same holds for the panes of a divided screen, such as the open apps of several agents.
 """

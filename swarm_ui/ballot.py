@@ -26,7 +26,7 @@ def first(tied: Sequence[K]) -> K:
 
 
 def by_seed(seed: int) -> Callable[[Sequence[K]], K]:
-    """Tie rule: the candidate with the smallest hash of the seed and itself.
+    """Tie rule: the candidate for which the hash of seed and candidate is smallest.
 
     The winner therefore does not depend on the graph, on the order of the nodes, or on who made a
     proposal first.

@@ -84,7 +84,7 @@ class EpisodeAssigner(Protocol):
 
 
 def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
-    """The episode with this credit, scaled to [0, 1], its source and its rationale in the steps.
+    """The episode, in which each step has its credit, scaled to [0, 1], with source and rationale.
 
     Raises:
         ValueError: the number of tables is not the number of steps.

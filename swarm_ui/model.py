@@ -195,8 +195,9 @@ class StreamingModel(ChatModel, Protocol):
     def stream(self, request: Request) -> AsyncIterator[str | Completion]:
         """Pieces of the reply as they arrive, and finally the whole :class:`Completion`.
 
-        The pieces joined are the text of the completion, which has the prompt, usage and
-        log-probability that ``generate`` gives. Closing the iterator early cancels the call.
+        Joined together, the pieces are the text of the completion. The completion has the same
+        prompt, usage and log-probability as from ``generate``. Closing the iterator early cancels
+        the call.
 
         Raises:
             ModelError: the model cannot answer, or broke off; pieces may have come before.
@@ -211,8 +212,8 @@ class SamplingModel(ChatModel, Protocol):
     async def sample(self, request: Request, n: int) -> list[Completion]:
         """``n`` samples of one request.
 
-        The prompt is paid for once if the server supports it, and its tokens are in the usage of
-        one of the completions only: the sum over all completions is the total usage.
+        The prompt is charged once if the server supports it, and its tokens are in the usage of one
+        of the completions only: the sum over all completions is the total usage.
 
         Raises:
             ModelError: the model cannot answer; no sample is returned.

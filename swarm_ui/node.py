@@ -186,7 +186,7 @@ class NodeContext(msgspec.Struct):
         """The origin of a message that this node receives.
 
         Raises:
-            KeyError: the message is not of this run, but from outside a nested graph.
+            KeyError: the message does not belong to this run; it comes from outside a nested graph.
         """
         return self.witness.source(message)
 

@@ -83,8 +83,8 @@ async def _sleep(seconds: float) -> str:
 class Gather:
     """The cost of tasks alone: the same number of concurrent coroutines, without messages.
 
-    Nodes that sleep are gathered level by level. Where all nodes take the same time, this is the
-    lower bound of the wall time of a graph on this machine.
+    Nodes that sleep are gathered level by level. If all nodes take the same time, this is the lower
+    bound of the wall time of a graph on this machine.
     """
 
     def build(self, shape: Shape, work: Work) -> Run:

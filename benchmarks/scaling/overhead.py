@@ -32,7 +32,7 @@ DELAYS = {"1ms": 0.001, "20ms": 0.020, "200ms": 0.200}
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Ratios of the wall time of the same episodes, and of CPU time, less 1.
+    """Ratios of the wall time and of the CPU time of the same episodes, minus 1.
 
     Both systems are warm: their environments and processes have started, and have played every job.
     """

@@ -1,12 +1,12 @@
 """Discrete-event simulation of rollouts in many workers, with simpy.
 
 A driver hands a job to each free worker. The worker plays it: for each decision it computes, asks
-the limiter where its lease is used up, and waits for the model server. The driver then receives the
+the limiter if its permits are used up, and waits for the model server. The driver then receives the
 episode, after which the worker continues, and a thread writes all episodes that have arrived with
 one write. Receiving and encoding occupy the driver's interpreter, so the episodes of all workers
 queue there; the wait for the disk occupies only the thread. At most as many episodes as there are
-workers wait beside those that are being written. What is not simulated: the network, which Ray's
-measured costs contain for one machine, and failures.
+workers wait beside those that are being written. Failures are not simulated, and neither is the
+network, except that Ray's measured costs contain it for one machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of a study that hold one record each."""
+"""Files of a study; each contains one record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.durable import write_atomic
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T")
 
 
 def read_struct(path: Path, kind: type[T]) -> T:

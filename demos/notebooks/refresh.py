@@ -1,4 +1,4 @@
-"""Run the notebooks from top to bottom and write them back with what they show.
+"""Run the notebooks from top to bottom and write them back with their outputs.
 
 python demos/notebooks/refresh.py                       # all of them, about five minutes
 python demos/notebooks/refresh.py 1_compose_a_graph     # some
@@ -53,7 +53,7 @@ def cleaned(notebook: NotebookNode) -> NotebookNode:
 
 
 def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Neighbouring pieces of one stream as one: where a kernel cuts them is chance."""
+    """Join neighbouring pieces of one stream, because kernels split streams at random places."""
     found: list[NotebookNode] = []
     for output in outputs:
         last = found[-1] if found else None

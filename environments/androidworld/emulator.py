@@ -90,14 +90,14 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not self.start:
             raise ConfigError(
-                f"{self.serial} is dead and 'start' does not say how to start it; "
+                f"{self.serial} is dead, and 'start' does not contain a command to start it; "
                 + _START_HINT.format(console=self.console_port, grpc=self.grpc_port)
             )
         await self._adb("emu", "kill", seconds=10.0)
         program = shutil.which(os.path.expanduser(self.start[0]))
         if program is None:
             raise ConfigError(
-                f"{self.serial}: there is no program {self.start[0]!r}, which 'start' names"
+                f"{self.serial}: 'start' names the program {self.start[0]!r}, which does not exist"
             )
         # A process that exits at once starts the emulator, so the emulator is not a child of this
         # process: it survives this process and leaves no zombie when it exits.

@@ -6,7 +6,7 @@
         ...
 
 Upstream's modules have state, its calls block, and it can hang with the device. A process can be
-killed, and it can run in another Python that has upstream's pinned requirements: see ``python``.
+killed, and it can run in another Python, which has upstream's pinned requirements (see ``python``).
 
 Calls and answers are lines of JSON on the process's standard input and output.
 """
@@ -122,7 +122,7 @@ class AndroidWorldProcess:
         """Start the process and ask it for the tasks. ``reset`` calls this method.
 
         Raises:
-            ConfigError: its Python does not have android_world. The message explains the remedy.
+            ConfigError: its Python does not have android_world. The message says what to do.
         """
         if self.process_id is None:
             await self._open()

@@ -1,7 +1,7 @@
 """Reads and writes the calls of AutoWebBench, such as ``click('SD')``.
 
 The official scorer passes a model's reply to Python's ``eval``. This module parses the call and
-accepts only literals as arguments, so no code of a reply is run.
+accepts only literals as arguments, so no code from a reply is run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def official_call(text: str) -> Call | None:
-    """A call as the official scorer reads it; ``None`` where that raises and drops the step.
+    """A call as the official scorer reads it; ``None`` if that scorer raises an error and drops the
+    step.
 
     The official scorer reads the first line only. It raises if the arguments are not valid Python
     (such as an id without quotes, or a text with a line break) or if one is missing (such as in
@@ -58,7 +59,7 @@ def official_call(text: str) -> Call | None:
 
 
 def strict_call(text: str) -> Call:
-    """A call as the strict scorer reads it. An unreadable call is no call and counts as wrong.
+    """A call as the strict scorer reads it. An unreadable call counts as wrong.
 
     A text may contain line breaks, and a missing argument is ``None``.
     """
@@ -92,7 +93,7 @@ def to_text(action: Action, element: str) -> str:
     """The call for an agent's action. Empty if there is no call for it.
 
     Args:
-        action: the action. ``long_press`` means ``hover``, ``open_app`` for ``jump_to``,
+        action: the action. ``long_press`` stands for ``hover``, ``open_app`` for ``jump_to``,
             ``answer`` and ``status`` "complete" for ``finish``, and ``status`` "infeasible" for
             ``user_input``, because only the user can continue.
         element: id of the element that the action points at, or empty.

@@ -53,7 +53,7 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
         words: maximum number of words of an actionable element's text.
 
     Raises:
-        ConfigError: no such split, or no data there.
+        ConfigError: the split does not exist, or there are no data.
     """
 
     def __init__(self, root: str | Path, split: Split = "en/ind", *, words: int = 30) -> None:
@@ -94,7 +94,7 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
             seed, resamples: settings of the bootstrap over tasks for the 95 % intervals.
 
         Raises:
-            ConfigError: an episode shows other pages than these data.
+            ConfigError: an episode shows pages that are not in these data.
         """
         played, counts = answered_tasks(self, episodes)
         predictions = [

@@ -5,11 +5,11 @@ different steps, so the results always contain both, by name:
 
 **Official.** All four are means over steps (micro). ``type``: same function. ``label``: same
 element id, over the steps whose recorded call has one. ``param``: ROUGE-1 F of the parameter, over
-the steps where it is above 0; a step without a common word is left out. ``all``, published as step
-success rate: same function and same id, *only* over the steps whose recorded call has an element.
-So scroll_page, go, finish and user_input (about 40 % of the steps) never count for ``all``, and
-neither does a typed text. A step is dropped from all four if the arguments of the predicted or of
-the recorded call cannot be read (``finish()``, for one).
+the steps whose value is above 0, so a step without a common word is left out. ``all``, published as
+step success rate: same function and same id, *only* over the steps whose recorded call has an
+element. So scroll_page, go, finish and user_input (about 40 % of the steps) never count for
+``all``, and neither does a typed text. A step is dropped from all four if the arguments of the
+predicted or of the recorded call cannot be read (``finish()``, for one).
 
 **Strict.** Every step counts, and a call that cannot be read is wrong. ``parameter`` is a mean over
 all steps whose recorded call has one; a missing parameter scores 0. ``step success``: same

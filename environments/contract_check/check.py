@@ -45,7 +45,7 @@ async def check_environment(
         make: makes a fresh environment; called twice.
         tasks: the tasks to check; all by default.
         seeds: the seeds to check of each task.
-        budget: most steps of an episode.
+        budget: maximum number of steps of an episode.
         without: rules to skip, such as ``"determinism"`` for an environment with a clock.
         raises: raise if a rule is broken; otherwise see ``report.ok``.
 
@@ -54,7 +54,7 @@ async def check_environment(
 
     Raises:
         AssertionError: a rule is broken; the message is the whole report.
-        ConfigError: there are no tasks or seeds, or no such rule.
+        ConfigError: there are no tasks or seeds, or a rule in ``without`` does not exist.
     """
     strange = sorted(set(without) - set(RULES))
     if strange:

@@ -1,4 +1,4 @@
-"""Distributed algorithms for the problems of coordination, one round of one agent at a time.
+"""Distributed algorithms for the coordination problems; each call computes one round of one agent.
 
 Each is a function of what the agent knows, and returns the message and the present answer. A
 message states everything that the agent has to remember. Statements of other forms, such as those

@@ -1,7 +1,7 @@
 """The answers of all agents as the text of one action: one line for each agent, ``NAME: ANSWER``.
 
-Agents are not trusted: the texts of their answers cannot add a line, and a name that is answered
-for twice, or that no agent has, is not answered for.
+Agents are not trusted: the text of an answer cannot add a line. Answers are ignored if two lines
+have the same name, or if no agent has the name.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class CoordinationEnvironment:
     After AgentsNet (arXiv 2507.08616). An episode is one decision of the whole team: an ``answer``
     with one line for each agent, ``NAME: ANSWER``. It ends the episode, and its reward is the
     score in [0, 1] (:mod:`swarm_ui.environments.coordination.scores`). Other actions change
-    nothing, and the third truncates the episode.
+    nothing; the third of them truncates the episode.
 
     The observation shows the whole network;
     :class:`~swarm_ui.environments.coordination.message_passing.CoordinationPolicy` shows each agent
@@ -58,7 +58,7 @@ class CoordinationEnvironment:
         """Start an episode.
 
         Raises:
-            ConfigError: no such task, or a seed outside of the three ranges.
+            ConfigError: the task does not exist, or the seed is outside of the three ranges.
         """
         problem = draw_problem(task, seed)
         self._state = _State(problem=problem)

@@ -1,10 +1,11 @@
-"""The team of a problem: one agent for each name, synchronous rounds over the given network.
+"""The team for a coordination problem: one agent for each name, in synchronous rounds over the
+given network.
 
 Two neighbours are joined by two edges with a delay of one round, one in each direction, and there
 are no other edges between agents. So all calls of a round are independent of each other, and a
 message of round r reaches all neighbours of its sender in round r + 1, and nobody else. This is the
-LOCAL model of distributed computing. There is one more round than there are message passes: the
-answers of the last round count.
+LOCAL model of distributed computing. Messages are passed between rounds, so there is one more round
+than passes. The answers of the last round count.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def message_graph(
     Args:
         problem: the agents and the network.
         make_agent: makes the agent of each name.
-        delivery: which messages agents receive; ``"shuffled"``: for each neighbour and under its
-            name, those of another agent drawn at random.
+        delivery: which messages agents receive; ``"shuffled"``: each message is replaced with that
+            of a random other agent, under the sender's name.
         seed: for ``delivery="shuffled"``.
     """
     nodes: dict[str, Node] = {name: make_agent(name, Pane(name=name)) for name in problem.names}
@@ -122,8 +123,8 @@ def message_graph(
 class CoordinationPolicy:
     """One agent for each name of a task, in synchronous rounds over its network.
 
-    The team differs from episode to episode, since it is the one of the task: with other names and
-    edges, and another number of rounds.
+    The task determines the names, the edges and the number of rounds, so the team differs from
+    episode to episode.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class CoordinationPolicy:
                 view=view)``; called for every name in every episode.
             name: for tables.
             delivery: which messages agents receive.
-            limits: of each decision.
+            limits: the limits of each decision.
         """
         self._make, self._delivery, self._limits = make_agent, delivery, limits
         self.name = name

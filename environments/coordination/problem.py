@@ -2,14 +2,14 @@
 
 The five kinds are those of AgentsNet (arXiv 2507.08616):
 
-- ``colouring``: neighbours have different colours; there are one more than the largest number of
-  neighbours of an agent;
+- ``colouring``: neighbours have different colours. The number of colours is the largest number of
+  neighbours of an agent, plus one;
 - ``consensus``: all agents give the same value. Here each agent holds a number, and the value must
   be one of them. AgentsNet asks for 0 or 1, which agents that all say 0 solve without a message;
 - ``leader``: exactly one agent is the leader;
 - ``matching``: pairs of neighbours; two agents without a partner are never neighbours;
-- ``cover``: a minimal vertex cover. Of two neighbours at least one is a coordinator, and without
-  any of the coordinators that would not hold.
+- ``cover``: a minimal vertex cover. Of two neighbours at least one is a coordinator, and no
+  coordinator can be removed without breaking this rule.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Problem:
     def answers(self, name: str) -> frozenset[str] | None:
         """The valid answers of an agent, in lower case.
 
-        ``None``: any number that an agent holds.
+        ``None`` if every number that an agent holds is valid.
         """
         if self.kind == "colouring":
             return frozenset(str(colour) for colour in range(1, self.colours + 1))
@@ -134,8 +134,8 @@ def draw_problem(task: str, seed: int) -> Problem:
 
     All kinds with the same family, size and seed have the same network, names included.
 
-    Messages are passed on ``2 * diameter + 1`` times, as often as AgentsNet does it for
-    consensus, leader election and all networks of more than 16 agents.
+    Messages are passed on ``2 * diameter + 1`` times, as in AgentsNet for consensus, leader
+    election and all networks of more than 16 agents.
 
     Raises:
         ConfigError: there is no such task, or the seed belongs to no split.

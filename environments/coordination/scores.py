@@ -1,4 +1,4 @@
-"""The score of the answers of all agents: AgentsNet's (arXiv 2507.08616, its released code).
+"""The score of the answers of all agents, as in AgentsNet (arXiv 2507.08616 and its released code).
 
 ===========  ====================================================================
 kind         score
@@ -11,8 +11,9 @@ cover        share of the edges with a coordinator, times the share of the coord
              that are needed; 0 without any coordinator
 ===========  ====================================================================
 
-In a matching, an invalid answer counts as one that does not fit; in the other kinds it makes the
-score 0. AgentsNet does the same, except for covers, where it counts as no coordinator.
+In a matching, an invalid answer counts as an answer that does not fit; in the other kinds it makes
+the score 0. AgentsNet does the same, except that in a cover it counts an agent with an invalid
+answer as no coordinator.
 """
 
 from __future__ import annotations

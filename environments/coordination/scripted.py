@@ -35,10 +35,12 @@ class ScriptedAgents:
     play: Play
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One reply for each request; its prompt is empty, since no text is read.
+        """One reply for each request; the prompt of each is empty, because a scripted agent reads
+        no text.
 
         Raises:
-            ModelError: a request is not about one agent of a problem of coordination.
+            ModelError: a request does not contain the decision of one agent in a coordination
+                problem.
         """
         return [self._reply(request) for request in requests]
 

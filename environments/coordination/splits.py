@@ -1,7 +1,7 @@
 """The tasks, and the seeds and names for training, validation and tests.
 
-The range of a seed decides the split. Every network is drawn from its seed, and the names of agents
-from the part of the names that belongs to the split. So no name of ``TEST_SEEDS`` occurs in an
+The range in which a seed lies decides the split. A network is drawn from its seed. The names of its
+agents are drawn from the names that belong to the split. So no name of ``TEST_SEEDS`` occurs in an
 episode of ``TRAIN_SEEDS``.
 """
 

@@ -50,7 +50,7 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         tasks: tasks to choose from; all by default.
         seeds: seeds of episodes to choose from.
         actions: indices or JSON.
-        texts: makes the texts that may be typed from the goal; for actions as indices.
+        texts: a function from the goal to the texts that may be typed; used if actions are indices.
         sizes: the sizes of the spaces.
         render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot, or a sketch of
             its elements if there is none.

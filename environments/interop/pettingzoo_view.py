@@ -51,7 +51,7 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     An agent's observation is ``{"observation": ..., "action_mask": ...}``, without a mask if
     actions are JSON; spaces and actions are those of
     :class:`swarm_ui.environments.interop.gymnasium_view.GymView`.
-    Invalid proposals do not count; if all are invalid, the step is lost. ``infos`` have the
+    Invalid proposals do not count; if all are invalid, the step is lost. ``infos`` contain the
     proposals, the decision and the note.
 
     Args:

@@ -89,9 +89,8 @@ def _in_data(page: RankedPage) -> list[int]:
         return _ranks_of(scores)
     bare = next(c for c in candidates if c.rank is None and (ranks or c.score is None))
     raise ConfigError(
-        f"{page.where}: candidate {bare.node} has neither 'rank' nor 'score', or some have the "
-        "one and some the other. ranks='data' needs the same of all; "
-        "otherwise give ranks= or use the built-in ranker"
+        f"{page.where}: candidate {bare.node} lacks 'rank' or 'score'; ranks='data' needs one of "
+        "the two in all candidates of a page. Give ranks=, or use the built-in ranker"
     )
 
 
@@ -144,7 +143,7 @@ def make_ranker(ranks: object) -> Ranker:
     """The ranker for the ``ranks`` argument of :class:`~swarm_ui.environments.mind2web.Mind2Web`.
 
     Raises:
-        ConfigError: the argument has none of the accepted types.
+        ConfigError: the type of the argument is not accepted.
     """
     if ranks == "built-in":
         return Ranker("the built-in word ranker", _by_shared_words)
@@ -155,7 +154,8 @@ def make_ranker(ranks: object) -> Ranker:
         if path.suffix in (".pkl", ".pickle"):
             raise ConfigError(
                 f"{path}: a pickle can run any code when it is opened, so none is opened here. "
-                "swarm_ui.environments.mind2web.candidate_ranks shows how to make JSON lines of it"
+                "swarm_ui.environments.mind2web.candidate_ranks shows how to convert it to JSON "
+                "lines"
             )
         return _from_file(path)
     if isinstance(ranks, Mapping):

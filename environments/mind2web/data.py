@@ -100,7 +100,7 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
             seed, resamples: settings of the bootstrap over tasks for the 95 % intervals.
 
         Raises:
-            ConfigError: an episode shows other pages than these data.
+            ConfigError: an episode shows pages that are not in these data.
         """
         played, counts = answered_tasks(self, episodes)
         scored = [
@@ -226,7 +226,7 @@ class Mind2WebStep:
 
 
 def past_of(text: str, where: str) -> Past:
-    """A recorded action as an entry of the history. Its index refers to no later page.
+    """A recorded action as an entry of the history. Its index is not valid on later pages.
 
     Raises:
         ConfigError: ``text`` is not of the form ``"[button]  Search -> CLICK"``.

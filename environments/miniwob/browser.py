@@ -116,7 +116,7 @@ class Browser:
         Args:
             binary: default: :func:`find_browser`.
             flags: added to its command line.
-            on_request: draw frames only on request, where the browser can.
+            on_request: draw frames only on request, if the browser supports it.
 
         Raises:
             ConfigError: no browser is installed.

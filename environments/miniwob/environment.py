@@ -97,8 +97,8 @@ class MiniWobEnvironment:
             screenshots: add a ``png`` to observations.
             marks: draw numbered boxes on the ``png``, with the indices of the elements.
             geometry: how texts show the bounds of elements (``Observation.geometry``); ``"auto"``:
-                all four edges where names do not distinguish the elements, as on pages with
-                drawings, sliders or draggable elements.
+                all four edges if names do not distinguish the elements, as on pages with drawings,
+                sliders or draggable elements.
             published: turn the page's clock on, and note upstream's reward at the end.
         """
         if budget < 1:

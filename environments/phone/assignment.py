@@ -56,7 +56,7 @@ def assign(task: str, seed: int) -> Assignment:
     """Draw the parameters of a task; equal arguments give equal assignments.
 
     Raises:
-        ConfigError: no such task, or a seed that belongs to no split.
+        ConfigError: the task does not exist, or the seed belongs to no split.
     """
     template = TEMPLATES.get(task)
     if template is None:

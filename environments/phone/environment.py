@@ -130,7 +130,7 @@ class PhoneEnvironment:
         """Start an episode.
 
         Raises:
-            ConfigError: no such task, or a seed outside the published ranges.
+            ConfigError: the task does not exist, or the seed is outside the published ranges.
         """
         return self.begin(task, seed)
 
@@ -211,9 +211,9 @@ class PhoneEnvironment:
     def grade(self, action: Action) -> float:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
 
-        An action that ends the episode is right only where the solver would end it in the same
-        way. It is therefore wrong to declare a task infeasible before opening the list that lacks
-        the record, although the success check accepts it.
+        An action that ends the episode is right only if the solver would end it in the same way. It
+        is therefore wrong to declare a task infeasible before opening the list that lacks the
+        record, although the success check accepts it.
         """
         state = self._running()
         assignment = state.assignment

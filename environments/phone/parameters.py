@@ -1,9 +1,9 @@
 """Random parameters whose values belong to exactly one split.
 
 Every value (a name, a title, a number) falls into a bucket by a checksum of its text, and each
-split of the seeds draws from its own buckets only. So no value of a test episode, not even one of
-its distractor records, occurs in any training episode. Closed choices (which switch, which day)
-are shared by all splits.
+split of the seeds draws from its own buckets only. So no value of a test episode occurs in a
+training episode. This includes the values of distractor records. Closed choices (which switch,
+which day) are shared by all splits.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The tasks and seeds for training, validation and tests.
 
-There are two suites. ``"core"`` is the 66 templates of the published study, on a core device; it
-never changes. ``"extended"`` is harder: a full device with drawer, keyboard, notifications,
-permissions, interruptions and six more apps. Its templates are in the splits ``extended_train``,
-``extended_validation``, ``extended_templates`` and ``extended_apps``, which correspond to
-``train``, ``validation``, ``new_templates`` and ``new_apps`` of the core.
+There are two suites. ``"core"`` consists of the 66 templates of the published study, on a core
+device; it never changes. ``"extended"`` is harder: a full device with drawer, keyboard,
+notifications, permissions, interruptions and six more apps. Its templates are in the splits
+``extended_train``, ``extended_validation``, ``extended_templates`` and ``extended_apps``, which
+correspond to ``train``, ``validation``, ``new_templates`` and ``new_apps`` of the core.
 
 Each task that cannot be done has a twin in which the object exists
 (:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in separate splits, ``twins``
@@ -12,9 +12,9 @@ and ``extended_twins``, so adding them did not change the suites.
 
 Tests are held out in three ways:
 
-- **parameters**: the range of a seed decides the split of all random values (names, titles,
-  numbers, also those of unrelated records); no value of ``TEST_SEEDS`` occurs in ``TRAIN_SEEDS``
-  (:mod:`swarm_ui.environments.phone.parameters`).
+- **parameters**: the range in which a seed lies decides the split of all random values (names,
+  titles, numbers, also those of unrelated records); no value of ``TEST_SEEDS`` occurs in
+  ``TRAIN_SEEDS`` (:mod:`swarm_ui.environments.phone.parameters`).
 - **templates**: every template is in exactly one of ``train``, ``validation``, ``new_templates``
   and ``new_apps``.
 - **apps**: only templates of ``new_apps`` use ``TEST_APPS``; in other episodes these apps are not
@@ -87,15 +87,15 @@ def jobs(
     """Choose ``n`` episodes as (task, seed), evenly spread over the templates.
 
     Args:
-        split_by: the part of the episodes that is new to a trained agent: only the
-            ``"parameters"``, also the ``"templates"``, or also the ``"apps"``.
+        split_by: what is new to a trained agent: only the ``"parameters"``, or also the
+            ``"templates"``, or also the ``"apps"``.
         n: number of episodes.
         seed: seed of the choice; equal arguments give equal lists.
         seeds: range of the episodes' seeds; in the default range all parameters are new.
         suite: the published templates, or the harder ones.
 
     Raises:
-        ConfigError: no such suite, or no such split.
+        ConfigError: the suite or the split does not exist.
     """
     if suite not in _HELD_OUT:
         raise ConfigError(f"phone: no suite {suite!r}; expected one of {', '.join(_HELD_OUT)}")

@@ -44,7 +44,7 @@ async def play_in_browser(
         path: JSON lines file to append the episode to.
         actor: name of the player in the record.
         port: the port to serve on; 0: any free port.
-        show: called with the address of the page; opens it in a browser by default.
+        show: called with the address of the page; by default, it opens the page in a browser.
 
     Returns:
         the episode, or ``None`` if nothing was done. ``success`` is ``None`` if the person gave up.

@@ -13,8 +13,8 @@ from pathlib import Path
 def open_privately(address: str) -> bool:
     """Open an address without showing it in the list of processes; ``False``: no browser started.
 
-    Other users of the machine can read the command lines of programs, and so of the browser. It
-    gets a file that only this user can read, and that leads to the address.
+    Other users of the machine can read the command lines of programs, including the browser's. So
+    the browser gets a file that only this user can read, and that redirects to the address.
     """
     handle, name = tempfile.mkstemp(prefix="swarm-ui-", suffix=".html")  # readable by its owner
     atexit.register(Path(name).unlink, missing_ok=True)

@@ -8,11 +8,11 @@ fields are read; all others, such as screenshots, are ignored:
 - ``split``: only episodes with ``"train"``, or without the field, are read.
 - ``actions``: objects of AndroidWorld's actions. ``click`` and ``long_press`` have ``x`` and ``y``
   in pixels of the screen; ``input_text`` has ``text``, ``scroll`` ``direction``, ``open_app``
-  ``app_name``; ``navigate_back``, ``navigate_home`` and ``wait`` have nothing.
-- ``accessibility_trees``: the screen before each action, and optionally the last one. A screen is
-  an ``AndroidAccessibilityForest`` as protobuf writes it to JSON
+  ``app_name``; ``navigate_back``, ``navigate_home`` and ``wait`` have no other field.
+- ``accessibility_trees``: the screen before each action, and optionally the screen after the last
+  action. A screen is an ``AndroidAccessibilityForest`` as protobuf writes it to JSON
   (``MessageToDict(forest, preserving_proto_field_name=True)``): ``windows``, each with
-  ``tree.nodes``. Of a node: ``text``, ``content_description``, ``hint_text``, ``class_name``,
+  ``tree.nodes``. A node has ``text``, ``content_description``, ``hint_text``, ``class_name``,
   ``package_name``, ``bounds_in_screen`` (``left``, ``top``, ``right``, ``bottom``), ``depth`` and
   the ``is_…`` flags ``visible_to_user``, ``clickable``, ``checkable``, ``checked``, ``editable``,
   ``enabled``, ``focused``, ``scrollable``, ``selected``.
@@ -154,7 +154,8 @@ def read_android_records(path: Path) -> AndroidRecords:
             found.append(((f"episode-{name}", 0), steps))
     if not found:
         raise ConfigError(
-            f"'{path}' has no usable episode: {other} of {len(file)} are not of the split 'train', "
+            f"'{path}' has no usable episode: {other} of {len(file)} do not belong to the split "
+            "'train', "
             f"and {unusable} actions have no element; see the module android_records"
         )
     return AndroidRecords(Recordings(NAME, found), other, unusable)

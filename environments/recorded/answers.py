@@ -64,8 +64,8 @@ def _answers(
         seen = record.trace.observation
         if index >= len(steps) or seen.elements != steps[index].observation.elements:
             raise ConfigError(
-                f"task {episode.task!r}, step {number}: the episode shows another page than "
-                f"'{name}' has there. Score an episode with the same data and settings (split, "
+                f"task {episode.task!r}, step {number}: the page of the episode differs from that "
+                f"of '{name}'. Score an episode with the same data and settings (split, "
                 "top_k, ranks) that it was played with"
             )
         action = record.executed or NONE_OF_THESE

@@ -2,8 +2,8 @@
 
 The file is what ``swarm-ui play --out`` or a
 :class:`~swarm_ui.environments.wrappers.recorder.Recorder` writes. Only solved episodes are read.
-Each step shows the recorded screen; the recorded action is the expert's, and the only right one,
-although another action may have been as good.
+Each step shows the recorded screen; the recorded action is that of the expert and counts as the
+only right one, although another action may have been as good.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def read_demonstrations(path: Path) -> tuple[Recordings, str, int]:
         episodes that were left out because they were not solved.
 
     Raises:
-        ConfigError: there is no solved episode, or they are of several environments.
+        ConfigError: there is no solved episode, or the episodes come from several environments.
         TraceError: the file cannot be read.
     """
     found: list[Episode] = []
@@ -115,8 +115,8 @@ def read_demonstrations(path: Path) -> tuple[Recordings, str, int]:
     places = sorted({episode.environment for episode in found})
     if len(places) > 1:
         raise ConfigError(
-            f"'{path}' has episodes of several environments ({', '.join(places)}); put those of "
-            "each into a file of its own"
+            f"'{path}' has episodes of several environments ({', '.join(places)}); put the "
+            "episodes of each environment into a separate file"
         )
     pairs = [((episode.task, episode.seed), _steps(episode)) for episode in found]
     return Recordings(f"demonstrations on {places[0]}", pairs), places[0], left_out

@@ -1,7 +1,7 @@
 """Recorded tasks as environments: each step shows the next recorded page.
 
 At each step the agent sees a recorded page and the recorded actions before it. Its first action on
-the page is its answer. Then the next recorded page follows, whatever the answer was, so a mistake
+the page is its answer. Then the next recorded page follows, regardless of the answer, so a mistake
 does not affect later steps. The scores measure agreement with the recording, not success.
 """
 

@@ -57,7 +57,7 @@ class WebEnvironment:
     >>> environment = WebEnvironment("https://shop.example", "Buy a pint of milk", reward=bought)
 
     The observation lists the browser's bar and then the page: tabs (click one to switch), "New
-    tab", "Close tab", "Forward" where there is a next page, and the field "Address" (type a URL to
+    tab", "Close tab", "Forward" if there is a next page, and the field "Address" (type a URL to
     open it). Frames and shadow roots are part of the page. Elements in the window, and up to half a
     window around it, are listed. The number of other elements is given; ``scroll`` lists them.
 
@@ -92,7 +92,8 @@ class WebEnvironment:
             url: the page that is open when an episode starts; its host is allowed.
             task: the goal; it is also the name of the task.
             reward: returns whether an episode succeeded.
-            tasks: many tasks by name, such as those of WebArena, instead of the three above.
+            tasks: several tasks by name, such as those of WebArena, instead of ``url``, ``task``
+                and ``reward``.
             allowed: further hosts, see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
             browser: a browser that other environments may share; its own allowed hosts apply. By
                 default the environment starts a separate browser.

@@ -37,7 +37,7 @@ class AllowedHosts:
                 every host.
 
         Raises:
-            ConfigError: an entry is none of these, or there is none.
+            ConfigError: an entry has another form, or there is no entry.
         """
         given = tuple(entries)
         if isinstance(entries, str) or not given:
@@ -86,7 +86,7 @@ class AllowedHosts:
         return self._all or known or any(fnmatchcase(host, name) for name in self._below)
 
     def flags(self) -> tuple[str, ...]:
-        """Flags with which a Chromium looks up the allowed hosts only.
+        """Flags that make Chromium resolve only the allowed hosts.
 
         The flags set rules for host names and addresses in the network process, which loads pages,
         frames, workers, sockets and downloads.
@@ -99,7 +99,7 @@ class AllowedHosts:
 
 
 def web_url(text: str) -> str:
-    """An address as a person types it, as a URL; ``http://`` where it has no scheme.
+    """Convert an address that a person typed to a URL; without a scheme, it gets ``http://``.
 
     Raises:
         ConfigError: it is not the address of a web page.

@@ -121,7 +121,7 @@ class Tab:
         return True
 
     async def on_node(self, node: int, function: str, *arguments: object) -> Any:
-        """The result of a JavaScript function of an element, called with it as ``this``.
+        """The result of a JavaScript function that is called with an element as ``this``.
 
         Raises:
             Rejected: the element is gone.
@@ -143,7 +143,7 @@ class Tab:
         It runs in an isolated world: the page's scripts can neither see nor change it.
 
         Raises:
-            ScriptError: it fails.
+            ScriptError: the expression fails.
         """
         world = await self.call("Page.createIsolatedWorld", frameId=self.target, worldName="ours")
         reply = await self.call(

@@ -39,7 +39,8 @@ class Visit:
         return dict(self._session.downloads)
 
     async def evaluate(self, expression: str) -> Any:
-        """The JSON value of a JavaScript expression about the document of the active tab.
+        """The JSON value of a JavaScript expression, which is evaluated in the document of the
+        active tab.
 
         It runs in an isolated world, in which the page's scripts can change nothing.
 
@@ -103,7 +104,7 @@ async def judged(task: WebTask, visit: Visit) -> float:
     """The reward of an episode, 0 or 1.
 
     Raises:
-        EnvironmentFault: the function fails or returns another value; this is not a reward of 0.
+        EnvironmentFault: the function fails or returns another value. This is not a reward of 0.
     """
     try:
         given = task.reward(visit)

@@ -64,7 +64,7 @@ def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
         path: a JSON list of tasks. A task's ``storage_state`` (cookies of a user who is logged in,
             as Playwright saves them) is searched for in the same folder.
         sites: the URL of each site, for placeholders such as ``__SHOPPING__``; default: the
-            environment variables of the same names, as upstream has it.
+            environment variables of the same names, as upstream does.
 
     Raises:
         ConfigError: the file cannot be read, or a site has no URL.

@@ -49,8 +49,8 @@ class ActionFilter(RefusalWrapper):
         env: the environment.
         deny: the rules for refused actions.
         apps: the only allowed apps, as ``Observation.app`` and icons name them (``*`` and ``?``
-            as in file names). Home screens are always allowed. In another app, or where the
-            screen names none, the agent can only leave.
+            as in file names). Home screens are always allowed. In another app, or on a screen
+            without an app's name, the agent can only leave.
         sites: the only allowed hosts, with their subdomains. A URL is judged if it is current,
             on a link, or typed.
     """

@@ -23,8 +23,8 @@ class FaultInjector(Wrapper):
 
     Args:
         env: the environment.
-        seed: the seed of the random faults, or a generator. Share a generator where a pool makes
-            several environments: the same seed would break all of them at the same calls.
+        seed: the seed of the random faults, or a generator. If a pool makes several environments,
+            share a generator: with the same seed, all of them would fail at the same calls.
         reset, step, close: probability of a fault, from 0 to 1.
         at: calls that always fail, counted from 0 over the life of this object:
             ``{"step": [4], "reset": [0]}``.

@@ -5,7 +5,8 @@ letters of other scripts, and digits in place of letters, count as the same lett
 repeated and separated by other characters. A word must be a whole word, unless its script is
 written without spaces.
 
-Unicode publishes longer lists of look-alikes (UTS 39); this list has those that look Latin.
+Unicode publishes longer lists of look-alikes (UTS 39); this list contains the letters that look
+like Latin ones.
 """
 
 from __future__ import annotations

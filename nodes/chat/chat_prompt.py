@@ -56,8 +56,8 @@ def first_chat(
 
     Args:
         system: text of the system turn; empty: none.
-        prompt: ``None``: the goal, the screen, its own last message and those of the predecessors,
-            as far as there are any.
+        prompt: ``None``: the goal, the screen, the node's last message and the messages of its
+            predecessors; what does not exist is left out.
 
     Raises:
         ConfigError: a function returned neither a text nor turns, or no turns.

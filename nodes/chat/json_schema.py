@@ -34,8 +34,8 @@ class ReplySchema:
         where: the owner of the schema, for errors.
 
     Raises:
-        ConfigError: it is neither, or the schema is not valid.
-        MissingExtra: for a JSON schema, without the package jsonschema.
+        ConfigError: the schema is neither a mapping nor a type, or is not valid.
+        MissingExtra: the schema is a mapping, and the package jsonschema is not installed.
     """
 
     def __init__(self, schema: Any, where: str) -> None:

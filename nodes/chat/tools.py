@@ -53,9 +53,9 @@ class Tool:
         """The tool that calls a Python function.
 
         The types of its parameters become the JSON schema, by msgspec (``Annotated[int,
-        msgspec.Meta(ge=0, description="...")]`` says more). Arguments are converted to these types
-        before the call. A synchronous function runs in a thread of its own, so it may block, and
-        must not need the event loop; a coroutine runs in the event loop.
+        msgspec.Meta(ge=0, description="...")]`` adds constraints and a description). Arguments are
+        converted to these types before the call. A synchronous function runs in a thread of its
+        own, so it may block but cannot use the event loop; a coroutine runs in the event loop.
 
         Args:
             function: the function, which is called with keyword arguments.
@@ -110,8 +110,8 @@ class Tool:
 
 
 def tools_of(given: Sequence[Tool | Callable[..., object]]) -> tuple[Tool, ...]:
-    """Tools, of which some may be given as functions. Raises ``ConfigError`` if two have one name,
-    or as :meth:`Tool.of` does."""
+    """The tools; functions are converted to tools. Raises ``ConfigError`` if two have the same
+    name, or as :meth:`Tool.of` does."""
     tools = tuple([each if isinstance(each, Tool) else Tool.of(each) for each in given])
     names = [tool.name for tool in tools]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -38,12 +38,13 @@ def import_graph(
         agent: a ``swarm.graph.graph.Graph``.
         name: the name of the new graph; ``None``: the agent's class.
         output: which node answers, if the agent has several output nodes.
-        entry: whether an input node of the agent reads its messages too (``"joined"``) or, as in
-            GPTSwarm, the task only.
+        entry: whether an input node of the agent reads its messages too (``"joined"``), or only the
+            task, as in GPTSwarm.
         task, model: the same as in :class:`~swarm_ui.nodes.gptswarm.nodes.GPTSwarmNode`.
 
     Raises:
-        GraphError: several output nodes and no ``output``, or the agent has cycles.
+        GraphError: the agent has several output nodes and ``output`` is not given, or it has
+            cycles.
     """
     check_is(agent, "Graph")
     names = names_of(agent.nodes.values())
@@ -193,8 +194,8 @@ def import_swarm(
 
     Raises:
         MissingExtra: GPTSwarm is not installed.
-        ConfigError: not a swarm.
-        GraphError: its connections name operations that are not there.
+        ConfigError: the object is not a swarm.
+        GraphError: its connections name operations that it does not have.
     """
     check_is(swarm, "Swarm")
     whole = swarm.composite_graph

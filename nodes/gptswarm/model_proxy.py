@@ -42,8 +42,9 @@ class CallUsage:
 class ModelProxy:
     """Replaces an operation's ``llm`` during one call, and records its usage.
 
-    Our ``model`` answers if it is given, else the operation's own. Both are awaited on the
-    caller's event loop, so that only one thread writes to GPTSwarm's process-wide counters.
+    If our ``model`` is given, it answers; otherwise the operation's own model does. Both are
+    awaited on the caller's event loop, so that only one thread writes to GPTSwarm's process-wide
+    counters.
     """
 
     def __init__(

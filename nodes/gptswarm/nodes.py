@@ -73,9 +73,9 @@ class GPTSwarmNode(_Settings):
         operation: the GPTSwarm node. Its edges are not read: see :func:`import_graph`.
         id: name in a graph; ``""``: the operation's class.
         given: when its input is the task. ``"if_alone"``: when the inbox is empty; ``"never"``;
-            ``"only"``: always, without the messages, like an input node of GPTSwarm;
+            ``"only"``: always, and without the messages, like an input node of GPTSwarm;
             ``"joined"``: always, with the messages appended to the task.
-        sends: ``"text"``: the answer of its last output, readable for any node. ``"records"``:
+        sends: ``"text"``: the answer of its last output, which any node can read. ``"records"``:
             all its outputs with all their fields, for other GPTSwarm operations.
         task: makes the task; by default from the goal, and the screen if there is one.
         model: answers instead of the operation's own ``llm``; then usage is counted, budgets and

@@ -10,8 +10,9 @@ The learner knows which version of an adapter is current and which ones are leas
 saved and loaded into the engine at the first request to it, and unloaded when it is not current and
 not leased. So no call is needed after a training step.
 
-Where other processes play (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`), they ask the
-server themselves, for the versions that this process published (:meth:`ActorModel.publish`).
+If other processes play the episodes (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`), they
+ask the server themselves, for the versions that this process published
+(:meth:`ActorModel.publish`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from swarm_ui.nodes.models.unsent import not_sent
 class ActorModel:
     """The adapters of a learner, with replies from an engine. It is a
     :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
-    :class:`~swarm_ui.optim.rollout_actors.Publisher`; what workers get of it has no ``score``.
+    :class:`~swarm_ui.optim.rollout_actors.Publisher`; the part of it that workers get has no
+    ``score``.
 
     The learner makes the prompts, so it trains on exactly the prompts that the engine got. Traces
     name versions as the learner does (``agent_2@7``); a server calls this version ``agent_2-v7``.
@@ -49,9 +51,10 @@ class ActorModel:
     Args:
         engine: gives the replies; usually an :class:`~swarm_ui.nodes.OpenAIModel` of vLLM with
             ``--enable-lora``, which serves the base model of the learner.
-        learner: holds the adapters. Its base model must have the weights of the engine's.
-        folder: where versions are saved for the engine, which reads them from there. It needs a
-            folder of its own for each training run.
+        learner: holds the adapters. Its base model must have the same weights as that of the
+            engine.
+        folder: where versions are saved for the engine, which reads them from there. Each training
+            run needs a separate folder.
         constrained: whether replies to decisions are restricted to the actions that are possible on
             the screen; ``None``: those in the compact format are.
         kept: the versions of this many calls of :meth:`publish` stay in the engine.
@@ -113,7 +116,7 @@ class ActorModel:
         there = await self._engine.tokens(here.turns)
         if there != here.ids:
             raise ConfigError(
-                f"the engine '{self.name}' reads prompts in another way than the learner "
+                f"the engine '{self.name}' reads prompts differently from the learner "
                 f"'{self.learner.name}': expected {len(here.ids)} tokens ({here.ids[:8]}…), got "
                 f"{len(there)} ({there[:8]}…); serve the same model and chat template on both sides"
             )
@@ -206,8 +209,7 @@ class ActorModel:
         calls stay in the engine.
 
         Raises:
-            ConfigError: the engine cannot be asked from other processes, or a version cannot be
-                written.
+            ConfigError: other processes cannot ask the engine, or a version cannot be written.
         """
         engine = self._engine
         if not isinstance(engine, OpenAIModel):
@@ -228,9 +230,9 @@ class ActorModel:
         return current
 
     async def prepare(self) -> None:
-        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Load what is published and missing
-        on the server, as after a restart of it, and unload what is not needed, also if a process
-        of this run that was killed left it."""
+        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Load published versions that the
+        server lacks, for example after it was restarted. Unload versions that are not needed,
+        including those that a killed process of this run left."""
         assert isinstance(self._engine, OpenAIModel)
         async with self._changing.current():
             served = {model.name: model.root for model in await self._engine.served()}

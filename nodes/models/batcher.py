@@ -88,9 +88,10 @@ class Batcher(Generic[Item, Answer]):
         max_batch: int = 256,
         linger: float = 0.0,
     ) -> None:
-        """``answer`` answers a batch, in order, on the event loop's thread; ``linger`` is how many
-        seconds to wait for more items after the loop has become idle: 0 for in-process
-        environments, a few milliseconds if observations come over a socket."""
+        """``answer`` is called with a batch on the event loop's thread and returns the answers in
+        order. ``linger`` is the number of seconds to wait for more items after the loop has become
+        idle: 0 for in-process environments, a few milliseconds if observations come over a
+        socket."""
         if max_batch < 1:
             raise ConfigError(f"Batcher: max_batch must be at least 1, got {max_batch}")
         self._answer = answer
@@ -108,7 +109,8 @@ class Batcher(Generic[Item, Answer]):
         """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
         ``ModelError`` if another event loop is waiting for answers of this batcher.
 
-        Callers (such as runs) are served in turn; ``None``: this call is a separate caller.
+        Callers (such as runs) are served in turn; with ``None``, this call counts as a separate
+        caller.
         """
         if not items:
             return []

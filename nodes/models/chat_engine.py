@@ -50,10 +50,10 @@ async def ask_engine(
     """The replies of an engine to prompts that were made here.
 
     Args:
-        engine: it has the versions.
-        requests: what is asked.
-        prompts: of the requests, as the learner reads them.
-        versions: of their adapters; ``None``: the base model.
+        engine: the engine, which has already loaded the versions.
+        requests: the requests.
+        prompts: the prompts of the requests, as the learner reads them.
+        versions: the versions of their adapters; ``None``: the base model.
         constrained: whether replies to decisions are restricted to the actions that are possible on
             the screen; ``None``: those in the compact format are.
     """

@@ -13,6 +13,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Request, VersionedModel
+from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.loop_locks import LoopLocks
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.published_version import PublishedVersion, published_in
@@ -30,8 +31,8 @@ class PublishedAdapters:
         Args:
             model: loads a version under its own number (``load_version``).
             kept: versions of each adapter that stay in memory although no request uses them.
-            folder: published versions that are found by their names, besides those that
-                :meth:`receive` gets.
+            folder: a folder in which published versions are found by name, in addition to those
+                from :meth:`receive`.
         """
         self.model: Any = model
         self._folder, self._kept = folder, kept
@@ -61,11 +62,7 @@ class PublishedAdapters:
 
     def release(self, version: str) -> None:
         """End a lease. Raises ``ModelError`` if there is none."""
-        if not self._in_use[version]:
-            raise ModelError(
-                f"'{version}' is not leased; release what lease() returned, and only once"
-            )
-        self._in_use[version] -= 1
+        give_up(self._in_use, version)
 
     @asynccontextmanager
     async def available(self, requests: Sequence[Request]) -> AsyncIterator[list[Request]]:

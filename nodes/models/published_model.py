@@ -4,10 +4,11 @@
     model = PublishedModel(learner, LocalModel.load, folder=run / "published")
     team = CollabGraph.collaborative(agents=4, rounds=2, model=model, adapters=names)
 
-Here the learner answers. Where the team is sent, the model is made once for each process, and a
-version is loaded at the first request to it. In place of the function that makes the model, a model
-that actors hold (``hold_model``) can be given: they load the versions, and all processes ask them.
-The weights are read from the folder, which all processes must see, or are sent if there is none.
+In this process, the learner answers. A process that receives the team makes the model once, and
+loads a version at the first request to it. Instead of the function that makes the model, you can
+give a model that actors hold (``hold_model``): the actors load the versions, and all processes ask
+the actors. The weights are read from the folder, which all processes must see; without a folder
+they are sent.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class HeldElsewhere(Protocol):
 
 
 class PublishedModel:
-    """The adapters of a learner, also where this object is sent to. It is a
+    """The adapters of a learner, also in processes that receive this object. It is a
     :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
     :class:`~swarm_ui.optim.rollout_actors.Publisher`.
 
@@ -56,9 +57,9 @@ class PublishedModel:
         learner: holds and trains the adapters.
         elsewhere: makes a model with the same base weights in another process, without adapters; it
             is sent there. Or a model that actors hold, with the same base weights.
-        folder: where versions are saved. It needs a folder of its own for each training run, which
-            all processes see under the same path. ``None``: the weights are sent, through Ray's
-            object store.
+        folder: where versions are saved. Each training run needs a separate folder, which all
+            processes see under the same path. ``None``: the weights are sent through Ray's object
+            store.
     """
 
     def __init__(
@@ -174,7 +175,8 @@ def _as_sent(model: HeldElsewhere) -> HeldElsewhere:
 
 class PublishedCopy:
     """A :class:`PublishedModel` in another process: the base model of that process, which loads the
-    published versions. A plain name means the version that was published last when it was sent.
+    published versions. A plain name means the version that was the latest when this object was
+    sent.
     """
 
     def __init__(
@@ -187,11 +189,11 @@ class PublishedCopy:
     ) -> None:
         """
         Args:
-            key: of the published model; its base model is made once in a process.
-            name: of the model.
+            key: identifies the published model, so that a process makes its base model once.
+            name: the name of the model.
             make: makes the base model.
             current: the version of each adapter.
-            versions: where they are.
+            versions: where the versions are.
         """
         self.name = name
         self._key, self._make = key, make

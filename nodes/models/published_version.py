@@ -1,9 +1,9 @@
 """The weights of one version of an adapter, as a learner publishes them for other processes.
 
 A folder of published versions has one sub-folder for each, in peft's format with metadata. Its name
-is that of the version on a server and the digest of the weights: ``agent_2-v7-<digest>`` for
-``agent_2@7``. A version is written once and never changed, so a process that was restarted reads it
-again. Where machines have no common folder, the files are sent.
+consists of the version's name on a server and the digest of the weights: ``agent_2-v7-<digest>``
+for ``agent_2@7``. A version is written once and never changed, so a restarted process can read it
+again. If the machines have no common folder, the files are sent.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def write_version(
     """Publish a version.
 
     Args:
-        learner: holds it.
+        learner: holds the version.
         version: such as ``"agent_2@7"``; it is current or leased.
         root: the folder of published versions; ``None``: the files are returned.
         base: fingerprint of the base model.
@@ -98,8 +98,8 @@ def write_version(
 
 
 def published_in(root: Path, version: str) -> PublishedVersion | None:
-    """A version in a folder of published ones; the newest, if runs published it with several
-    weights; ``None``: there is none."""
+    """A version in a folder of published versions; ``None`` if it is not there. If runs published
+    it with different weights, the newest is taken."""
     name = served_name(version)
     if (root / name).is_dir():
         return PublishedVersion("", str(root / name))

@@ -23,9 +23,9 @@ class SentActorModel:
     """Asks a server for versions that the process of the learner published there. It is a
     :class:`~swarm_ui.model.VersionedModel`, and can be sent on.
 
-    A plain name means the version that was published last when it was sent. A version that the
-    server has lost raises ``ModelUnavailable``: the process of the learner loads it again, and the
-    episode is repeated.
+    A plain name means the version that was the latest when this object was sent. A request for a
+    version that the server has lost raises ``ModelUnavailable``: the process of the learner loads
+    it again, and the episode is repeated.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class SentActorModel:
     ) -> None:
         """
         Args:
-            key: of the actor model; a process has one client for it.
+            key: identifies the actor model, so that a process has one client for it.
             engine: the server.
             prompts: makes the prompts of the published versions.
             current: the version of each adapter.

@@ -4,9 +4,9 @@ For each round of a decision, the mean score of an episode is correlated with it
 the episodes of one group. A group is a task, so that a critic gains nothing by knowing which tasks
 are hard. The weight is the lower bound of the interval of that correlation, and never below 0: a
 critic without evidence has no weight, and a critic that prefers wrong actions ends at 0. Older
-episodes count less with each batch, so that the weight follows a team that changes. When all
-agents do what the critic prefers, its scores no longer vary. They then no longer explain the
-remaining failures, and the outcome takes over.
+episodes count less with each batch, so that the weight adapts to a changing team. When all agents
+do what the critic prefers, its scores no longer vary. They then no longer explain the remaining
+failures, and the outcome takes over.
 """
 
 from __future__ import annotations

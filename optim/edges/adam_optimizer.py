@@ -36,9 +36,9 @@ def gptswarm_rule(
 
     Args:
         distribution: updated in place.
-        baseline: ``"none"``: as GPTSwarm's code for MMLU. ``"half"``: as its code elsewhere, which
-            resets the moving average at every step, so that it stays at 0.5. ``"average"``: the
-            moving average that was probably intended.
+        baseline: ``"none"``: like GPTSwarm's code for MMLU. ``"half"``: like the rest of its code,
+            which resets the moving average at every step, so that it stays at 0.5. ``"average"``:
+            the moving average that was probably intended.
     """
     own: Baseline = 0.5 if baseline == "half" else baseline
     return AdamEdgeOptimizer(distribution, lr=0.1, baseline=own)

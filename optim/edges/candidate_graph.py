@@ -80,8 +80,8 @@ class CandidateGraph:
         decision: str | None = None,
         delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
-        """Raise ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision, or a
-        delay of an edge that is not a candidate."""
+        """Raises ``ConfigError`` for a repeated or unknown name, a self-loop, a decision that
+        sends, or a delay of an edge that is not a candidate."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):

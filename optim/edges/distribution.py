@@ -1,15 +1,15 @@
 """A learnable distribution over DAGs: a random order of the nodes x Bernoulli edges.
 
-A sample is an order of the nodes (Plackett-Luce: the next node of a level is node i with
-probability proportional to ``exp(score_i)`` among those that are left), and then each candidate
-that points forward in this order, with its own probability. So every sample is acyclic for all
-parameters, and log-probabilities are exact. The sampler is that of differentiable DAG sampling
-(arXiv 2203.08509).
+A sample is an order of the nodes (Plackett-Luce: among the remaining nodes of a level, node i is
+next with probability proportional to ``exp(score_i)``), and then each candidate that points forward
+in this order, with its own probability. So every sample is acyclic for all parameters, and
+log-probabilities are exact. The sampler is that of differentiable DAG sampling (arXiv 2203.08509).
 
 The order decides only about candidates inside a level of
 :class:`~swarm_ui.optim.edges.candidate_graph.CandidateGraph`. A candidate between levels always
-points forward and has just its own probability. So has a delayed candidate, which delivers its
-message in a later round: it counts as pointing forward in every order.
+points forward, so its probability does not depend on the order. The same holds for a delayed
+candidate, which delivers its message in a later round: it counts as pointing forward in every
+order.
 
 With a decision, a sample keeps the edges on a path to it. From the last node backwards, node i is
 used if it has an edge to a used node behind it, and edges into unused nodes are dropped. Given the
@@ -90,7 +90,7 @@ class EdgeDistribution(nn.Module):
 
         Raises:
             ConfigError: a repeated or unknown name, a self-loop, a decision that sends, a density
-                outside (0, 1), or a delay of no candidate.
+                outside (0, 1), or a delay of an edge that is not a candidate.
         """
         super().__init__()
         self.graph = CandidateGraph(names, candidates, decision, delays)
@@ -163,7 +163,8 @@ class EdgeDistribution(nn.Module):
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:
-        """The most probable (order, edges); a tie goes to the name that sorts first and to no edge.
+        """The most probable (order, edges). In a tie, the name that sorts first comes first, and an
+        edge is absent.
 
         With a decision, the edges that lead to it are kept. In a level of more than
         :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes: the most probable order, then
@@ -188,7 +189,7 @@ class EdgeDistribution(nn.Module):
     def log_prob_draws(self, draws: Draws) -> Tensor:
         """Joint log-probability (nats) of orders and edges, ``[B]``, with gradient.
 
-        ``-inf`` where an edge points backwards, or into a node that is not used.
+        ``-inf`` if an edge points backwards, or into a node that is not used.
         """
         chosen, counted, possible = draws.chosen, draws.counted, None
         if counted is None:
@@ -263,7 +264,7 @@ class EdgeDistribution(nn.Module):
     def entropy(self) -> Tensor:
         """Entropy (nats) of the *joint* of order and edges, before any edge is dropped; a scalar.
 
-        That of the edge set alone is lower: many orders give the same edges. Raises
+        The entropy of the edge set alone is lower, because many orders give the same edges. Raises
         ``ConfigError`` for a level of more than
         :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
         """

@@ -36,7 +36,8 @@ def edge_credit(
         the mean over the messages that each edge carried, by (sender, listener).
 
     Raises:
-        ConfigError: the credit has another shape than the trace, or ``discount`` is outside [0, 1).
+        ConfigError: the credit does not have the shape of the trace, or ``discount`` is outside [0,
+            1).
     """
     if not 0.0 <= discount < 1.0:
         raise ConfigError(f"edge credit: discount must be in [0, 1), got {discount}")

@@ -51,7 +51,7 @@ def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
     Args:
         scores: Plackett-Luce scores, ``[n]``.
         terms: Bernoulli log-probability of edge (i, j) being present or absent, given that i
-            precedes j; 0 where there is no candidate; ``[B, n, n]``.
+            precedes j; 0 if there is no candidate; ``[B, n, n]``.
         present: whether edge (i, j) is in the set, ``[B, n, n]`` bool.
     """
     n, batch = len(scores), len(terms)

@@ -88,10 +88,11 @@ def prune_agents(
     edges: bool = True,
     vote: bool = True,
 ) -> PrunedTeam[G]:
-    """Find broken agents in graded episodes of a team, and cut them off.
+    """Find broken agents in graded episodes of a team, and remove them.
 
-    See :func:`find_broken` and :func:`without_voice`; the graph may have other edges than the team
-    that played. Raises ``ConfigError`` if all agents are broken, so that none would be left.
+    See :func:`find_broken` and :func:`without_voice`; the edges of the graph may differ from those
+    of the team that played. Raises ``ConfigError`` if all agents are broken, so that none would be
+    left.
     """
     audits = find_broken(episodes, margin=margin, failures=failures)
     cut = tuple(sorted(a.agent for a in audits if a.broken and a.agent in graph.agents))
@@ -106,8 +107,9 @@ def prune_agents(
 def without_voice(graph: G, agents: Iterable[str], *, edges: bool = True, vote: bool = True) -> G:
     """The team without the messages of some agents.
 
-    ``edges`` cuts their edges to other agents, ``vote`` those to the vote and to every other
-    closing node. With both, the agents leave the team; otherwise they still receive messages.
+    ``edges`` removes their edges to other agents; ``vote`` removes their edges to the vote and to
+    every other closing node. With both, the agents leave the team; otherwise they still receive
+    messages.
 
     Raises:
         GraphError: an agent is not in the graph or is its output, or a vote would be left without

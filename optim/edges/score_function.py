@@ -1,7 +1,7 @@
 """The base of both edge optimisers: advantages of samples, and the score-function objective.
 
-The gradient is that of the log-probability of a sample. Where possible, this is the probability of
-its edge set, summed over all orders.
+The gradient is that of the log-probability of a sample. If the number of nodes allows it, this is
+the probability of its edge set, summed over all orders.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
             utilities: one for each sample; ``None`` masks a sample: the others are compared as if
                 it had not been drawn.
             credit: for each sample, an advantage of single edges, such as a critic's; edges
-                without an entry are unscored. It counts even where the utility is ``None``.
+                without an entry are unscored. It counts even if the utility is ``None``.
             groups: for each sample, an identifier of the task and seed it was tried on; samples
                 are compared within their group. Default: all are one group.
         """

@@ -15,7 +15,8 @@ distribution of the edges, because the sequence does not depend on the parameter
 
 The nodes that each node reaches are kept as the bits of an integer, so one operation tells whether
 a candidate closes a cycle. Only an edge between two nodes that are not yet connected changes the
-bits: at most n(n-1)/2 times a sample, at n operations each, so O(E + n^3) in all.
+bits: this happens at most n(n-1)/2 times in a sample, at n operations each. So a sample costs O(E +
+n^3).
 """
 
 from __future__ import annotations
@@ -140,9 +141,11 @@ class SequentialEdges(nn.Module):
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:
-        """The edges of probability above 1/2 that close no cycle, the most probable first.
+        """Add the edges with a probability above 1/2, the most probable first, unless they close a
+        cycle.
 
-        This is greedy; a tie goes to the name that sorts first.
+        This is a greedy choice. Of equally probable edges, the one whose name sorts first comes
+        first.
         """
         logits = self.logits.tolist()
         likely = sorted((k for k, x in enumerate(logits) if x > 0), key=lambda k: -logits[k])
@@ -164,8 +167,8 @@ class SequentialEdges(nn.Module):
         return dict(zip(self.candidates, drawn.chosen.float().mean(0).tolist(), strict=True))
 
     def edge_entropy(self) -> Tensor:
-        """Upper bound of the entropy (nats): as if no candidate were skipped. A scalar with
-        gradient.
+        """Upper bound of the entropy (nats), which assumes that no candidate is skipped. A scalar
+        with gradient.
         """
         return (softplus(self.logits) - self.logits.sigmoid() * self.logits).sum()
 

@@ -19,8 +19,8 @@ class Logger(Protocol):
     """Receives the settings and the metrics of one run.
 
     The calls come in this order: :meth:`start`, :meth:`log` for each step, :meth:`finish`. A run
-    that is resumed begins with :meth:`start` again and continues with the next step. What a method
-    raises ends no run: see :class:`LoggerGroup`.
+    that is resumed begins with :meth:`start` again and continues with the next step. An exception
+    of a method does not end the run: see :class:`LoggerGroup`.
     """
 
     def start(self, config: Mapping[str, Any]) -> None:
@@ -92,7 +92,8 @@ class LoggerGroup:
 def logging_to(
     loggers: Sequence[Logger], config: Mapping[str, Any], warn: Callable[[str], None]
 ) -> Iterator[LoggerGroup]:
-    """Start the loggers, and finish them with the status that the block ends with.
+    """Start the loggers, and finish them with the status of the block: finished, failed or
+    interrupted.
 
     Args:
         loggers: any number of loggers, or none.

@@ -29,14 +29,15 @@ class Adversary(Protocol):
     def name(self) -> str: ...
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
-        """An action that a careless agent might take instead of ``good``; ``None`` without one.
+        """An action that a careless agent might take instead of ``good``; ``None`` if there is
+        none.
 
         It differs from ``good`` and is possible on the screen, but may also be right.
 
         Args:
             decision: the context; ``good`` and the result are in its own indices.
             good: an action that is right here.
-            seed: equal arguments give equal answers where the adversary draws at random.
+            seed: the seed of an adversary that draws at random; equal arguments give equal answers.
         """
         ...
 

@@ -56,9 +56,8 @@ def pair(found: PreferencePair, prompt_format: str | None = None) -> dict[str, A
 
     Args:
         found: the pair.
-        prompt_format: rewrite the decision and both replies in this format, in the
-            conversational form, to train another model; replies without a valid action stay as
-            they are.
+        prompt_format: rewrite the decision and both replies in this format, in the conversational
+            form, to train another model; replies without a valid action are not changed.
     """
     out: dict[str, Any] = {"node": found.node, "weight": found.weight, "source": found.source}
     good, bad = found.chosen_text, found.rejected_text

@@ -8,8 +8,9 @@ Pairs contain whole replies. A reply of the agent itself is the exact text that 
 reason. Actions of other agents are mapped into the agent's own view and written in its own prompt
 format:
 
-- a colleague's action with the reason that a colleague gave for it, if any did. An agent that sees
-  a part of the screen also learns such an action on a hidden element that a message named to it;
+- a colleague's action with the reason that a colleague gave for it, if there is one. An agent that
+  sees a part of the screen also learns such an action on a hidden element that a message named to
+  it;
 - an adversary's action with the reason of the preferred reply, so that the two sides differ only in
   the action, and the presence of a reason is not learned.
 
@@ -121,8 +122,8 @@ def make_pairs(
     """All pairs from all rounds of the scored steps.
 
     Steps and messages without credit are skipped, because unscored does not mean wrong. Masked
-    episodes are skipped too. Of the adversary's ``negatives`` only wrong ones are used; ``rng``
-    draws among several possible actions for the other side.
+    episodes are skipped too. Only wrong actions among the adversary's ``negatives`` are used.
+    ``rng`` chooses if several actions are possible for the other side of a pair.
     """
     settings = config or PairConfig()
     pairs: list[PreferencePair] = []

@@ -43,7 +43,7 @@ class ScriptedAdversary:
 def mistakes(observation: Observation, good: Action) -> Iterator[tuple[Action, float]]:
     """Wrong actions with weights. They may contain ``good`` and actions that do not fit the screen.
 
-    The similar elements and texts share one weight, whatever their number.
+    All similar elements and texts together have one weight, regardless of their number.
     """
     close = [*_other_elements(observation, good), *_other_words(observation, good)]
     for action in close:

@@ -36,9 +36,9 @@ def check_groups(groups: AdapterGroups) -> str | None:
 def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") -> dict[str, str]:
     """The adapter of each agent, in the graph's order.
 
-    With ``per_node`` and ``shared``, an adapter that an agent of the graph names already is kept if
-    it fits the setting. Otherwise an adapter gets the name of its agent, and a shared one gets the
-    name :data:`SHARED`.
+    With ``per_node`` and ``shared``, if an agent of the graph already names an adapter that fits
+    the setting, it is kept. Otherwise an adapter gets the name of its agent, and a shared one gets
+    the name :data:`SHARED`.
 
     Raises:
         ConfigError: two agents name one adapter with ``per_node``, or the groups leave an agent
@@ -79,8 +79,8 @@ def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") ->
 def with_adapters(graph: CollabGraph, adapters: Mapping[str, str]) -> CollabGraph:
     """The team, in which each agent uses the adapter that is given for it.
 
-    Agents that are not dataclasses with a field ``adapter`` stay as they are: they are defined
-    outside of the library and choose their adapter themselves.
+    Agents that are not dataclasses with a field ``adapter`` are not changed: they are defined
+    outside the library and choose their adapter themselves.
     """
     for agent, adapter in adapters.items():
         node = graph.nodes[agent]

@@ -136,10 +136,11 @@ def encode_pairs(
     unparsed: bool = False,
     adapter: str | None = None,
 ) -> list[Example]:
-    """Pairs of positive weight: ``both`` sides where there are two, or the chosen replies only.
+    """The pairs with positive weight: with ``both``, both sides if there are two; otherwise only
+    the chosen replies.
 
-    With ``unique`` each prompt with its chosen reply is used once; with ``unparsed`` replies
-    without a valid action are rejected sides too. ``adapter``: the adapter in training.
+    With ``unique``, each prompt with its chosen reply is used once. With ``unparsed``, replies
+    without a valid action may be rejected sides too. ``adapter``: the adapter in training.
     """
     encode = _encoder(model, adapter)
     found: list[Example] = []

@@ -65,9 +65,9 @@ class Forwards:
     def references(self, task: AdapterTask) -> Tensor | None:
         """Reference log-probabilities, ``[2, examples]``; 0 for examples that no batch uses.
 
-        For a pair: both sides under the reference. For a reply: under the policy that sampled it
-        (the adapter, or what was recorded if the reply is stale) and under the reference. ``None``:
-        the method compares with nothing.
+        For a pair, they are those of both sides under the reference. For a reply, the first is that
+        under the policy that sampled it (computed with the adapter, or recorded if the reply is
+        stale), the second that under the reference. ``None``: the method needs no references.
         """
         settings, examples = self._settings, task.examples
         if settings.method == "rft":

@@ -61,9 +61,9 @@ def part_loss(
         part: the examples.
         totals: the totals of the whole batch.
         settings: method and weights of the terms.
-        references: log-probabilities to compare with, ``[2, examples of the part]``: of a pair,
-            both sides under the reference; of a scored reply, under the policy that sampled it and
-            under the reference. ``None``: only the likelihood of the chosen replies is learned.
+        references: log-probabilities to compare with, ``[2, examples of the part]``; see
+            :meth:`~swarm_ui.optim.update.forward.Forwards.references`. ``None``: only the
+            likelihood of the chosen replies is learned.
 
     Returns:
         A scalar with gradient, and for each pair 1.0 if its margin is above 0, else 0.0.

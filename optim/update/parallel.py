@@ -24,7 +24,7 @@ def run(work: Callable[[int, Argument], None], argument: Argument, *, processes:
     ``work`` and ``argument`` must be picklable. With one process, ``work`` is called directly.
 
     Raises:
-        torch.multiprocessing.ProcessRaisedException: a process failed; the others are ended.
+        torch.multiprocessing.ProcessRaisedException: a process failed; the others are terminated.
     """
     if processes == 1:
         work(0, argument)

@@ -38,8 +38,8 @@ def update_team(
         model: the model; it is changed in place.
         examples: pairs of all nodes, or scored replies for ``method="pg"``.
         adapters: the adapter of each node; nodes may share one.
-        config, iteration: decide whether one adapter is trained for all.
-        rehearse: gives the share ``config.rehearsal`` of examples to repeat.
+        config, iteration: determine whether one adapter is trained for all agents.
+        rehearse: gives examples to repeat, in the share ``config.rehearsal``.
         done: called with (finished updates, all updates).
         learners: processes that share the updates, of which this is the first one; ``None``: this
             process makes them alone. The weights are equal up to rounding.

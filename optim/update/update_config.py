@@ -30,8 +30,8 @@ class UpdateDefaults(NamedTuple):
 def defaults_for(parameters: int) -> UpdateDefaults:
     """The defaults for a model with this many parameters.
 
-    Those of small models were tuned on the embedded agent (0.19 M parameters). Those of larger ones
-    are the usual rate of LoRA and a number of steps that is affordable; they were not tuned.
+    The defaults of small models were tuned on the embedded agent (0.19 M parameters). Larger models
+    get the usual learning rate of LoRA and an affordable number of steps, which were not tuned.
     """
     if parameters < SMALL_MODEL:
         return UpdateDefaults(lr=3e-3, steps=35, shared_steps=75, micro_batch_tokens=65_536)

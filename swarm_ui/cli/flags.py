@@ -142,8 +142,8 @@ def command(
 ) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
     """Make a function a command: Typer sees the options, the function receives one record.
 
-    ``defaults``: the command's own defaults by setting, where they differ from the configuration's.
-    The help shows the default of every setting.
+    ``defaults``: the defaults of the command that differ from those of the configuration, by
+    setting. The help shows the default of every setting.
     """
     options = tuple(_with_default(option, defaults or {}) for option in given)
 
@@ -197,7 +197,8 @@ def option(
         name: name of the parameter, with underscores. A parameter of a list type is repeatable.
         value: the placeholder of the value.
         setting: the setting that the option sets, such as ``"team.agents"``.
-        least: the smallest value, where the setting has a meaning for smaller ones.
+        least: the smallest value that the option accepts, if the setting itself also accepts
+            smaller ones.
     """
     names = ["--" + name.replace("_", "-"), *([short] if short else [])]
     panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
@@ -355,8 +356,8 @@ ACTING = (
            "-n", setting="environment.episodes", least=1),
     MAX_STEPS, DATA, FAMILY, WRAP,
     *INVENTED,
-    option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "
-           "order; its own runs use 30 (default: our own episodes)",
+    option("suite_seed", int, "N", "androidworld, handset: play upstream's suite for this seed, in "
+           "upstream's order; upstream uses 30 (default: our own episodes)",
            setting="environment.suite_seed"),
     option("combinations", int, "N", "instances of each task in the suite",
            setting="environment.combinations"),
@@ -385,7 +386,7 @@ ON = option(
     "local)", setting="run.on", complete=one_of("local", "ray"),
 )  # fmt: skip
 WORKERS = option(
-    "workers", int, "N", "ray: maximum number of workers (default: what the cluster has room for)",
+    "workers", int, "N", "ray: maximum number of workers (default: as many as fit)",
     setting="ray.workers",
 )  # fmt: skip
 MODEL_ACTORS = option(
@@ -395,7 +396,7 @@ MODEL_ACTORS = option(
 PLAYING = (
     OUT,
     LOG,
-    option("concurrency", int, "N", "number of concurrent episodes of this process", "-j",
+    option("concurrency", int, "N", "number of concurrent episodes in this process", "-j",
            setting="run.concurrency"),
     ON, WORKERS, MODEL_ACTORS,
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "

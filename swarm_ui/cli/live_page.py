@@ -36,7 +36,7 @@ _PATIENCE = 5.0
 def live_page(run: RunDirectory, output: Output, *, wanted: bool) -> Iterator[None]:
     """Record the progress of a run while the block works on it, and serve it if requested.
 
-    The address is printed when the server is ready, and a warning if it fails.
+    The address is printed when the server is ready. If the server fails, a warning is printed.
     """
     record_progress(output.progress, run.path, output.warn)
     server = _started(run, output) if wanted else None

@@ -29,7 +29,7 @@ def write(
     Args:
         kind: ``questions``, ``pages``, ``devices`` or ``steps``.
         out: the file.
-        count: number of samples; for ``steps`` of episodes.
+        count: number of samples; for ``steps``, number of episodes.
         place: for ``steps``, the environment; its seed is used for all kinds.
         output: shows the result.
         force: whether an existing file is replaced.

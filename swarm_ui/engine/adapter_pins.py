@@ -48,7 +48,7 @@ def same_versions() -> Iterator[None]:
 
 
 def lease(model: VersionedModel, adapter: str) -> str:
-    """Lease the version of an adapter in this context, or without a context its current version.
-    Raises ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
+    """Lease the version of an adapter that this context uses; outside a context, its current
+    version. Raises ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
     pins = _PINS.get()
     return model.lease(adapter if pins is None else pins.version(model, adapter))

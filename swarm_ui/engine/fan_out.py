@@ -61,7 +61,7 @@ async def _items(
     texts = [(message, text) for message in senders for text in node.over(message)]
     if len(texts) > node.most:
         raise ReplyError(
-            f"'{context.node}' got {len(texts)} items, at most {node.most} are run; raise most="
+            f"'{context.node}' got {len(texts)} items and runs at most {node.most}; raise most="
         )
     for k, (source, text) in enumerate(texts):
         if not isinstance(text, str):
@@ -105,7 +105,8 @@ def _unanswered(node: MappedGraph, item: Message) -> Message:
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of coroutines that run concurrently. No task is left, however this ends.
+    """The results of coroutines that run concurrently. No task is left running when this returns or
+    raises.
 
     If one fails, the others are cancelled, and its exception is raised.
     """

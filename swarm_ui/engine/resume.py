@@ -49,8 +49,8 @@ async def resume(
         )
     if store is None:
         raise ConfigError(
-            f"resume: run '{run}' is read from a store; set store=, or give the trace that the "
-            "RunPaused error has as 'partial'"
+            f"resume: run '{run}' is read from a store; set store=, or pass the attribute "
+            "'partial' of the RunPaused error"
         )
     record = store.read(run)
     _check_open(answers, (message.id for message, _ in record.calls), run)

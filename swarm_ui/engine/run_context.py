@@ -75,7 +75,7 @@ class RunContext:
         Args:
             on_event: called with every event.
             journal: keeps every call.
-            past: recorded calls, taken from the record while their inbox is the recorded one.
+            past: recorded calls. A call whose inbox equals the recorded one is not made again.
             edits: changes to the recorded run.
         """
         self.run, self.limits = run, limits

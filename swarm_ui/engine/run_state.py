@@ -85,7 +85,7 @@ class RunState:
         """Make every call. No task is left running when this returns or raises.
 
         Raises:
-            NodeError, ConfigError, BudgetExceeded: what ended the run before.
+            NodeError, ConfigError, BudgetExceeded: the failure that ended the run early.
             RunPaused: a question is open. Only the outermost graph raises it; a nested graph with
                 an open question is ``waiting``.
         """

@@ -75,10 +75,11 @@ class Scheduler:
         self._over: asyncio.Future[None] = self._loop.create_future()
 
     async def finish(self) -> None:
-        """Run every job. No task is left when this returns or raises.
+        """Run every job. No task is left running when this returns or raises.
 
         Raises:
-            BaseException: what a job raised; if several did, that of the lowest number.
+            BaseException: the exception of a job; if several jobs failed, that of the lowest
+                number.
         """
         try:
             self._hire(1)

@@ -14,9 +14,9 @@ from swarm_ui.trace.records import Trace
 class RunStream:
     """The events of one run, in the order they happen; the last is ``Finished``.
 
-    The run begins with the iteration. The iteration raises an exception of the run, after the
-    events that happened before it. Leaving an ``async with`` block, or :meth:`aclose`, cancels a
-    run that is not over, and waits until none of its tasks is left::
+    The run starts when the iteration starts. If the run fails, the iteration first yields the
+    earlier events and then raises the exception. Leaving an ``async with`` block, or calling
+    :meth:`aclose`, cancels an unfinished run and waits until its tasks have ended::
 
         async with team.stream(observation) as events:
             async for event in events:

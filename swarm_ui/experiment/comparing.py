@@ -41,7 +41,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None
     """Two-sided p-value of McNemar's exact test."""
     masked: int
-    """Episodes that a fault masked in one run at least. Where they are too many, there is no
+    """Episodes that a fault masked in at least one run. If there are too many of them, there is no
     interval and no p-value."""
 
 

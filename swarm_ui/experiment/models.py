@@ -34,9 +34,9 @@ SINGLE = "team"
 
 
 def kind_of(section: ModelSection) -> str:
-    """``base``, ``endpoint``, ``script``, ``code`` (``module:factory``, or the name of a plug-in),
-    ``agent`` (a base agent's folder) or ``local`` (a model of transformers: a folder, a pulled
-    model, or a name on the Hugging Face Hub).
+    """The kind of a model: ``base``, ``endpoint``, ``script``, ``code`` (``module:factory``, or the
+    name of a plug-in), ``agent`` (a base agent's folder) or ``local`` (a model of transformers: a
+    folder, a pulled model, or a name on the Hugging Face Hub).
 
     Raises:
         ConfigError: the name is unknown, or the model was not pulled.

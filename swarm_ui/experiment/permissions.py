@@ -23,7 +23,7 @@ def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True)
 
     Args:
         config: the configuration.
-        given: settings that the user gave, which are not the folder's.
+        given: settings that the user gave on the command line; they need no permission.
         plays: whether the environment is opened too.
     """
     return list(_demands(config, given, plays))

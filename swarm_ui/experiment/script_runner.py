@@ -49,7 +49,7 @@ def check_study(path: Path, options: Any) -> None:
     if other:
         raise ConfigError(
             f"'{path.parent}' was started with other options ({other}). "
-            "Give the same ones, or another --out"
+            "Give the same options, or another --out"
         )
 
 

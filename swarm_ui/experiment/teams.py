@@ -253,7 +253,7 @@ def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
 
 
 def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
-    """One agent of a language model, and a team of it on a random DAG.
+    """One agent with a language model, and a team of such agents on a random DAG.
 
     ``adapters``: one for each agent; empty: the model without adapters.
     """

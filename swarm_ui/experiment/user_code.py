@@ -43,7 +43,7 @@ def made_of(kind: Kind, name: str, protocol: type, members: Sequence[str], *give
     """Call a plug-in, or ``module:factory``, and check what it returns.
 
     Args:
-        kind: the kind of plug-ins that the name is looked for in.
+        kind: the kind of plug-in to look for.
         name: the plug-in, or ``module:factory``.
         protocol: the protocol that the value has to satisfy, for the error text.
         members: the attributes that the protocol requires.
@@ -95,7 +95,7 @@ def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
             raise ConfigError(
-                f"cannot make '{place}': no module '{missing}' is installed, or in the current "
+                f"cannot make '{place}': no module '{missing}' is installed or is in the current "
                 f"folder; {expected}"
             ) from error
         raise ConfigError(f"cannot import '{module}': {described(error)}") from error
@@ -118,7 +118,8 @@ def made_by(place: str, *given: Any, here: bool = True) -> Any:
         here: the module may be in the working directory.
 
     Raises:
-        ConfigError: it needs other arguments, or raised an exception that is not of this library.
+        ConfigError: it needs other arguments, or raised an exception that this library does not
+            define.
     """
     factory = named_in_code(place, here=here)
     try:
@@ -170,7 +171,7 @@ def user_environment(name: str) -> Environment:
 
 
 def user_wrapper(name: str, env: Environment) -> Environment:
-    """``env`` in the wrapper that a plug-in or ``module:callable`` makes of it.
+    """Wrap ``env`` with a plug-in or ``module:callable``.
 
     Raises as :func:`made_of`.
     """

@@ -132,7 +132,7 @@ def _check_fits(
         )
     if until is not None and new.until is not None and new.until is not until:
         raise GraphError(
-            f"{what}: each ends its rounds by another 'until'. Nest one as a node of the other "
+            f"{what}: the two have different 'until' functions. Nest one as a node of the other "
             "with with_node()"
         )
 

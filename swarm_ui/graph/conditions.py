@@ -95,8 +95,8 @@ def routes_by(
 
 
 class ConditionNames:
-    """Names for conditions: that of the function, with ``#2`` and so on for further ones of the
-    same name.
+    """Names of conditions: the name of the function, with ``#2`` and so on if several conditions
+    share it.
     """
 
     def __init__(self) -> None:

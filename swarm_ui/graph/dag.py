@@ -98,11 +98,12 @@ class Dag(GraphNode):
             fallbacks: for some nodes, a node that answers in their place when they fail.
             delays: for some edges between agents, how many rounds later a message is delivered;
                 0, the default: in the same round.
-            until: given the newest message of each agent, whether the rounds end; then ``rounds``
-                is their maximum number, and a round begins when the one before is complete.
+            until: a function that gets the newest message of each agent and returns whether the
+                rounds end. ``rounds`` is then their maximum number, and a round begins when the one
+                before is complete.
 
         Raises:
-            GraphError: a name is unfit, unknown or used twice, the edges without a delay form a
+            GraphError: a name is invalid, unknown or used twice, the edges without a delay form a
                 cycle, or a delayed edge could never deliver a message.
         """
         members = named(nodes)

@@ -83,7 +83,7 @@ class CollabGraph(Dag):
         """Decide once; see :func:`swarm_ui.engine.executor.execute`.
 
         Args:
-            observation: the screen; a string is a goal on no screen.
+            observation: the screen; a string is a goal without a screen.
             options: the keyword arguments of ``execute``, such as ``seed=7, run_id="monday"``.
         """
         if isinstance(observation, str):
@@ -190,8 +190,7 @@ class CollabGraph(Dag):
     async def resample(
         self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
     ) -> list[Trace]:
-        """``k`` traces, in each of which one call is sampled again, and the calls that depend on
-        it.
+        """``k`` traces. In each, one call and the calls that depend on it are made again.
 
         Each trace makes that call with a different seed, and repeats only the calls whose messages
         change. An agent at temperature 0 gives the same answer every time; first give it another
@@ -362,8 +361,8 @@ class CollabGraph(Dag):
         Args:
             nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
                 full names (``"team/agent_0"``).
-            when: the functions, by the name of the condition or by edge; for routes with ``by``
-                that function, and for ``until`` the predicate, by its name.
+            when: the functions that the structure names: conditions by name or by edge, and the
+                functions of ``by`` and ``until`` by name.
             fallbacks: the fallback nodes, by the name of the node that they replace.
 
         Raises:

@@ -62,7 +62,8 @@ class MappedGraph(GraphNode):
             id: name of the node.
             graph: the graph to run for each item.
             over: gives the items of a message; default: the entries of a JSON array.
-            gather: makes the answer's content of the results; default: a JSON array of contents.
+            gather: makes the content of the answer from the results; default: a JSON array of
+                contents.
             most: maximum number of items; with more the call fails.
 
         Raises:

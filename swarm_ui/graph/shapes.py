@@ -82,7 +82,7 @@ def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
 
 
 def converging(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
-    """A random DAG in which every path ends at the last of the drawn order.
+    """A random DAG in which every path ends at the last name of a random order.
 
     The last one also receives from every name without successors, so it has more edges than
     ``density`` says.

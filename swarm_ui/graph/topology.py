@@ -14,7 +14,7 @@ Edge = tuple[str, str]
 def random_dag(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
     """A random DAG: a uniform random order, then each forward edge with probability ``density``.
 
-    No place in ``names`` is favoured. Edges come listener by listener in the drawn order.
+    No place in ``names`` is favoured. Edges are listed listener by listener, in that order.
     """
     return forward_edges(shuffled(names, rng), density, rng)
 

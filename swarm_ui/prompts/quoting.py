@@ -66,8 +66,8 @@ def inside(text: str, *, keep_lines: bool = False) -> str:
 
 
 def without_tags(text: str) -> str:
-    """The text, in which nothing looks like a tag of our blocks. Each character is read a bounded
-    number of times."""
+    """The text, changed so that nothing in it looks like a tag of our blocks. Each character is
+    read a bounded number of times."""
     pieces, done = [], 0
     for opening in _OPENING.finditer(text):
         if _tag_follows(text, opening.end()):

@@ -65,8 +65,8 @@ def read_calls(reply: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def call_id(given: object) -> str:
-    """The id of a call, if it can stand in the heading of a turn; else empty, which means that the
-    call gets another one."""
+    """The id of a call if the heading of a turn can contain it. Otherwise it is empty, and the call
+    gets a new id."""
     return given if isinstance(given, str) and _ID.fullmatch(given) else ""
 
 

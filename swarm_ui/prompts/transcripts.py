@@ -33,8 +33,8 @@ def with_picture(chat: Sequence[ChatMessage], png: bytes) -> tuple[ChatMessage, 
 
 
 def with_schema(chat: Sequence[ChatMessage], schema: str) -> tuple[ChatMessage, ...]:
-    """The chat with a JSON schema in its text, for models without constrained decoding. A chat
-    that has it already stays as it is."""
+    """The chat with a JSON schema in its text, for models without constrained decoding. A chat that
+    has it already is returned unchanged."""
     asked = f"Reply with one JSON value that follows this JSON schema, and nothing else:\n{schema}"
     if any(asked in turn.content for turn in chat):
         return tuple(chat)
@@ -53,7 +53,7 @@ def transcript(chat: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> s
 
     Args:
         chat: the turns. Calls of tools are written as :func:`~.tool_calls.written_calls` does.
-        tools: what the model was offered through its own interface; they stand first.
+        tools: the tools that the model was offered through its own interface; they come first.
 
     >>> print(transcript([ChatMessage("user", "Which?"), ChatMessage("assistant", "This.")]))
     [user]

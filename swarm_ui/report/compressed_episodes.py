@@ -97,10 +97,6 @@ def squeezed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode("ascii"), 6, mtime=0)).decode()
 
 
-def unpacked(text: str) -> str:
-    return gzip.decompress(base64.b64decode(text)).decode("ascii")
-
-
 def elements(data: Packed) -> Iterator[Markup]:
     """Script elements that hold the pieces. Base64 has no character that could end one."""
     yield _element("index", data.index)
@@ -109,7 +105,7 @@ def elements(data: Packed) -> Iterator[Markup]:
 
 
 def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[EpisodeSet, ...]:
-    """The sets of episodes, in which episodes of the sample replace equal ones.
+    """The sets of episodes, with equal episodes replaced by those of the sample.
 
     A sample often has screenshots, which trace files lack. Its other episodes come first.
     """

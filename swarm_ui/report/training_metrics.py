@@ -155,7 +155,7 @@ def credit_maps(lines: Sequence[Line]) -> list[HeatMap]:
 def edge_history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
     """The learned edge probabilities, or how many of the drawn graphs had each edge.
 
-    Where the run has neither, ``missing`` gets a line that says so.
+    If the run has neither, a line in ``missing`` says so.
     """
     done = _iterations(lines)
     agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}

@@ -53,7 +53,7 @@ def index_entry(episode: Episode, part: EpisodeSet, place: int, chunk: int) -> l
 
     Args:
         episode: an episode of ``part``.
-        part: its set; the file is empty where the set has none.
+        part: its set; the file is empty if the set has none.
         place: number of the episode in the set, from 1.
         chunk: number of the chunk that holds it.
     """

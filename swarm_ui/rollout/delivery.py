@@ -1,7 +1,7 @@
-"""Controls of talk at test: a team whose messages are withheld or replaced.
+"""Controls for communication at test time: a team whose messages are withheld or replaced.
 
-A trained team is played again with another delivery, and everything else is equal. What it loses is
-what the messages, or their contents, were worth.
+A trained team plays again with changed messages, and everything else is equal. Its loss of success
+measures the contribution of the messages, or of their contents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Exchange = Callable[[Message, NodeContext], Message]
 
 @dataclass(frozen=True, slots=True)
 class ChangedInbox:
-    """A node that receives other messages than those that were sent to it.
+    """A node whose inbox differs from the messages that were sent to it.
 
     Its own messages are not changed. The prompt in the trace is exact; the trace's list of the
     messages that a call received names those that were sent.

@@ -1,10 +1,10 @@
 """OpenTelemetry spans of episodes, which join the trace of the process that asked for them.
 
-If a span is current where a stream of episodes begins, every episode is a span
-``play_episode {task}`` in it, also in a worker on another machine: the W3C ``traceparent`` is sent
-with the jobs. The spans of decisions (:class:`swarm_ui.engine.telemetry.Spans`) are then inside the
-span of their episode. Each process needs a tracer provider of its own; in a worker, the function of
-``PerWorker`` that makes the policy can set it.
+If a span is current when a stream of episodes begins, every episode is a span ``play_episode
+{task}`` in it, also in a worker on another machine: the W3C ``traceparent`` is sent with the jobs.
+The spans of decisions (:class:`swarm_ui.engine.telemetry.Spans`) are then inside the span of their
+episode. Each process needs a tracer provider of its own; in a worker, the function of ``PerWorker``
+that makes the policy can set it.
 
 Attributes: ``swarm_ui.task``, ``seed``, ``environment``, ``steps``, ``success`` and, in a worker,
 ``swarm_ui.worker`` and ``host.name``. A fault sets the error status and ``error.type``.

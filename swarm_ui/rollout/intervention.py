@@ -44,10 +44,10 @@ class Intervene(Protocol):
 class KeepsNotes(Protocol):
     """An intervention that keeps results in itself, which an episode's record does not contain.
 
-    Both methods are called only where the episode was played in another process: ``take_notes`` on
-    the copy in that process, when the episode has ended, and then ``add_notes`` on the original,
-    with the same episode after the transport. The objects in the episode are then other ones,
-    so notes refer to decisions by their position in ``episode.steps``.
+    Both methods are called only if the episode was played in another process: ``take_notes`` on the
+    copy in that process, when the episode has ended, and then ``add_notes`` on the original, with
+    the same episode after the transport. The episode then contains new objects, so notes refer to
+    decisions by their position in ``episode.steps``.
     """
 
     def take_notes(self, episode: Episode) -> object:

@@ -16,8 +16,9 @@ class PerProcess(Generic[T]):
         model = PublishedModel(learner, base)         # of the agents
         critic = PerProcessCritic(lambda: learned_critic(base(), critic_folder), "learned critic")
 
-    Copies in other processes are the same function: however often it is sent to a process, the
-    value is made there once. It is kept until the process ends. A call that fails keeps nothing.
+    Copies in other processes count as the same function: a process makes the value once, however
+    often the function is sent to it. It is kept until the process ends. A call that fails keeps
+    nothing.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:

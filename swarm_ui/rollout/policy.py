@@ -77,11 +77,11 @@ class GraphPolicy:
 
 
 class LoopEscapePolicy:
-    """Uses one policy, and another one when a screen of the episode occurs again.
+    """Uses one policy, and a second one on screens that occurred earlier in the episode.
 
-    With a greedy agent and, for repeated screens, the same agent with a shuffled view, it costs one
-    call per step. It is a control for teams, because part of the gain of a vote is only the escape
-    from loops.
+    If the first is a greedy agent and the second the same agent with a shuffled view, a step costs
+    one call. It is a control for teams, because part of the gain of a vote is only the escape from
+    loops.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SlidingWindowPolicy:
     It starts at the top, stays in a window in which it acted, and returns to the top after the
     last window. An abstention costs a step. It is the control for a team of agents with one window
     each. With ``notes`` it receives its own last messages of the same screen, as the agents of a
-    team receive those of others; without, no information is kept between windows.
+    team receive those of others. Without notes, no information is kept between windows.
     """
 
     def __init__(
@@ -140,13 +140,13 @@ class SlidingWindowPolicy:
         Args:
             model: the agent's model.
             parts: windows of a screen.
-            notes: largest number of its own messages that are in its next prompt. A note is a node
-                of the decision's graph, ``note_0`` the oldest. Notes of a screen with other
-                elements are dropped.
+            notes: maximum number of its own messages in its next prompt. A note is a node of the
+                decision's graph, ``note_0`` the oldest. Notes of a screen with other elements are
+                dropped.
             adapter: name of the LoRA adapter, or one for each window.
             max_tokens: limit of a reply.
             name: for tables.
-            limits: of each decision.
+            limits: the limits of each decision.
 
         Raises:
             ConfigError: ``notes`` is negative, or there is not one adapter for each window.

@@ -117,8 +117,8 @@ class EnvironmentPool:
             make: called when a place needs an environment; may be a coroutine function.
             size: maximum number of concurrent environments.
             restarts: what happens after a fault; by default the episode is played again once.
-            on_event: called with what each place does; the number of a place is its number as a
-                worker.
+            on_event: called with the events of each place; an event names the place as a worker, by
+                its number.
         """
         if size < 1:
             raise ConfigError(f"EnvironmentPool: 'size' must be at least 1, got {size}")

@@ -120,7 +120,7 @@ async def play_jobs(
         episodes in the order of ``jobs``.
 
     Raises:
-        BudgetExceeded: its ``episodes`` are all that were finished, in the order of ``jobs``.
+        BudgetExceeded: its ``episodes`` holds all finished episodes, in the order of ``jobs``.
     """
     done: list[Episode | None] = [None] * len(jobs)
     finished = 0

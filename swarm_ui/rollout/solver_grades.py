@@ -13,7 +13,7 @@ from swarm_ui.trace.records import Trace
 
 
 async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:
-    """Grade every proposal, and note the solver's own action; nothing else is executed.
+    """Grade every proposal, and record the solver's own action; the executed action is not changed.
 
     It is an :class:`~swarm_ui.rollout.intervention.Intervene`. The credit of a message is 1.0 if
     its action brings the state nearer to success, else 0.0, also for a reply without a valid

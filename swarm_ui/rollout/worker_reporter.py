@@ -133,7 +133,7 @@ class WorkerReporter:
 def told_elsewhere(
     attempts: Sequence[WorkerEvent], *, queued: float, now: float
 ) -> list[WorkerEvent]:
-    """Attempts at one job, reported by another process, with times of this process's clock.
+    """Convert the times of attempts, which another process reported, to this process's clock.
 
     Only durations are taken from the other clock: the last attempt has ended just now.
 

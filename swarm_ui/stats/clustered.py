@@ -24,9 +24,9 @@ def clustered_mean(
     template that was drawn. All drawn runs are evaluated on the same drawn episodes. With one run
     and one episode in each template, this is the plain bootstrap over episodes.
 
-    The interval is about new templates. Where all episodes are of one template, it is about new
+    The interval is about new templates. If all episodes are of one template, it is about new
     episodes of that template. Few runs say little about the variance between runs; see
-    :func:`over_seeds`. Where all outcomes are 1 or all are 0, every resample is the same, and the
+    :func:`over_seeds`. If all outcomes are 1 or all are 0, every resample is the same, and the
     interval is Wilson's with one observation for each template.
 
     Args:
@@ -52,7 +52,7 @@ def clustered_difference(
     """Mean of ``ours - theirs``, paired by run, template and episode, with an interval.
 
     The interval is that of :func:`clustered_mean`. An episode that is masked on one side is left
-    out of both. Where all differences are equal, the interval is that of
+    out of both. If all differences are equal, the interval is that of
     :func:`~swarm_ui.stats.score_difference`.
 
     Raises:
@@ -114,7 +114,7 @@ def _resampled_means(
 ) -> list[float]:
     """Means of resamples of clusters and of the values of each drawn cluster.
 
-    Where a cluster has few different values, the sum of its draws is drawn from its exact
+    If a cluster has few different values, the sum of its draws is drawn from its exact
     distribution, which takes one random number instead of one for each value.
     """
     sums = [

@@ -65,7 +65,7 @@ def by_template(episodes: Sequence[Episode], run: int = 0) -> list[Outcome]:
 def wilson(values: Outcomes) -> Interval | None:
     """Wilson score interval of a success rate; ``None`` if nothing is left unmasked.
 
-    Sound near 0 and 1 and for few episodes, unlike the normal interval.
+    Unlike the normal interval, it is valid near 0 and 1 and for few episodes.
     """
     kept = [float(v) for v in values if v is not None]
     if not kept:

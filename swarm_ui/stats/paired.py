@@ -25,14 +25,14 @@ _STEPS = 60
 def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
     """Mean of ``ours - theirs``, paired by template and episode, with Tango's score interval.
 
-    Sound for few episodes, and where the two sides never or always differ: unlike a bootstrap,
-    whose resamples are then all the same, and unlike the normal interval.
+    It is valid for few episodes, and also if the two sides never or always differ. The normal
+    interval is not, nor is a bootstrap, whose resamples are then all equal.
 
     Episodes of one template resemble each other. The counts are therefore divided by the design
     effect of the templates (Rao and Scott, 1992), which is estimated from the differences and is at
-    least 1. Where all differences are equal, it cannot be estimated, and each template counts as
-    one observation. Where all episodes are of one template, the interval is about new episodes of
-    that template. Few templates say little about how much templates differ.
+    least 1. If all differences are equal, it cannot be estimated, and each template counts as one
+    observation. If all episodes are of one template, the interval is about new episodes of that
+    template. Few templates say little about how much templates differ.
 
     Args:
         ours, theirs: outcomes 0 or 1 of one run each. An episode that is masked on one side is
@@ -69,8 +69,9 @@ def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Inte
 def tango(better: float, worse: float, n: float) -> tuple[float, float]:
     """Tango's 95 % score interval of the difference of two paired proportions.
 
-    It holds the differences that the score test does not reject; at 0 that test is McNemar's
-    without continuity correction. Source: T. Tango, Statistics in Medicine 17 (1998), 891-908.
+    It contains the differences that the score test does not reject. For a difference of 0, this is
+    McNemar's test without continuity correction. Source: T. Tango, Statistics in Medicine 17
+    (1998), 891-908.
 
     Args:
         better: pairs of which only the first succeeded.
@@ -103,7 +104,7 @@ def tango(better: float, worse: float, n: float) -> tuple[float, float]:
 def paired_difference(ours: Outcomes, theirs: Outcomes) -> Interval | None:
     """Mean of ``ours - theirs`` over episodes unmasked in both, with a normal interval.
 
-    Where all differences are equal, the interval is that of :func:`tango`.
+    If all differences are equal, the interval is that of :func:`tango`.
 
     Raises:
         ConfigError: the two are not the same episodes (lengths differ).
@@ -142,7 +143,7 @@ def constant_difference(values: Sequence[float], observations: int) -> Interval 
 
 
 def differences(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> list[Outcome]:
-    """``ours - theirs`` for each episode; ``None`` where a side is masked.
+    """``ours - theirs`` for each episode; ``None`` if one side is masked.
 
     Raises:
         ConfigError: the two sides are not the same episodes.

@@ -97,7 +97,9 @@ class LineStore(ABC):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ConfigError(f"the store {self._path} is closed; close it when its runs are over")
+            raise ConfigError(
+                f"the store {self._path} is closed; close a store only after its runs have ended"
+            )
 
     def _no_run(self, run: str) -> ConfigError:
         return ConfigError(f"there is no run {run!r} in {self._path}; runs() lists what there is")
@@ -108,7 +110,7 @@ class LineStore(ABC):
         path, name = self._lock_file(run), file_name(run)
         taken = ConfigError(
             f"the run {run!r} in {path} is open, here or in another process; wait until it is "
-            "over, or stop it (a process that was killed holds nothing)"
+            "over, or stop it (a killed process holds no lock)"
         )
         with self._lock:
             if name in self._open:

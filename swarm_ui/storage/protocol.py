@@ -91,7 +91,7 @@ class Store(Protocol):
     """Keeps any number of runs."""
 
     async def open(self, head: Head) -> Journal:
-        """The journal of a run, new or found.
+        """The journal of a run, which is created if the store does not have the run yet.
 
         Raises:
             ConfigError: a run of that name exists with another graph, seed or screen, is open

@@ -133,7 +133,7 @@ class RunDirectory:
     @property
     def unused(self) -> bool:
         """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock and the
-        record of workers that finished nothing worth keeping."""
+        record of the workers."""
         files = (path for path in self.path.rglob("*") if path.is_file())
         return all(path.name in ("config.json", *_WITHOUT_RESULTS) for path in files)
 

@@ -9,8 +9,8 @@ person, and its end.
 ``crc`` is the CRC-32 of the bytes before it. Lines of older releases have none and are read too.
 Reading returns exactly what was written. JSON cannot represent lone surrogates (a truncated emoji
 in a model's reply) and numbers that are not finite (the log-probability of an impossible reply). A
-line that contains one begins with ``{"escaped":true,``: there a backslash in a string is
-doubled, ``\\\\ud83d`` is a surrogate, and the whole string ``\\\\-inf`` a number.
+line that contains one begins with ``{"escaped":true,``. In such a line, a backslash in a string is
+doubled, ``\\\\ud83d`` is a surrogate, and the whole string ``\\\\-inf`` stands for a number.
 """
 
 from __future__ import annotations

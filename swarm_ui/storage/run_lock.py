@@ -74,8 +74,8 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
         raise ConfigError(f"'{folder}' cannot be written: {error}") from error
     if file is None:
         raise ConfigError(
-            f"the run '{folder}' is open in another process ({part}); wait until "
-            "it is over, or stop it (a process that was killed holds nothing)"
+            f"the run '{folder}' is open in another process ({part}); wait until that process "
+            "ends, or stop it (a killed process holds no lock)"
         )
     try:
         yield
@@ -88,8 +88,8 @@ def only_writer(folder: Path, part: str) -> Iterator[None]:
 def being_written(folder: Path) -> bool:
     """Whether a process holds a lock of :func:`only_writer` in a folder; changes nothing there.
 
-    Always false without ``fcntl`` (Windows). A file system without ``flock`` between machines shows
-    only the processes of this one.
+    Always false without ``fcntl`` (Windows). If the file system does not share ``flock`` between
+    machines, only processes of this machine are seen.
     """
     if fcntl is None:
         return False

@@ -71,7 +71,7 @@ def _rule(kind: Any) -> _Rule | None:
 
 def _number(value: float) -> float:
     if value - value != 0.0:
-        raise Unwritable("", f"{value}, and JSON has no such number; None says 'unknown'")
+        raise Unwritable("", f"{value} cannot be written as JSON; use None for an unknown number")
     if type(value) is float and (value or copysign(1.0, value) > 0):
         return value
     return float(value) + 0.0

@@ -1,6 +1,6 @@
 """Appends episodes to a trace file as they finish, several with one write.
 
-The disk is waited for in a thread, so neither the event loop nor the workers wait for it.
+A thread waits for the disk, so neither the event loop nor the workers do.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ async def write_in_groups(
     Args:
         path: made if missing. If its last line is cut off, repair it first
             (:func:`swarm_ui.trace.jsonl.repair_jsonl`). Only this call may write to it.
-        stream: of :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`; it is closed at the end.
-        most: the most episodes that were read and are not yet on disk; at least 1.
+        stream: the result of :meth:`swarm_ui.rollout.rollouts.Rollouts.stream`; it is closed at the
+            end.
+        most: the maximum number of episodes that were read and are not yet on disk; at least 1.
 
     Raises:
         ConfigError: the disk is full or fails; the file has whole records only, or a cut-off last

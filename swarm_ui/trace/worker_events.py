@@ -7,7 +7,7 @@
      "laps":[[0.0,0.3],[3.2,0.1]]}
 
 A worker is a place of a pool of this process, or an actor on any machine of a cluster. All times
-are of one clock, that of the process that keeps the file; a worker of another machine reports only
+come from the clock of the process that keeps the file; a worker of another machine reports only
 durations. The file explains where time went. No result depends on it, so a line that cannot be read
 is left out.
 """

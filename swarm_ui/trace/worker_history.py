@@ -25,8 +25,8 @@ class Part(NamedTuple):
 
 
 class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The time that some workers spent on each activity, in seconds. Episodes of a worker that
-    overlap are counted one by one.
+    """The time that some workers spent on each activity, in seconds. Overlapping episodes of a
+    worker are counted separately.
     """
 
     deciding: float = 0.0

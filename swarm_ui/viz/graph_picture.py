@@ -265,9 +265,11 @@ def _tooltip(graph: Dag, name: str) -> str:
 
 
 def condition_name(condition: Condition) -> str:
-    """``"if urgent"`` for a function named ``urgent``, and ``"if (…)"`` for a lambda.
+    """The label of a condition: ``"if urgent"`` for a function ``urgent``, ``"if (…)"`` for a
+    lambda.
 
-    For a route by value ``"kind: page"``, or ``"page"`` if a lambda gives the value.
+    The label of a route to the value ``page`` is ``"kind: page"`` if a function ``kind`` gives the
+    value, and ``"page"`` if a lambda does.
     """
     if isinstance(condition, RouteBy):
         if condition.value is None:

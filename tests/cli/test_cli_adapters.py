@@ -125,7 +125,7 @@ def test_a_plain_adapter_gets_what_its_folder_does_not_say(
     ("adapters import compact/final out --prompt-format json", "with the prompt format 'compact'"),
     ("adapters merge other saved/final out", "trained on another base, 'base-agent'"),
     ("adapters merge llama saved/final out", "does not fit this model"),
-    ("adapters merge script:right.txt saved/final out", "is not a model of this process"),
+    ("adapters merge script:right.txt saved/final out", "is not a model that runs in this process"),
     (f"run {LAMP} light --model other --adapters saved/final --out out", "trained on another base"),
     (f"run {LAMP} light --model llama --adapters compact/final --prompt-format json",
      "'json' was requested"),

@@ -84,7 +84,7 @@ def test_a_question_is_listed_and_answered(shell: Shell, kind: str) -> None:  # 
     assert read_jsonl(Path("trace.jsonl"), Trace)[0].output == "Dear <b>Ada</b> yes"
     assert [q["run"] for q in shell("answer kept --json").json["questions"]] == ["letter/2"]
     again = shell("answer kept letter/1 no --graph test_cli_answer:letters")
-    assert again.code == 2 and "'letter/1' waits for no answer" in again.err
+    assert again.code == 2 and "'letter/1' is not waiting for an answer" in again.err
     function = shell("answer kept letter/2 no --graph test_cli_answer:made --json").json
     assert (function["finished"], function["output"]) == (True, "Dear <b>Ada</b> no")
     assert shell("answer kept").out.strip() == "no question is open"

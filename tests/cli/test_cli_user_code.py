@@ -78,7 +78,7 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
          "(user_code_syntax.py:2)"),
         ("user_code_top:make", "ZeroDivisionError: division by zero (user_code_top.py:2)"),
         ("user_code_import:make", "No module named 'no_such_package' (user_code_import.py:1)"),
-        ("user_code_none:make", "no module 'user_code_none' is installed, or in the current"),
+        ("user_code_none:make", "no module 'user_code_none' is installed or is in the current"),
         ("user_code_here:nothing", "'user_code_here' has no 'nothing'; expected MODULE:NAME"),
         ("user_code_here:lamp", "is a Lamp; expected a callable"),
         ("user_code_here:raises", "'user_code_here:raises' failed: ValueError: no key in the "

@@ -276,7 +276,7 @@ def test_a_loop_can_be_composed_and_nested() -> None:
     calls = {call.message: call.heard for call in trace.calls}
     assert calls["loop:0/writer:1"] == ("loop:0/writer:0", "loop:0/critic:0", "first:0")
     assert asyncio.run(outer.replay(trace)) == trace
-    with pytest.raises(GraphError, match="ends its rounds by another 'until'"):
+    with pytest.raises(GraphError, match="different 'until' functions"):
         loop().with_rounds(5, until=approved) >> CollabGraph(
             [last], rounds=5, until=lambda newest: True
         )

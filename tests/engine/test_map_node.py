@@ -158,7 +158,7 @@ def test_failures_of_items_are_recorded_and_only_all_of_them_fail_the_node() -> 
 def test_no_items_too_many_items_and_messages_without_items() -> None:
     assert in_virtual_time(team(Worker()).run("")).output == "[]"
     crowded = in_virtual_time(team(Worker(), most=2).run("a b c"))
-    assert "got 3 items, at most 2 are run" in (crowded.message("each:0").error or "")
+    assert "got 3 items and runs at most 2" in (crowded.message("each:0").error or "")
     arrays = CollabGraph([plan, map_node("each", CollabGraph([Worker()]))], [("plan", "each")])
     assert json.loads(in_virtual_time(arrays.run('["a", {"b": 1}]')).output or "") == [
         "A", '{"B": 1}',

@@ -79,7 +79,7 @@ def test_the_blind_set_is_held_out_of_stage_1_and_of_corpora() -> None:
 def test_training_refuses_a_task_of_the_blind_set() -> None:
     section = EnvironmentSection(name="invented", tasks=blind_tasks()[:1], split="train")
     ((task, seed),) = SPEC.training_jobs(section, section.tasks, 1, random.Random(0))
-    with pytest.raises(ConfigError, match="is of the blind set"):
+    with pytest.raises(ConfigError, match="belongs to the blind set"):
         InventedPhone(devices=1).begin(task, seed)
 
 

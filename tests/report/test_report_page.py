@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from html.parser import HTMLParser
@@ -32,7 +34,7 @@ from swarm_ui.report import (
     page,
     write_report,
 )
-from swarm_ui.report.compressed_episodes import packed, unpacked
+from swarm_ui.report.compressed_episodes import packed
 from swarm_ui.report.contents import EpisodeSet, limits
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.page import NO_EPISODES, graph
@@ -79,6 +81,11 @@ def shown(one: Episode, picture: int | None = None) -> dict[str, Any]:
     """What the viewer's script gets of an episode."""
     data: dict[str, Any] = json.loads(json.dumps(viewer_episode(one, lambda png: picture)))
     return data
+
+
+def unpacked(text: str) -> str:
+    """What the page reads from a data element, which is gzip as base64."""
+    return gzip.decompress(base64.b64decode(text)).decode("ascii")
 
 
 def embedded_texts(parsed: Parsed) -> dict[str, str]:

@@ -86,7 +86,7 @@ def test_a_cluster_of_other_versions_is_told_in_one_line(monkeypatch: pytest.Mon
     monkeypatch.setattr(ray, "init", init)
     with (
         socket.create_server(("127.0.0.1", 0)) as head,
-        pytest.raises(ConfigError, match=r"other versions .*Python: 3\.9\.1.*same Ray") as told,
+        pytest.raises(ConfigError, match=r"different versions .*Python: 3\.9\.1.*same Ray") as told,
         ray_cluster(f"127.0.0.1:{head.getsockname()[1]}"),
     ):
         raise AssertionError

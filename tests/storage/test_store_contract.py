@@ -277,7 +277,7 @@ async def test_a_run_is_open_in_one_process_until_that_is_dead(kind: str, tmp_pa
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None and process.stdout.readline() == "held\n"
-            with pytest.raises(ConfigError, match="a process that was killed holds nothing"):
+            with pytest.raises(ConfigError, match="a killed process holds no lock"):
                 await store.open(head("r"))
             (await store.open(head("q"))).close()
         finally:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-import msgspec
-
 from benchmarks.studies.broken_agent.arms import ARMS, KINDS, SIGHTS, BrokenCell, Kind, Sight
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.intervals import numbers
+from benchmarks.studies.struct_files import read_struct
 from swarm_ui.stats import Interval, over_seeds, paired_difference, wilson
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -19,7 +18,7 @@ _LABEL = "The phone is simulated, the critic scripted: scores on it are not Andr
 
 def summary(folder: Path) -> str:
     """All tables as Markdown. Writes them and ``summary.json`` into the folder."""
-    cells = [_load(path) for path in sorted(folder.glob("*-*-*.json"))]
+    cells = [read_struct(path, BrokenCell) for path in sorted(folder.glob("*-*-*.json"))]
     parts, figures = [], {}
     for sight in SIGHTS:
         for kind in KINDS:
@@ -109,9 +108,9 @@ def _figures(cells: Sequence[BrokenCell]) -> dict[str, object]:
         "seeds": len(cells),
         "found": sum(cell.found == (cell.broken,) for cell in cells),
         "found_in_healthy": sum(bool(cell.healthy_found) for cell in cells),
-        "success": {arm.name: _numbers(wilson(_pooled(cells, arm.name))) for arm in ARMS},
+        "success": {arm.name: numbers(wilson(_pooled(cells, arm.name))) for arm in ARMS},
         "recovered": recovered(cells),
-        "beyond_half": _numbers(beyond_half(cells)),
+        "beyond_half": numbers(beyond_half(cells)),
         "cpu_seconds": round(sum(cell.seconds for cell in cells)),
     }
 
@@ -126,14 +125,3 @@ def _mean(outcomes: Sequence[float | None]) -> float:
 
 def _percent(interval: Interval | None) -> str:
     return "–" if interval is None else interval.percent(signed=True)
-
-
-def _numbers(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.mean, interval.low, interval.high]
-
-
-def _load(path: Path) -> BrokenCell:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=BrokenCell)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this script: {error}") from error

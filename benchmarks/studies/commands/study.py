@@ -54,12 +54,13 @@ def run_study(
         name: the name of the study, and of the file with its recorded table.
         given: the parsed options of :func:`study_parser`.
         kind: the record of sizes.
-        quick: the sizes of ``--quick``; the texts among them come from the options.
+        quick: the sizes of ``--quick``; fields that are texts, such as a model's name, come from
+            the options instead.
         quick_cells: the cells of ``--quick``, by the beginnings of their names.
         plan: makes the cells from sizes and the folder of the study.
 
     Raises:
-        ConfigError: no cell of that name, other settings than before, or a failed command.
+        ConfigError: there is no such cell, the settings have changed, or a command failed.
     """
     if given.recorded:
         _print(read_record(name, StudyRecord))

@@ -1,4 +1,4 @@
-"""Credit side by side: what each source tells apart, its cost, and what a team learns from it.
+"""Comparison of credit sources: their accuracy, their cost, and what a team learns from each.
 
     python -m benchmarks.studies.credit --out runs/credit [--seeds 1 2 3] [--only outcome critic]
     python -m benchmarks.studies.credit --out runs/credit --record
@@ -141,7 +141,7 @@ def complete(study: Study, seeds: list[int]) -> Study:
 
 
 def collected(plan: Plan, folder: Path) -> Study:
-    """What is finished in a folder.
+    """The finished parts of the study in a folder.
 
     Raises:
         ConfigError: the folder has no study, one of other sizes, or one without any judged source.

@@ -1,4 +1,4 @@
-"""All sources of credit on one set of recorded episodes, against a reference of its own.
+"""All sources of credit on one set of recorded episodes, compared with an independent reference.
 
 The reference is a Monte Carlo estimate: it uses no solver, no critic, and not the value that the
 replays use. From the snapshot after an action, the base agent plays to the end several times, at

@@ -92,7 +92,7 @@ def rows(study: Study) -> list[Row]:
 def chosen(study: Study) -> str | None:
     """The critic-free source with the highest success on validation; the first of equal ones.
 
-    ``None``: fewer than two sources have the seeds of the outcome's runs.
+    ``None`` if fewer than two sources were trained with all seeds of the arm with outcome credit.
     """
     seeds = {cell.seed for cell in _cells(study, "outcome")}
     success: dict[str, float] = {}

@@ -93,8 +93,8 @@ class Critics:
                 self._judge(name, split, critic_score(critic))
 
     def baselines(self, splits: Sequence[str]) -> None:
-        """The figures of the model without training, of the probability of the reply under the
-        adapter that training starts from, and of scores without a model."""
+        """The figures of the baselines: the model without training, the probability of the reply
+        under the adapter from which training starts, and scores without a model."""
         missing = [s for s in splits if not self._figures(UNTRAINED, s).exists()]
         if missing:
             critic = LearnedCritic(self._model(), adapter=None)

@@ -11,7 +11,8 @@ import msgspec
 from benchmarks.origin import Origin, origin
 from benchmarks.studies.critic.critics import BASELINES, START, UNTRAINED, cards
 from benchmarks.studies.critic.sizes import TESTS
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.intervals import numbers
+from benchmarks.studies.struct_files import read_struct
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures
 from swarm_ui.optim.credit.learned.critic_files import CriticCard
 from swarm_ui.stats import Interval
@@ -76,9 +77,9 @@ def rows_of(record: Record) -> dict[str, Any]:
     rows = [
         {
             "name": f.scorer, "split": f.split, "labels": f.labels, "replies": f.replies,
-            "right": f.right, "auc": _numbers(f.auc), "inside": _numbers(f.inside),
-            "beside_solver": _numbers(f.beside_solver),
-            "auc_by_mistake": {kind: _numbers(value) for kind, value in f.kinds.items()},
+            "right": f.right, "auc": numbers(f.auc), "inside": numbers(f.inside),
+            "beside_solver": numbers(f.beside_solver),
+            "auc_by_mistake": {kind: numbers(value) for kind, value in f.kinds.items()},
             "mistakes": f.mistakes, "calibration_error": f.error,
             "reliability": [[c.score, c.right.mean, c.right.n] for c in f.bins],
         }
@@ -136,18 +137,10 @@ def _shown(interval: Interval | None) -> str:
     return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
-def _numbers(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.mean, interval.low, interval.high]
-
-
 def _load(folder: Path) -> list[JudgingFigures]:
     """All figures, by split; critics first, then the baselines."""
-    found = []
-    for path in sorted((folder / "figures").glob("*.json")):
-        try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=JudgingFigures))
-        except (OSError, msgspec.DecodeError) as error:
-            raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
+    paths = sorted((folder / "figures").glob("*.json"))
+    found = [read_struct(path, JudgingFigures) for path in paths]
     order = {split: k for k, split in enumerate(TESTS)}
     last = {name: k for k, name in enumerate((START, UNTRAINED, *BASELINES), start=1)}
     return sorted(found, key=lambda f: (order.get(f.split, 99), last.get(f.scorer, 0), f.scorer))

@@ -6,24 +6,21 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TypeVar
-
-import msgspec
 
 from benchmarks.studies.critic_errors.cells import CRITICS, TRUST, WITHOUT, CriticCell
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.intervals import numbers
+from benchmarks.studies.struct_files import read_struct
 from swarm_ui.stats import Interval, Outcomes, over_seeds, paired_difference, wilson
 from swarm_ui.storage.run_directory import write_atomic
 
-T = TypeVar("T")
 _LABEL = "The phone is simulated, the critics scripted: scores on it are not AndroidWorld scores."
 _TITLES = {"full": "trusted blindly", "learned": "learned weight"}
 
 
 def summary(folder: Path) -> str:
     """The table as Markdown. Writes it and ``summary.json`` into the folder."""
-    cells = [_load(path, CriticCell) for path in sorted((folder / "cells").glob("*.json"))]
-    base = _load(folder / "base.json", list[float | None])
+    cells = [read_struct(path, CriticCell) for path in sorted((folder / "cells").glob("*.json"))]
+    base = read_struct(folder / "base.json", list[float | None])
     without = {cell.seed: cell for cell in cells if cell.arm == WITHOUT}
     rows, figures = [_row("untrained", [], base, without)], {}
     order = [(WITHOUT, "without a critic (outcome)")] + [
@@ -83,9 +80,9 @@ def _figures(cells: Sequence[CriticCell], without: dict[int, CriticCell]) -> dic
     paired, seeds = _against(cells, without)
     return {
         "seeds": [cell.seed for cell in cells],
-        "success": _numbers(wilson(_pooled(cells))),
-        "minus_no_critic": _numbers(paired),
-        "minus_no_critic_over_seeds": _numbers(seeds),
+        "success": numbers(wilson(_pooled(cells))),
+        "minus_no_critic": numbers(paired),
+        "minus_no_critic_over_seeds": numbers(seeds),
         "weights": [cell.weights for cell in cells],
         "training_cpu_seconds": [round(cell.training_seconds, 1) for cell in cells],
     }
@@ -101,14 +98,3 @@ def _mean(outcomes: Sequence[float | None]) -> float:
 
 def _percent(interval: Interval | None) -> str:
     return "–" if interval is None else interval.percent(signed=True)
-
-
-def _numbers(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.mean, interval.low, interval.high]
-
-
-def _load(path: Path, of: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=of)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this script: {error}") from error

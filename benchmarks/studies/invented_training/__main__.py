@@ -101,7 +101,7 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     check_study(folder / "settings.json", plan)
     cells, display = Cells(folder, plan), ProgressDisplay()
     if cells.blind_path().exists():
-        raise ConfigError(f"'{folder}' has played its blind set: the study is at its end")
+        raise ConfigError(f"'{folder}' has played its blind set, so the study is finished")
     if given.blind:
         return _blind(cells, seeds)
     if cells.load(BASE, 0) is None:

@@ -59,9 +59,10 @@ def _talk(learning: Record, split_model: Record) -> str:
     )  # fmt: skip
     effect = "no gain" if whole <= 0 else "little gain"
     return (
-        "Yes, where agents see different things: on "
-        "[split facts](environments.md#split-facts-a-phone-for-a-team), SmolLM2 agents that talk "
-        f"minus silent ones: {_points(*gap)} (known templates, {_seeds(1)}); {effect} where every "
+        "Yes, if agents see different things: on "
+        "[split facts](environments.md#split-facts-a-phone-for-a-team), SmolLM2 agents with "
+        f"messages minus the same agents without: {_points(*gap)} (known templates, {_seeds(1)}); "
+        f"{effect} if every "
         "agent sees the whole screen "
         "([table](#what-learning-gains-on-the-phone))."
     )
@@ -70,7 +71,7 @@ def _talk(learning: Record, split_model: Record) -> str:
 def _edges(split: Record) -> str:
     gap = _difference(split, "learned edges - 3 random senders")
     return (
-        "Yes, where few senders have what is needed: on split facts, learned edges minus as many "
+        "Yes, if few senders have what is needed: on split facts, learned edges minus as many "
         f"random senders: {_points(*gap)} (scripted agents); no claim on whole screens, where "
         "[the budget of this study is too small](results_tables.md#learned-edges)."
     )
@@ -98,8 +99,8 @@ def _team(learning: Record) -> str:
     if line is None:
         return (
             "Not measured yet for trained teams; without training, four calls on shuffled views "
-            f"minus one greedy call: {_points(*_untrained(learning))}, and one agent that is asked "
-            "four times is such a vote too."
+            f"minus one greedy call: {_points(*_untrained(learning))}, but one agent "
+            "that is asked four times can cast the same votes."
         )
     ends = (line["gap"], line["low"], line["high"])
     return (
@@ -138,8 +139,10 @@ def _difference(split: Record, name: str) -> tuple[float, float, float]:
 
 def _verdict(low: float, high: float, seeds: int) -> str:
     """What the interval says; with fewer than three training seeds nothing is settled."""
-    found = "Yes" if low > 0 else "No, lower" if high < 0 else "Not shown"
-    return found if seeds >= _FEW else f"{found}, but not settled with {_seeds(seeds)}"
+    found = "Yes" if low > 0 else "No, success is lower" if high < 0 else "Not shown"
+    if seeds >= _FEW:
+        return found
+    return f"{found}, but {_seeds(seeds)} {'does' if seeds == 1 else 'do'} not settle this"
 
 
 def _points(gap: float, low: float, high: float) -> str:

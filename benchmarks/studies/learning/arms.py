@@ -56,8 +56,8 @@ def base_graph_arms(settings: Settings, count: int) -> list[Arm]:
 
 
 def copies_vote(count: int) -> Arm:
-    """One trained agent asked ``count`` times, each time on a shuffled view; the same vote and the
-    same calls as those of a team."""
+    """One trained agent that is asked ``count`` times, each time with a shuffled view. Vote and
+    number of calls are those of a team."""
     return Arm(
         name="trained-vote", label=f"one trained agent, {count} calls, vote", agents=count,
         views="shuffle", vote="probability", trained=True, adapters=("agent_0",) * count,

@@ -47,7 +47,7 @@ class Shown:
 
     Guidance and errors are those of the other variants: the same critic inverts the same share of
     its verdicts, and a right proposal is executed with the same probability where the vote was
-    wrong. Where the verdict on the solver's action is inverted, an alternative of the scripted
+    wrong. If the verdict on the solver's action is inverted, an alternative of the scripted
     adversary is shown instead.
     """
 

@@ -1,7 +1,7 @@
 """Stage 2 over several seeds, and stage 1 for the same CPU time as a control.
 
-A cell is a run directory. Finished parts of it are not repeated. ``cell.json`` in it says by which
-commit and command it was begun, and with which settings that ``config.json`` does not have.
+A cell is a run directory. Finished parts of it are not repeated. Its ``cell.json`` records the
+commit and the command that began it, and the settings that ``config.json`` does not have.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Variant:
         return dataclasses.replace(base, **{**_DPO, **self.changes, "seed": seed})
 
     def config(self, config: TeamConfig) -> TeamConfig:
-        """The settings of the trainer. Where nothing guides, they say so explicitly."""
+        """The settings of the trainer. If there is no guidance, they state this explicitly."""
         if self.guided:
             return config
         return dataclasses.replace(config, guide=0.0, grade_negatives=False)

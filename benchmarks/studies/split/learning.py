@@ -1,7 +1,8 @@
-"""Learning who has to talk to the acting agent, from success less a price on tokens.
+"""Learns which agents have to send messages to the acting agent, from success minus a price on
+tokens.
 
 One distribution over graphs is learned for each acting app, with the acting agent as its decision:
-edges that do not lead to it are dropped. Which app acts is on the screen of every agent.
+edges that do not lead to it are dropped. Every agent's screen shows which app acts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What an episode of split facts should say and write, and a control that changes the values said.
+"""The values that agents should send and write in split facts, and a control that changes the
+values sent.
 
 Two seeds that differ only in the last bit are twins: the goal and the acting agent's screen are
 equal, and all values in the other apps differ.
@@ -40,7 +41,7 @@ def answers(apps: int, task: str, seed: int) -> Answers:
 class SwappedValues:
     """A model whose agents hear the values of the twin episode instead of those of their own.
 
-    What is said stays as it is otherwise. A team that uses its messages fails, and writes the
+    The rest of each message stays the same. A team that uses its messages fails, and writes the
     values of the twin.
     """
 

@@ -238,7 +238,7 @@ def control_line(found: Study) -> str:
         for row in told
     ]
     return (
-        "Where the messages held the values of the twin episode, the team typed those in "
+        "When the messages held the values of the twin episode, the team typed those in "
         f"{' and in '.join(parts)}."
     )
 

@@ -70,7 +70,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int = 10
     """Longest rollout. A team that goes in circles would fill a batch with the same screens."""
     episodes: int = 48
-    """Of an iteration; where several graphs are drawn, they are divided among them."""
+    """Episodes of an iteration; if several graphs are drawn, the episodes are divided among
+    them."""
     graphs: int = 3
     """Graphs of an iteration, where edges are drawn."""
     edge_lr: float = 0.4

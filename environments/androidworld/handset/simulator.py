@@ -80,9 +80,9 @@ class SilentLog(log_stream.LogStream):  # type: ignore[misc]
 class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
     """A handset on which android-env acts.
 
-    ``touch_position`` in [0, 1] is a position on a screen of 1080 x 2400 pixels. A finger that is
-    lifted where it came down taps. After :data:`LONG_PRESS_TOUCHES` touches it presses long. A
-    finger that has moved swipes.
+    ``touch_position`` in [0, 1] is a position on a screen of 1080 x 2400 pixels. Lifting the finger
+    where it came down is a tap, or a long press after :data:`LONG_PRESS_TOUCHES` touches. Lifting
+    it elsewhere is a swipe.
     """
 
     def __init__(self, handset: Handset) -> None:

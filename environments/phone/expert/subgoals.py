@@ -57,7 +57,7 @@ class Subgoal(msgspec.Struct, frozen=True, kw_only=True):
 def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
     """The subgoals between ``now`` and the goal; empty if the goal is reached.
 
-    This is the success check: :mod:`swarm_ui.environments.phone.tasks.goal` has its rule.
+    This is the success check; :mod:`swarm_ui.environments.phone.tasks.goal` states its rule.
     """
     found: list[Subgoal] = []
     records: dict[str, list[Create | Change | Delete]] = {}

@@ -32,7 +32,7 @@ class InventedPhone(PhoneEnvironment):
     """Phones whose apps, words, screens and tasks are made up; for training.
 
     The number of a device determines all of its apps, so there is no limit to the number of
-    devices. No name, field or button of a test app of the phone occurs. Observations, actions,
+    devices. They contain no name, field or button of the phone's test apps. Observations, actions,
     success check, reference solver and the splits of parameters by seed are those of
     :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
     """
@@ -61,7 +61,7 @@ class InventedPhone(PhoneEnvironment):
                 :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
 
         Raises:
-            ConfigError: a number is out of range, or there is no such set of wordings.
+            ConfigError: a number is out of range, or the set of wordings does not exist.
         """
         super().__init__(screenshots=screenshots, memory=memory, patience=patience)
         if devices < 1 or first < 0 or apps < 2:
@@ -88,20 +88,20 @@ class InventedPhone(PhoneEnvironment):
         return number >= 0 and task in templates(number, *self._world[2:])
 
     def assign(self, task: str, seed: int) -> Assignment:
-        """Draw the parameters of a task, which may belong to any device.
+        """Draw the parameters of a task. The task may belong to any device.
 
         Equal arguments give equal assignments.
 
         Raises:
-            ConfigError: no such task, a seed outside the published ranges, a training seed for a
-                device that is held out for tests, or a seed that is not of tests for a task of the
-                blind set.
+            ConfigError: the task does not exist, the seed is outside the published ranges, the
+                seed is for training and the device is held out for tests, or the task belongs to
+                the blind set and the seed is not a test seed.
         """
         _, _, apps, wordings = self._world
         number = _device_of(task)
         if number >= BLIND and seed not in TEST_SEEDS:
             raise ConfigError(
-                f"invented: task {task!r} is of the blind set, which is for one test at the end; "
+                f"invented: task {task!r} belongs to the blind set, which is for one test at the end; "
                 f"on device {number} expected a seed from {TEST_SEEDS.start} to "
                 f"{TEST_SEEDS.stop - 1}, got {seed}"
             )

@@ -31,8 +31,8 @@ _PAIRED = ("create", "edit", "delete", "toggle", "check", "setting", "choice")
 def templates(number: int, apps: int, wordings: Wordings) -> Mapping[str, Template]:
     """All tasks of a device by name, such as ``invented-17-create-ledger``.
 
-    A template is a kind of goal in one app, about one of its tables if there are several; or one
-    pair of goals. Parameters and wording are drawn for each episode.
+    A template is a kind of goal in one app, or a pair of goals. If the app has several tables, the
+    goal is about one of them. Parameters and wording are drawn for each episode.
     """
     device = invent(number, apps)
     clauses: ClauseSet = "blind" if number >= BLIND else wordings

@@ -69,7 +69,7 @@ def computed(rule: Rule, values: Sequence[str]) -> str:
     """The text of a field.
 
     Raises:
-        decimal.InvalidOperation: a rule for amounts got a value that is none.
+        decimal.InvalidOperation: a rule for amounts got a value that is not an amount.
 
     Examples:
         >>> computed("sum", ["12.50", "7.25"]), computed("first", ["16:40", "09:05"])

@@ -5,8 +5,8 @@ measures, not what a language model can do. One function plays all roles:
 
 - An agent whose app is not operated states the records that the goal names, with all values, and
   abstains. It does not know whether its value is the right one.
-- The acting agent uses a value only if it is said of the named record in the named app. If a value
-  is missing, it declares the task infeasible in its first step.
+- The acting agent uses a value only if a message states it for the named record in the named app.
+  If a value is missing, it declares the task infeasible in its first step.
 - One agent on one screen (``whole=True``) opens the apps, copies the values and remembers them from
   its history.
 """
@@ -35,7 +35,7 @@ def scripted_reply(decision: Decision) -> str:
     """The reply of an agent in the compact format.
 
     Raises:
-        ConfigError: the goal is not one of a split task.
+        ConfigError: the goal does not belong to a split task.
     """
     screen = decision.observation
     if decision.partial and not screen.elements:

@@ -1,7 +1,7 @@
 """Episodes of split facts: which apps take part, and which values each of them holds.
 
 Two seeds that differ only in the last bit are *twins*: goal, team and acting app are equal, and all
-values in the other apps differ. So nothing that the acting agent sees decides the answer.
+values in the other apps differ. So the acting agent cannot infer the answer from what it sees.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def split_assign(task: str, seed: int, *, agents: int, whole: bool = False) -> S
     """Draw the parameters of a task; equal arguments give equal assignments.
 
     Raises:
-        ConfigError: no such task, a seed that belongs to no split, or too few or many agents.
+        ConfigError: the task does not exist, the seed belongs to no split, or there are too few or
+            too many agents.
     """
     check_agents(agents)
     spec = TEMPLATES.get(task)

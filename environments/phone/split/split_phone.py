@@ -31,10 +31,10 @@ class SplitPhone(PhoneEnvironment):
     """Split facts: the values that a task needs are on the screens of other agents.
 
     The apps of one phone are open side by side, one for each agent. The screen is divided into
-    panes, and :class:`~swarm_ui.agent_view.Pane` shows an agent its own one. A task ends in one
+    panes, and :class:`~swarm_ui.agent_view.Pane` shows each agent its own pane. A task ends in one
     app. Only this app is operated, its pane comes first, and ``Observation.app`` is its title; the
-    other panes list the records of their apps with all values. The goal names apps and records,
-    but no value, so an agent without messages cannot solve a task.
+    other panes list the records of their apps with all values. The goal names apps and records, but
+    no value, so an agent without messages cannot solve a task.
 
     Success check and splits of parameters by seed are those of
     :class:`~swarm_ui.environments.phone.PhoneEnvironment`. It is a simulation.
@@ -45,10 +45,10 @@ class SplitPhone(PhoneEnvironment):
     ) -> None:
         """
         Args:
-            agents: number of apps of each episode, 4 to 10; those that a task does not need are
-                drawn, and hold wrong values.
-            whole: the same tasks for one agent that operates all apps: the usual screens of the
-                phone, one at a time, from the home screen on.
+            agents: number of apps of each episode, 4 to 10; the apps that a task does not need are
+                drawn at random and hold wrong values.
+            whole: give the same tasks to one agent that operates all apps on the usual screens of
+                the phone, one at a time, starting at the home screen.
             memory: see :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Tasks with the records of the apps of the core device, of one app or of several.
+"""Tasks about records on the core device, in one app or in several.
 
 The tasks with recipes and music, at the end, are not used in training.
 """
@@ -67,7 +67,7 @@ def copy_value(
 ) -> Template:
     """Look a field up (a tap copies it), then write it into a new record of another table.
 
-    The goal gives the values of the fields ``given`` of the new record.
+    The goal states the values of the new record's fields that ``given`` names.
     """
     (source_table, field), (table, slot) = origin, into
 

@@ -1,8 +1,7 @@
 """Admission of calls to an endpoint: rate limits and budgets.
 
-In one process, :class:`LocalAdmission` keeps both. Where several processes call the same endpoint,
-each of them has an admission that requests permits from a common one
-(:mod:`swarm_ui.nodes.models.remote.limits`).
+In one process, :class:`LocalAdmission` keeps both. If several processes call the same endpoint,
+each asks one common process for permits (:mod:`swarm_ui.nodes.models.remote.limits`).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Admission(Protocol):
     """Gives permits to the calls of one event loop."""
 
     async def acquire(self, most: Usage, price: Price | None, where: str) -> Permit:
-        """Wait until a call that may use up to ``most`` may be sent.
+        """Wait until a call may be sent that uses at most ``most`` tokens.
 
         Args:
             most: the most tokens that the call may use.

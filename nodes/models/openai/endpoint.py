@@ -219,8 +219,8 @@ class Endpoint:
         """The answer of another route of the server, with as many attempts as allowed.
 
         Args:
-            route: relative to the address, such as ``"/load_lora_adapter"``; or with a leading
-                ``"//"`` to the root of the server, without ``/v1``.
+            route: relative to the address, such as ``"/load_lora_adapter"``; or, with a leading
+                ``"//"``, relative to the root of the server, without ``/v1``.
             body: sent as JSON.
             what: a description of the request, for the error.
 

@@ -103,8 +103,9 @@ def _status_failure(error: openai.APIStatusError, key_name: str) -> AttemptFailu
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a reply asks to wait (``retry-after-ms``, or ``retry-after`` in seconds or as a
-    date); ``None`` if it does not say, or it cannot be read."""
+    """The number of seconds that a reply asks the client to wait (``retry-after-ms``, or
+    ``retry-after`` in seconds or as a date); ``None`` if it has no such header, or the header
+    cannot be read."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:

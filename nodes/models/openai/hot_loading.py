@@ -21,11 +21,11 @@ _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lo
 
 
 class HotAdapters:
-    """Versions of adapters that this client loaded on a server, one change at a time, so that the
-    server's list is true.
+    """Versions of adapters that this client loaded on a server. Changes are made one at a time, so
+    that the list matches the server.
 
-    The name of a version on the server is that of :func:`served_name`, and its folder is new for
-    each version: prefix caches of servers are keyed by the name, newer ones also by the folder.
+    The name of a version on the server is that of :func:`served_name`. Each version has a new
+    folder: servers key their prefix caches by the name, and newer servers also by the folder.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -87,13 +87,13 @@ class HotAdapters:
                     raise
 
     async def restore(self, name: str) -> None:
-        """Load a version again if the server does not have it any more, as after a restart.
+        """Load a version again if the server has lost it, for example by a restart.
 
         Many requests may notice a restart at the same time; the first one loads the adapter.
 
         Raises:
-            ModelUnavailable: only another process loads versions; it does so before the episode is
-                repeated. Or the server does not answer.
+            ModelUnavailable: the server does not answer, or only another process may load versions
+                (it does so before the episode is repeated).
         """
         if self.elsewhere:
             raise ModelUnavailable(
@@ -126,8 +126,9 @@ class HotAdapters:
             return
         if held is None or Path(held).parent != folder.parent:
             raise ModelError(
-                f"{self._endpoint.where}: '{name}' exists already, from {held or 'elsewhere'}; "
-                f"expected a name that no other run uses, to load {folder}. Wait for the "
+                f"{self._endpoint.where}: '{name}' is loaded already, from "
+                f"{held or 'another folder'}; expected a name that no other run uses, to load "
+                f"{folder}. Wait for the "
                 "other run to end, or restart the server"
             )
         body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}

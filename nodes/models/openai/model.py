@@ -86,7 +86,7 @@ class OpenAIModel:
         options: fields of the request.
         adapter_names: served name or version of each adapter, read at every call; ``None``: an
             adapter is served under its own name, as in vLLM.
-        deprecated: the fields of the records, as they were named in version 0.1. Each warns.
+        deprecated: the former keyword arguments of version 0.1. Each gives a warning.
 
     Raises:
         ConfigError: a name or the key is empty, or the budget limits money and has no price for
@@ -167,7 +167,7 @@ class OpenAIModel:
             self._endpoint.admission = sent.admission
 
     def admit_by(self, admission: Callable[[], Admission]) -> None:
-        """Use other limits before each call, in place of the model's own.
+        """Use other limits in place of the model's own.
 
         ``admission``: creates the :class:`Admission` of one event loop; it is sent with the model
         to other processes. Call this before the first chat request.
@@ -223,8 +223,8 @@ class OpenAIModel:
         """``n`` samples of one request, in one call if the server supports ``n``.
 
         The tokens of the prompt count in the first sample only. Samples that the server does not
-        return are requested one by one. Each of them pays for the prompt, and their seeds follow
-        the seed of the request.
+        return are requested one by one. Each of these requests is charged for the prompt, and their
+        seeds follow the seed of the request.
 
         Raises:
             ConfigError: ``n`` is not positive.
@@ -261,8 +261,8 @@ class OpenAIModel:
                 yield piece if isinstance(piece, str) else piece[0]
 
     def lease(self, adapter: str) -> str:
-        """The served name of an adapter at this moment; requests may name it until released.
-        Raises ``ModelError`` if there is no such adapter."""
+        """The current served name of an adapter; requests may name it until it is released. Raises
+        ``ModelError`` if there is no such adapter."""
         return self._adapters.lease(adapter)
 
     def release(self, version: str) -> None:
@@ -292,8 +292,9 @@ class OpenAIModel:
         await self._hot.unload(version)
 
     def know_loaded(self, other: OpenAIModel) -> None:
-        """Ask for the versions that ``other`` knows, a copy of the client that loads them, and load
-        none here, not even again. A version that the server has lost raises ``ModelUnavailable``.
+        """Use the versions that ``other`` knows, which is a copy of the client that loads them.
+        This client loads no version, not even a lost one. A version that the server has lost raises
+        ``ModelUnavailable``.
         """
         self._hot.know(other._hot.loaded)
         self._hot.elsewhere = True

@@ -99,8 +99,8 @@ async def read_stream(
 
     Raises:
         MalformedReply: a chunk cannot be read, the reply is too long, or it is not complete.
-        TimeoutError: nothing new arrived for ``timeout`` seconds, empty events aside. The
-            consumer's own time does not count.
+        TimeoutError: nothing but empty events arrived for ``timeout`` seconds. The time of the
+            consumer does not count.
     """
     clock = asyncio.get_running_loop().time
     texts: list[str] = []

@@ -1,8 +1,8 @@
 """How a model behind an endpoint is sent to another process: its settings, without secrets.
 
 The other process reads the key, and an address with a password, from its own environment. It opens
-its own connections. Limits that count (rates, budgets) are sent only if one process keeps them for
-all (:func:`swarm_ui.nodes.models.remote.limits.share_limits`).
+its own connections. Limits that are counted (rates, budgets) are sent only if one process keeps
+them for all (:func:`swarm_ui.nodes.models.remote.limits.share_limits`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class SentModel:
 
 
 def sent_url(url: str, model: str) -> str | None:
-    """An address as it is sent; ``None``: the receiver reads it from its environment.
+    """The address in the form in which it is sent; ``None``: the receiver reads it from its
+    environment.
 
     Raises:
         ConfigError: it contains a password or a query, and does not come from the environment.
@@ -90,18 +91,19 @@ def sent_url(url: str, model: str) -> str | None:
 def sent_admission(
     admission: Callable[[], Admission], limits: RateLimits, where: str
 ) -> Callable[[], Admission] | None:
-    """The admission as it is sent; ``None`` if there is nothing to limit.
+    """The object that limits calls, in the form in which it is sent; ``None`` if nothing is
+    limited.
 
     Raises:
-        ConfigError: there are limits, and each process would count for itself.
+        ConfigError: there are limits, and each process would count only its own calls.
     """
     if not (isinstance(admission, partial) and admission.func is LocalAdmission):
         return admission
     budget: Budget = admission.args[1]
     if budget.limited or limits.counted:
         raise ConfigError(
-            f"{where}: it has a rate limit or a budget, and in other processes each copy would "
-            "count for itself. Let one process keep them for all: "
+            f"{where}: it has a rate limit or a budget, and each copy in another process would "
+            "count only its own calls. Let one process keep the limits for all: "
             "limits = share_limits(model), from swarm_ui.nodes.models.remote"
         )
     return None

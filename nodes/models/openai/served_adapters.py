@@ -18,15 +18,15 @@ _SERVED = re.compile(r"(.+)-v(0|[1-9][0-9]*)")
 
 
 def served_name(version: str) -> str:
-    """The name on a server of a version: ``agent_2-v7`` for ``agent_2@7``. A name without a version
-    stays as it is."""
+    """The name of a version on a server: ``agent_2-v7`` for ``agent_2@7``. A name without a version
+    is returned unchanged."""
     found = _VERSION.fullmatch(version)
     return version if found is None else f"{found[1]}-v{found[2]}"
 
 
 def adapter_version(served: str) -> str:
     """The version with this name on a server: ``agent_2@7`` for ``agent_2-v7``, the inverse of
-    :func:`served_name`. A name without a version stays as it is."""
+    :func:`served_name`. A name without a version is returned unchanged."""
     found = _SERVED.fullmatch(served)
     return served if found is None else f"{found[1]}@{found[2]}"
 
@@ -49,8 +49,8 @@ class ServedAdapters:
         return frozenset(self._leases)
 
     def find(self, adapter: str | None) -> str:
-        """The served name of an adapter or of the base model; a served name stays as it is. Raises
-        ``ModelError`` if there is no such adapter."""
+        """The served name of an adapter or of the base model; a served name is returned unchanged.
+        Raises ``ModelError`` if there is no such adapter."""
         if adapter is None:
             return self._base
         if self.names is None or adapter in self._leases:
@@ -59,7 +59,7 @@ class ServedAdapters:
             return self.names.get(adapter, adapter)
         known = ", ".join(self.names) or "none"
         raise ModelError(
-            f"{self._where}: expected an adapter out of: {known}; got '{adapter}'. "
+            f"{self._where}: expected one of the adapters: {known}; got '{adapter}'. "
             "Load it on the server and add its served name to adapter_names"
         )
 
@@ -79,7 +79,7 @@ class ServedAdapters:
         if version not in self._leases:
             held = ", ".join(self._leases) or "none"
             raise ModelError(
-                f"{self._where}: expected a leased version out of: {held}; got '{version}'"
+                f"{self._where}: expected one of the leased versions: {held}; got '{version}'"
             )
         self._leases[version] -= 1
         if not self._leases[version]:

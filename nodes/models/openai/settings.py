@@ -127,7 +127,7 @@ def with_deprecated(
     options: ChatOptions,
     deprecated: Mapping[str, Any],
 ) -> tuple[RateLimits, RetryPolicy, Budget, ChatOptions]:
-    """The records, with the values of deprecated keywords of ``OpenAIModel`` put into them.
+    """The records, updated with the values of deprecated keywords of ``OpenAIModel``.
 
     Raises:
         TypeError: a keyword is unknown, or ``budget`` is given with a keyword of the budget.

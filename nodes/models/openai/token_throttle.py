@@ -1,6 +1,6 @@
 """A limit on tokens per minute, which are granted evenly and in the order of arrival.
 
-asyncio-throttle, which limits requests, counts one per call; it cannot weigh a call by its tokens.
+asyncio-throttle, which limits requests, counts each call as one and cannot weight calls by tokens.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class TokenMeter:
         self._spent = 0
 
     def wait(self, now: float, tokens: int) -> float:
-        """Seconds until ``tokens`` (at most the limit) may be granted; 0: now.
+        """Seconds until ``tokens`` (at most the limit) may be granted; 0 means now.
 
-        A request for more than a burst is granted when the whole burst is free. The excess then
+        A request for more tokens than the burst is granted when the whole burst is free. The excess
         delays the next requests.
         """
         self._advance(now)

@@ -107,7 +107,7 @@ def _copy_checked(
             report(done / model.size, "checking the SHA-256")
     if digest.hexdigest() != model.sha256:
         raise ConfigError(
-            f"'{file}' has another checksum than {model.title}: SHA-256 "
+            f"'{file}' does not have the checksum of {model.title}: SHA-256 "
             f"{digest.hexdigest()[:16]}…, expected {model.sha256[:16]}…; it is not used"
         )
 

@@ -29,9 +29,9 @@ SHIPPED_ADAPTERS: dict[str, ShippedAdapter] = {SMOLLM2_PHONE.name: SMOLLM2_PHONE
 
 
 def adapter_folder(name: str | Path) -> Path:
-    """The folder of an adapter: one of :data:`SHIPPED_ADAPTERS`, or the folder that is named.
-
-    A folder of the same name comes first. Whether it contains an adapter is not checked.
+    """The folder of an adapter, by the name of a shipped one (:data:`SHIPPED_ADAPTERS`) or by its
+    path. An existing folder takes precedence over a name. Whether the folder contains an adapter is
+    not checked.
     """
     known = SHIPPED_ADAPTERS.get(str(name))
     return Path(name) if known is None or os.path.isdir(name) else known.folder

@@ -15,7 +15,7 @@ class ActorLost(ModelUnavailable):
 
 
 async def answered(ref: Any, who: str) -> Any:
-    """The result of a call of an actor. The call is cancelled if this is.
+    """The result of a call of an actor. Cancelling this coroutine cancels the call.
 
     Args:
         ref: Ray's reference to the result.
@@ -23,7 +23,7 @@ async def answered(ref: Any, who: str) -> Any:
 
     Raises:
         ActorLost: the actor or its node was lost, or cannot be reached.
-        Exception: what the call itself raised, as it was raised there.
+        Exception: the exception that the call itself raised in the actor.
     """
     ray = imported()
     try:

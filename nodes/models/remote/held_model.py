@@ -1,7 +1,7 @@
 """A model in a process of its own, which answers the requests of many others.
 
 Ray runs :class:`HeldModel` as an actor. The model has a thread with an event loop of its own, so
-that the actor takes requests while a forward is under way. They are in the next batch.
+that the actor accepts requests during a forward pass. These requests form the next batch.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class HeldModel:
         """
         Args:
             factory: makes the model, in the thread that uses it.
-            adapters: folder with one sub-folder for each published version of an adapter, besides
-                those that :meth:`receive` gets.
+            adapters: folder with one sub-folder for each published version of an adapter, in
+                addition to the versions from :meth:`receive`.
             kept: published versions of each adapter that stay in memory.
             linger: seconds to wait for more requests before a forward, if the model batches.
         """
@@ -77,8 +77,8 @@ class HeldModel:
         return await self._in_thread(self._score(requests, replies))
 
     async def receive(self, published: Mapping[str, PublishedVersion]) -> None:
-        """Learn where versions are, in place of what was known before. After a restart, nothing is
-        known, and requests raise :class:`~swarm_ui.nodes.models.published_adapters.VersionMissing`.
+        """Replace the known locations of versions. After a restart, none is known, and requests
+        raise :class:`~swarm_ui.nodes.models.published_adapters.VersionMissing`.
         """
         await self._in_thread(self._receive(published))
 
@@ -106,7 +106,8 @@ class HeldModel:
         model = await made if inspect.isawaitable(made) else made
         if not isinstance(model, ChatModel):
             raise ConfigError(
-                f"the factory of a held model gave a {type(model).__name__}; expected a model with "
+                f"the factory of a held model returned a {type(model).__name__}; expected a model "
+                "with "
                 "a name and generate(requests)"
             )
         linger = getattr(model, "set_linger", None)

@@ -4,15 +4,15 @@ Ray runs :class:`Limiter` as an actor; the other processes ask it for permits
 (:mod:`swarm_ui.nodes.models.remote.limits`). It admits calls by the same rules as a single process
 does (:class:`~swarm_ui.nodes.models.openai.admission.LocalAdmission`).
 
-**Permits in stock.** Where only a budget limits calls, a process gets several permits at once and
-asks again when they are used up: one actor answers a few thousand calls a second, and 1,000 workers
-would make more. Where a rate is limited, each call has a permit of its own, given when it may be
-sent: the rate itself bounds how often the limiter is asked, and permits in stock could be used in a
-burst.
+**Several permits at once.** If only a budget limits calls, a process gets several permits at once
+and asks again when they are used up: one actor answers a few thousand calls a second, and 1,000
+workers would make more. If a rate is limited, each call needs its own permit, which is given when
+the call may be sent. The rate itself bounds how often the limiter is asked, and several permits
+could be used in a burst.
 
-**Never too much.** A permit counts as a call from when it is given. A process that is lost never
-gives its permits back, so they count as used. A call is refused only after processes had the time
-to give unused permits back.
+**The limits always hold.** A permit counts as a call as soon as it is given. A process that is lost
+never gives its permits back, so they count as used. A call is refused only after processes had the
+time to give unused permits back.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Limiter:
         """
         Args:
             models: limits and budget of each model; a budget may occur several times.
-            patience: seconds after a permit was given in which it may still be given back.
+            patience: the number of seconds during which a process may give a permit back.
         """
         self._models, self._patience = tuple(models), patience
         self._made: list[LocalAdmission] = []
@@ -95,8 +95,8 @@ class Limiter:
         """The numbers of one or more permits, as soon as the rate limits allow.
 
         Args:
-            ask: what is wanted.
-            report: of earlier permits of this process; it is read first.
+            ask: the request for permits.
+            report: the use of earlier permits by this process; it is processed first.
 
         Raises:
             BudgetExceeded: not even one call fits into the budget.

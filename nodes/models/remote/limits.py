@@ -51,14 +51,15 @@ class ClusterLimits:
 
 
 def share_limits(*models: OpenAIModel) -> ClusterLimits:
-    """Keep the limits of models in one actor, for this process and all that get the models.
+    """Keep the limits of models in one actor, for this process and all processes that receive the
+    models.
 
     Rates, tokens per minute and budgets then count the calls of all processes; ``concurrency``
-    still counts in each. Models with one budget keep sharing it. What was used before counts. The
-    actor runs on this machine. If it is lost, no call is made any more.
+    still counts in each. Models that share a budget continue to share it. Earlier usage counts. The
+    actor runs on this machine. If it is lost, no further call is made.
 
     Raises:
-        ConfigError: no model is given, or this process is connected to no cluster.
+        ConfigError: no model is given, or this process is not connected to a cluster.
         MissingExtra: Ray is not installed.
     """
     if not models:
@@ -80,15 +81,15 @@ class LeasedAdmission:
     """Asks the limiter for the permits of one event loop; an
     :class:`~swarm_ui.nodes.models.openai.admission.Admission`.
 
-    The more often it asks, the more permits it asks for. Reports travel with the next question, or
-    after a second without one.
+    The more often it asks, the more permits it asks for. Usage is reported with the next request
+    for permits, or after a second without one.
     """
 
     def __init__(self, actor: Any, model: int, idle: float = RETURN_SECONDS) -> None:
         """
         Args:
             actor: Ray's handle of the limiter.
-            model: the number of the model there.
+            model: the number of the model in the limiter.
             idle: seconds without a call after which unused permits are given back.
         """
         self._actor, self._model, self._idle = actor, model, idle

@@ -57,11 +57,12 @@ class RayModel:
         Args:
             actors: Ray's handles of the replicas.
             about: the model.
-            adapter_names: version of each adapter, read at every lease. Other processes have it as
-                it was when the model was sent. ``None``: those that the model was loaded with.
-            published: Ray's reference to the published versions, by name, which a replica is told
-                if it does not know a version; ``None``: there are none, or they are in the folder
-                of ``hold_model``.
+            adapter_names: version of each adapter, read at every lease. Other processes have the
+                versions of the time when the model was sent. ``None``: the adapters with which the
+                model was loaded.
+            published: Ray's reference to the published versions by name. A replica that does not
+                know a version receives it. ``None``: there are none, or they are in the folder of
+                ``hold_model``.
         """
         names = about.adapters if adapter_names is None else adapter_names
         self._actors, self._about = tuple(actors), about
@@ -106,8 +107,8 @@ class RayModel:
         """The same actors, asked for these versions of the adapters, such as
         ``{"agent_2": "agent_2@7"}``. Closing this model does not end them.
 
-        ``published``: where versions are; they are sent through Ray's object store. ``None``: they
-        are in the folder of ``hold_model``.
+        ``published``: the locations of versions, which are sent through Ray's object store.
+        ``None``: versions are in the folder of ``hold_model``.
         """
         sent = None if published is None else connected(_NEEDED_FOR).put(dict(published))
         other = type(self)(self._actors, self._about, adapter_names, sent)
@@ -139,7 +140,7 @@ class RayModel:
         return completions
 
     def lease(self, adapter: str) -> str:
-        """The version of an adapter at this moment; requests may name it until released. Raises
+        """The current version of an adapter; requests may name it until it is released. Raises
         ``ModelError`` if there is no such adapter."""
         return self._leases.lease(adapter)
 
@@ -240,12 +241,12 @@ async def hold_model(
     Args:
         factory: makes the model, in the actor; it is sent there. Files that it reads must be on
             the machine of the actor.
-        replicas: actors, each with the whole model.
+        replicas: number of actors, each with the whole model.
         gpus, cpus, resources: what Ray reserves for each; ``gpus`` may be a fraction.
         adapters: folder of published versions of adapters, which all machines can read.
         kept: published versions of each adapter that stay in the memory of an actor although no
-            request uses them. An episode that uses another one is answered too, after it is read
-            from the folder again.
+            request uses them. Requests for other versions are answered too, after the version is
+            read from the folder again.
         restarts: how often a lost actor is restarted.
         linger: seconds that a model waits for more requests before a forward.
 
@@ -253,7 +254,7 @@ async def hold_model(
         The model; a :class:`RayScoringModel` if it has ``score``. Close it in this process.
 
     Raises:
-        ConfigError: this process is connected to no cluster, or no machine of it has room for the
+        ConfigError: this process is not connected to a cluster, the cluster has no room for the
             actors, or the model cannot be made.
         MissingExtra: Ray is not installed.
     """

@@ -32,7 +32,7 @@ class RecordedReplies:
     """Finds the recorded call with the same context, adapter, seed and temperature.
 
     The order of the requests does not matter. A request that was recorded more than once gets the
-    replies in the recorded order, and then from the first one again.
+    replies in the recorded order, and then starts again with the first one.
     """
 
     def __init__(self, recorded: Recorded) -> None:

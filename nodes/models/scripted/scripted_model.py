@@ -53,8 +53,9 @@ class ScriptedModel:
     def __getstate__(self) -> dict[str, Any]:
         if self._in_order:
             raise ConfigError(
-                f"the model '{self.name}' replies in the order of the requests, which several "
-                "processes do not have. Script it with a function of the request, or hold it in an "
+                f"the model '{self.name}' replies in the order of the requests, and requests of "
+                "several processes have no common order. Script it with a function of the "
+                "request, or hold it in an "
                 "actor that all workers ask: hold_model of swarm_ui.nodes.models.remote"
             )
         return self.__dict__ | {"requests": []}
@@ -65,8 +66,8 @@ class ScriptedModel:
 
         A request gets the reply of the recorded call with the same context (decision, or exact
         prompt of a chat), adapter, seed and temperature, in any order of arrival. Equal calls give
-        their replies in the recorded order, then from the first one again. A request for an
-        adapter matches any recorded version of it (``"agent_2"`` matches ``"agent_2@7"``). A
+        their replies in the recorded order, and then start again with the first one. A request for
+        an adapter matches any recorded version of it (``"agent_2"`` matches ``"agent_2@7"``). A
         request that was not recorded raises a ``ModelError`` that names the closest call.
 
         Raises:

@@ -90,16 +90,16 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
                 (:meth:`~.LoraNetwork.format_of`).
             prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
-                (:mod:`swarm_ui.prompts.shortening`). ``None``: what the context leaves after the
-                longest reply, at least half of it.
+                (:mod:`swarm_ui.prompts.shortening`). ``None``: the context minus the longest reply,
+                but at least half of the context.
             constrained: whether replies to decisions are restricted to the actions that are
                 possible on the screen; ``None``: those in the compact format are.
             prefix_bytes: memory limit for the keys and values of recent prompts. Prompts with the
                 same prefix and adapter version reuse them. 0: nothing is kept.
 
         Raises:
-            ConfigError: they do not fit together, there is no end token, or no such format; or
-                ``prompt_tokens`` is not positive.
+            ConfigError: network and tokenizer do not fit together, there is no end token, the
+                format does not exist, or ``prompt_tokens`` is not positive.
         """
         self._words = _words(network, tokenizer)
         self.tokenizer: Any = tokenizer
@@ -193,8 +193,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         return self._read(request)
 
     def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
-        """Makes the prompts of requests for these adapter versions, and for the base model, in
-        other processes. Raises ``ConfigError`` if there is no such version."""
+        """An object that makes prompts in other processes, for these adapter versions and the base
+        model. Raises ``ConfigError`` if there is no such version."""
         formats = {version: self.format_of(version) for version in (None, *versions)}
         return PromptReader(self._chats, self._limits, formats)
 
@@ -377,7 +377,7 @@ def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:
     """Raise ``ConfigError`` for missing weights, which transformers initialises at random."""
     if missing:
         raise ConfigError(
-            f"the weights in '{place}' lack {len(missing)} of the network's, such as "
+            f"the weights in '{place}' lack {len(missing)} tensors of the network, such as "
             f"{missing[0]}; save the model again, with all of its files"
         )
 

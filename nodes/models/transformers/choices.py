@@ -117,7 +117,7 @@ def can_pack(network: PreTrainedModel) -> bool:
     """Whether a network gives the same results for packed prompts. This is tested on a small input.
 
     Networks without a position input, with sliding-window attention, or with their own handling of
-    the attention mask do not.
+    the attention mask do not give the same results.
     """
     inner: Any = network.base_model
     known = signature(type(inner).forward).parameters

@@ -235,7 +235,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """For each version, one of those given whose weights are equal: the agents of a new team
         have copies of one adapter, and then read their common prompts once.
 
-        Where a reply must not depend on the batch, every version stays itself.
+        If a reply must not depend on the batch, versions are not merged.
         """
         if self._same_in_any_batch:
             return list(versions)
@@ -306,7 +306,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
         Args:
             decision: the context.
-            reply: exactly as the model would write it.
+            reply: the reply, exactly as the model would write it.
             adapter: the adapter that would answer, which may have a prompt format of its own.
 
         Raises:

@@ -1,10 +1,10 @@
 """Pictures as tokens of a prompt.
 
-The vision part of a network turns a picture into vectors that stand in the prompt where embeddings
-of words stand. Here each of these vectors has a separate token id, after those of the vocabulary,
-so that a prompt with pictures is a list of ids like any other: it can be batched, scored, trained
-on and compared with others (two prompts share a prefix if the pictures in it are the same). When
-the network reads such ids, they are replaced with the vectors.
+The vision part of a network turns a picture into vectors, which take the place of word embeddings
+in the prompt. Here each of these vectors has a separate token id, after those of the vocabulary, so
+that a prompt with pictures is a list of ids like any other: it can be batched, scored, trained on
+and compared with others (two prompts share a prefix if the pictures in it are the same). When the
+network reads such ids, they are replaced with the vectors.
 
 Adapters change the language layers only. So the vectors of a picture are the same for all adapters
 and versions, and are computed once.
@@ -163,7 +163,7 @@ class PictureTokens:
             vectors = torch.cat(list(seen)).reshape(-1, seen[0].shape[-1])
             if len(vectors) != picture.vectors:
                 raise ModelError(
-                    f"the processor makes {picture.vectors} tokens of a picture, and the network "
+                    f"the processor makes {picture.vectors} tokens for a picture, and the network "
                     f"{len(vectors)} vectors; the two do not belong together"
                 )
             self._vectors[picture.first] = vectors

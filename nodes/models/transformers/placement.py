@@ -16,7 +16,7 @@ def placement(device: str, quantize: str) -> dict[str, Any]:
     """Options of ``from_pretrained``; empty: load on the CPU, and move the network afterwards.
 
     Raises:
-        ConfigError: there is no such quantisation.
+        ConfigError: the quantisation does not exist.
         MissingExtra: it needs bitsandbytes, which is not installed.
     """
     if quantize not in QUANTIZED:

@@ -1,7 +1,7 @@
 """Turns requests to a language model into prompts, without its weights.
 
-The process of a model uses :func:`read_request`. Where a server answers for the model, other
-processes get a :class:`PromptReader`, which makes the same prompts.
+The process of a model uses :func:`read_request`. If a server answers for the model, other processes
+get a :class:`PromptReader`, which makes the same prompts.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def read_request(
     chat: Callable[[Decision], tuple[ChatMessage, ...]],
     prompt: Callable[[Sequence[ChatMessage]], ChatPrompt],
 ) -> ChatPrompt:
-    """The prompt of a request; that of a decision is shortened if it is too long.
+    """The prompt of a request. The prompt of a decision is shortened if it is too long.
 
     Args:
         request: a decision or a chat.
-        prompt_format: in which decisions are written.
-        limits: of the model.
+        prompt_format: the format in which decisions are written.
+        limits: the limits of the model.
         chat: writes a decision.
         prompt: makes the tokens of a chat.
 

@@ -58,12 +58,12 @@ class VisionModel(CausalModel):
             network: a network of one of :data:`KINDS`.
             processor: a processor of transformers, with a tokenizer and a chat template.
             name, prompt_format, prompt_tokens, constrained: see ``CausalModel``. Tokens of pictures
-                count as any.
+                count like all others.
             prefix_bytes: 0; the beginnings of prompts with pictures are not kept.
 
         Raises:
-            ConfigError: it is another kind of network or processor, or the two do not fit together;
-                or ``prefix_bytes`` is not 0.
+            ConfigError: the network or the processor is of another kind, or the two do not fit
+                together; or ``prefix_bytes`` is not 0.
         """
         if prefix_bytes:
             raise ConfigError(
@@ -73,8 +73,8 @@ class VisionModel(CausalModel):
         kind = network.config.model_type
         if kind not in KINDS:
             raise ConfigError(
-                f"vision-language models of type '{kind}' were not tested here; expected one of "
-                f"{', '.join(KINDS)}. Serve others, and use them with --url"
+                f"vision-language models of type '{kind}' are not supported; expected one of "
+                f"{', '.join(KINDS)}. Serve other models, and use them with --url"
             )
         tokenizer = _tokenizer(processor)
         super().__init__(
@@ -124,8 +124,8 @@ class VisionModel(CausalModel):
     def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
         """Raises ``ConfigError``: the prompts need the part of the model that reads pictures."""
         raise ConfigError(
-            f"'{self.name}' is a vision-language model, whose prompts are made only in its own "
-            "process; expected a model that reads text"
+            f"'{self.name}' is a vision-language model, and only its own process can make its "
+            "prompts; expected a model that reads text"
         )
 
     def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
@@ -142,8 +142,8 @@ class VisionModel(CausalModel):
         pieces = text.split(self.processor.image_token)
         if len(pieces) != len(pictures) + 1:
             raise ModelError(
-                f"the chat template of '{self.name}' has places for {len(pieces) - 1} pictures in "
-                f"this chat, which holds {len(pictures)}"
+                f"the chat template of '{self.name}' has room for {len(pieces) - 1} pictures in "
+                f"this chat, which has {len(pictures)}"
             )
         rest = iter(pictures)
         ids: list[int] = []

@@ -17,6 +17,7 @@ from uuid import uuid4
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
+from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
@@ -236,11 +237,7 @@ class VLLMModel:
 
     def release(self, version: str) -> None:
         """Give up one lease. Raises ``ModelError`` if the version is not leased."""
-        if not self._leases[version]:
-            raise ModelError(
-                f"'{version}' is not leased; release what lease() returned, and only once"
-            )
-        self._leases[version] -= 1
+        give_up(self._leases, version)
 
     async def _remove_replaced(self) -> None:
         for version in [each for each in self._replaced if not self._leases[each]]:

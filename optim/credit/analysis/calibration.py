@@ -185,7 +185,8 @@ def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
 
 
 def reliability(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> tuple[Bin, ...]:
-    """The share that is right in each of ``bins`` intervals of equal width, without empty ones.
+    """The share of right messages in each of ``bins`` score intervals of equal width; empty
+    intervals are left out.
 
     ``scores`` are in [0, 1].
     """
@@ -202,8 +203,8 @@ def reliability(scores: Sequence[float], right: Sequence[bool], bins: int = 10) 
 
 
 def calibration_error(bins: Sequence[Bin]) -> float | None:
-    """Expected calibration error: mean distance between score and share right, over the bins,
-    weighted by their size. ``None`` without bins."""
+    """Expected calibration error: the mean distance between the score and the share of right
+    messages in a bin, weighted by the size of the bin. ``None`` without bins."""
     total = sum(cell.right.n for cell in bins)
     if not total:
         return None

@@ -48,8 +48,8 @@ async def compare_recorded(
 ) -> CreditReport:
     """Compare all assigners that can judge these episodes.
 
-    Credit from the outcome, new screens and agreement needs only the episodes. Recorded credit
-    is compared if there is any, and if it is not that of the scripted critic which is compared.
+    Credit from the outcome, new screens and agreement needs only the episodes. Recorded credit is
+    compared too, unless it comes from the scripted critic that is compared anyway.
 
     Args:
         episodes: recorded ones.
@@ -62,7 +62,8 @@ async def compare_recorded(
             else the recorded credit.
 
     Raises:
-        ConfigError: there are no episodes, or the environment shows other screens than recorded.
+        ConfigError: there are no episodes, or the environment shows screens that differ from the
+            recorded ones.
     """
     if not episodes:
         raise ConfigError("credit: there are no episodes to compare assigners on")

@@ -80,7 +80,7 @@ async def judge(
     """The figures of a scorer on episodes of one split.
 
     Raises:
-        ConfigError: there are no episodes, or they are of several splits.
+        ConfigError: there are no episodes, or they come from several splits.
     """
     splits = {(episode.split, episode.labels) for episode in episodes}
     if len(splits) != 1:

@@ -134,7 +134,8 @@ async def replay_snapshots(
     """The environment's snapshot at each decision, from replaying a recorded episode.
 
     Raises:
-        ConfigError: the environment has no snapshots, or shows other screens than were recorded.
+        ConfigError: the environment has no snapshots, or shows screens that differ from the
+            recorded ones.
     """
     environment = make_environment()
     where = f"episode {episode.task}/{episode.seed}"

@@ -31,7 +31,7 @@ class ReplayCredit(ABC):
     """Credit from replays of a decision, for every message that was delivered; signed.
 
     Implements :class:`~swarm_ui.credit.CreditAssigner`. The adapters must be those of the recorded
-    trace, because a changed adapter gives other replies for that reason alone.
+    trace, because a changed adapter alone would change the replies.
     """
 
     def __init__(self, graph: Dag, value: DecisionValue, limits: Limits | None) -> None:
@@ -61,7 +61,8 @@ class Counterfactual(ReplayCredit):
     ) -> None:
         """
         Args:
-            graph: made the decisions, or has the same nodes. It gets the edges of each trace.
+            graph: the graph that made the decisions, or one with the same nodes. It gets the edges
+                of each trace.
             value: the value of a decision.
             samples: 0 removes the message; ``k`` replaces it by ``k`` new samples, which needs
                 agents with a temperature above 0.

@@ -39,8 +39,8 @@ class StateAdvantage(BatchCredit):
     What differs from the paper: there one agent acts, here a team proposes. The messages that
     proposed the executed action get the advantage of the step. A proposal that was not executed
     gets the mean second term of the steps at which some attempt executed it on this screen, and is
-    unscored where there is none. The result ``a`` is mapped to ``a / (1 + |a|)``, because credit is
-    bounded.
+    unscored if there are no such steps. The result ``a`` is mapped to ``a / (1 + |a|)``, because
+    credit is bounded.
     """
 
     def __init__(self, *, discount: float = 0.95, weight: float = 1.0) -> None:
@@ -107,8 +107,8 @@ class AgentAdvantage(BatchCredit):
     deviation. All messages of an agent in one episode get the same credit.
 
     What differs from the paper: the advantage ``a`` is mapped to ``a / (1 + |a|)``, because credit
-    is bounded. Where all agents speak at every step and share the outcome, as in most teams here,
-    the groups of all agents are equal. The advantage is then that of GRPO with episodes weighted by
+    is bounded. If all agents speak at every step and share the outcome, as in most teams here, the
+    groups of all agents are equal. The advantage is then that of GRPO with episodes weighted by
     their length.
     """
 

@@ -79,7 +79,7 @@ class LearnedCritic:
         Args:
             observation: the screen.
             actions: in the screen's own indices.
-            run: the run that asks, which the model serves in turn with others.
+            run: the run that asks. The model serves several runs in turn.
         """
         screen = msgspec.structs.replace(observation, png=None)
         known = self._known.setdefault(digest(msgspec.json.encode(screen)), {})
@@ -114,12 +114,12 @@ def learned_critic(model: object, folder: Path, *, adapter: str = ADAPTER) -> Le
         folder: the adapter with its ``critic.json``.
         adapter: the name of the adapter in the model.
 
-    The critic belongs to this process. Where workers play the episodes, each makes its own:
+    The critic belongs to this process. If workers play the episodes, each makes its own:
     :class:`~swarm_ui.optim.credit.assigners.per_process_critic.PerProcessCritic`.
 
     Raises:
         ConfigError: there is no critic in the folder, it does not fit the model, or the model
-            cannot weigh replies.
+            cannot give probabilities of replies.
     """
     card = read_card(folder)
     if not isinstance(model, AdapterFiles):

@@ -23,11 +23,13 @@ class Mixture(EpisodeCredit):
     def __init__(self, parts: Sequence[tuple[EpisodeAssigner, float]]) -> None:
         """
         Args:
-            parts: assigners and their weights, none below 0 and not all 0.
+            parts: assigners and their weights, which are 0 or more, and at least one above 0.
         """
         weights = [weight for _, weight in parts]
         if not parts or min(weights) < 0 or sum(weights) == 0:
-            raise ConfigError(f"Mixture: weights must be 0 or more and not all 0, got {weights}")
+            raise ConfigError(
+                f"Mixture: weights must be 0 or more, and at least one above 0, got {weights}"
+            )
         self._parts = tuple(parts)
 
     @property

@@ -13,15 +13,15 @@ class PerProcessCritic:
     """A critic that each process makes for itself, when it scores its first message there.
 
     :class:`~swarm_ui.optim.rollout_actors.RolloutActors` send it to the workers with the episodes.
-    It is made once in each process, and its scores are those of the critic that the function makes.
-    Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    Each process makes the critic once and uses its scores. Implements
+    :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
     def __init__(self, make: Callable[[], CreditAssigner], name: str) -> None:
         """
         Args:
             make: makes the critic. It is sent to the other processes, and reads files there.
-            name: of the critic, which is not made here.
+            name: the name of the critic; the critic itself is not made here.
         """
         self._critic = make if isinstance(make, PerProcess) else PerProcess(make)
         self._name = name
@@ -31,6 +31,6 @@ class PerProcessCritic:
         return self._name
 
     async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
-        """See :class:`~swarm_ui.credit.CreditAssigner`. Raises what making the critic raises, such
-        as ``ConfigError``."""
+        """See :class:`~swarm_ui.credit.CreditAssigner`. Also raises the errors of making the
+        critic, such as ``ConfigError``."""
         return await self._critic().assign(trace, state)

@@ -27,13 +27,13 @@ class ProgressAttribution(BatchCredit):
     An estimator gives each step a contribution, and is fitted so that the contributions of the
     executed actions of an episode add up to its outcome. The credit of a message is the
     contribution of its action minus the mean of all executed ones, in standard deviations, mapped
-    by ``a / (1 + |a|)``. Each proposal has features, so those that were not executed get credit
-    too.
+    by ``a / (1 + |a|)``. Every proposal has features, so proposals that were not executed get
+    credit too.
 
     What differs from the paper: its estimator is a network on the hidden states of a language
     model, trained on many trajectories. Here it is a ridge regression on simple features of goal,
     screen and action, fitted to the batch that it judges. The grounding term of the paper, whether
-    an action can be executed, is left out: the included agent says such actions only.
+    an action can be executed, is left out, because the included agent proposes only such actions.
     """
 
     def __init__(self, *, ridge: float = 1.0) -> None:

@@ -19,13 +19,13 @@ class SearchTreeCredit(BatchCredit):
     the leaves are the outcomes. The value of a node is the mean value of its children, one for each
     attempt that goes there, which is the success rate of the attempts through the node. A message
     gets the value of the node that its action leads to, as the signed number ``2 v - 1``: an action
-    is right if most attempts that took it after the same actions succeeded. It is unscored where no
+    is right if most attempts that took it after the same actions succeeded. It is unscored if no
     attempt took it.
 
     What differs from the paper: MALT samples a fixed number of outputs at every agent of a chain
     and plays all combinations. Here the agents of a decision act on one state, and the tree
     branches where repeated attempts differ, so there are no further calls. MALT counts a value of
-    one half as wrong; here it is neither. Where each start is played once, the credit of the
+    one half as wrong; here it is neither. If each start is played only once, the credit of the
     executed actions is the outcome.
     """
 

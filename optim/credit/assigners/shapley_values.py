@@ -7,7 +7,7 @@ values sum to the worth of all players minus the worth of the empty coalition.
 
 For credit, the worth of a coalition is the value of the recorded decision without the messages of
 all other players. A message matters only if it reaches the decision through other messages of the
-coalition, so coalitions with the same reaching messages are replayed once.
+coalition, so coalitions in which the same messages reach the decision are replayed once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Collects judged replies.
 
-Where an environment can grade actions (:func:`collect`), a policy plays, and the proposals of all
-agents, the solver's action and those of an adversary are graded on the way. Elsewhere
+If an environment can grade actions (:func:`collect`), a policy plays, and the proposals of all
+agents, the solver's action and an adversary's actions are graded during play. Otherwise
 (:func:`collect_outcomes`) executed actions of finished episodes get the outcome as their label.
 """
 
@@ -76,7 +76,7 @@ async def collect(
 
     Args:
         make_environment: makes environments with ``expert()`` and ``grade()``.
-        policy: the agents whose replies are judged. The first agent's are its ``own``.
+        policy: the agents whose replies are judged. Replies of the first agent are marked ``own``.
         jobs: (task, seed) pairs of one split.
         split: the name of the split, for the records.
         config: settings.
@@ -107,7 +107,7 @@ async def collect_outcomes(
     split: str,
     concurrency: int = 8,
 ) -> AsyncIterator[JudgedEpisode]:
-    """Play jobs where nobody can grade actions; see :func:`judged_by_outcome`.
+    """Play jobs in an environment that cannot grade actions; see :func:`judged_by_outcome`.
 
     Args:
         make_environment: makes environments of any kind.

@@ -72,7 +72,7 @@ def read_card(folder: Path) -> CriticCard:
     """The card of a critic.
 
     Raises:
-        ConfigError: the folder is not one of a trained critic, or another version wrote it.
+        ConfigError: the folder does not hold a trained critic, or another version wrote it.
     """
     path = folder / CARD
     if not path.is_file():

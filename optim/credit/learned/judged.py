@@ -98,9 +98,9 @@ class JudgedFile:
                 found, self.episodes = read_judged(path)
                 if found != head:
                     raise ConfigError(
-                        f"'{path}' was collected for '{found.purpose}' with {found.settings}; now "
-                        f"for '{head.purpose}' with {head.settings}. Use the same "
-                        "settings, or another file"
+                        f"'{path}' was collected for '{found.purpose}' with {found.settings}; this "
+                        f"run is for '{head.purpose}' with {head.settings}. Use the same settings, "
+                        "or another file"
                     )
             else:
                 write_atomic(path, msgspec.json.encode(head) + b"\n")
@@ -135,8 +135,7 @@ def read_judged(
     """The head and all episodes of a file. An incomplete last line is left out.
 
     Raises:
-        ConfigError: there is no such file, it is not one of judged episodes, or it is not for this
-            purpose.
+        ConfigError: the file does not exist, does not hold judged episodes, or has another purpose.
     """
     try:
         lines = whole_lines(path)

@@ -52,7 +52,7 @@ class CallLog:
         Args:
             path: the file; existing lines are read.
             budget: the budget of all calls in the file, also those of earlier sessions; a call
-                without an end counts as the most that it may have used.
+                whose end is missing counts with the maximum that it may have used.
             prices: the price of each model by name, for a budget in money.
 
         Raises:
@@ -107,7 +107,7 @@ class CallLog:
 def read_records(
     path: Path, kind: type[T], what: str, *, end: int | None = None
 ) -> Iterator[tuple[T, int]]:
-    """The whole lines in the first ``end`` bytes of a file, each with the position of its end.
+    """The complete lines in the first ``end`` bytes of a file, each with the position of its end.
 
     Raises:
         TraceError: a line cannot be decoded; ``what`` says what it should be.

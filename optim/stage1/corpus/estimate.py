@@ -74,14 +74,13 @@ async def estimate_synthesis(
     Args:
         make_environment: makes an environment.
         jobs: the walks.
-        by_model: those of ``"agent"``, ``"adversary"``, ``"critic"`` and ``"walker"`` that are
-            models.
+        by_model: which of ``"agent"``, ``"adversary"``, ``"critic"`` and ``"walker"`` are models.
         critic: whether there is a critic.
         held_out, config: as for ``synthesize``.
         team: plays the walks, as in :class:`~.synthesize.Models`.
 
     Raises:
-        ConfigError: a job is of a held-out task.
+        ConfigError: a job has a held-out task.
     """
     count = len(set(jobs))
     probe = list(dict.fromkeys(jobs))[:: max(1, count // _WALKS)][:_WALKS]

@@ -53,8 +53,9 @@ def export(
         the files that were written.
 
     Raises:
-        ConfigError: no such format, no corpus, nothing to write, or a sample of a held-out task.
-        MissingExtra: the format ``datasets`` without that library.
+        ConfigError: the format or the corpus does not exist, there is nothing to write, or a sample
+            has a held-out task.
+        MissingExtra: the format is ``datasets``, and that library is not installed.
     """
     if format not in FORMATS:
         raise ConfigError(f"export: no format {format!r}; expected one of {', '.join(FORMATS)}")

@@ -107,7 +107,8 @@ class LLMAdversary(_LLMRole):
 class LLMJudge(_LLMRole):
     """A language model as :class:`~swarm_ui.optim.stage1.corpus.roles.Judge`.
 
-    If a verdict cannot be parsed, it is requested once more; then the items stay without a score.
+    If a verdict cannot be parsed, it is requested once more. If that fails too, the items get no
+    score.
     """
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:

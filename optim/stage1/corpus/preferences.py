@@ -28,7 +28,7 @@ class Preference(NamedTuple):
 async def preference(
     state: WalkState, reply: Reply, roles: Roles, config: CorpusConfig, seed: int
 ) -> Preference | Reason:
-    """The preference of a step, or the reason why there is none.
+    """The preference pair of a step, or the reason why there is none.
 
     Args:
         state: the step.

@@ -46,7 +46,7 @@ def answer_fault(observation: Observation, question: str, answer: str) -> Reason
 
 
 def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reason:
-    """A reply in canonical form, with its action; or why it is dropped.
+    """A reply in canonical form, with its action; or the reason why it is dropped.
 
     The canonical form is a reason, then the action with the label of its element. Good and bad
     replies get the same form, so that they differ only in content.

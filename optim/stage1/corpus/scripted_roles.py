@@ -24,8 +24,8 @@ _REASONS = (
 
 
 class ScriptedAgent:
-    """The environment's expert as UI agent. Questions and instructions are templates that are
-    filled in from the elements of the screen."""
+    """A UI agent that follows the environment's expert. Questions and instructions are templates
+    that are filled in from the elements of the screen."""
 
     name = "expert (scripted)"
 
@@ -65,8 +65,8 @@ class ScriptedOpponent:
 
 
 class ScriptedJudge:
-    """The environment's grade of actions. An answer is right if it agrees with the screen. Without
-    information on the screen, there is no score."""
+    """Grades actions with the environment. An answer is right if it agrees with the screen. An
+    answer about something that the screen does not show gets no score."""
 
     name = "grader (scripted)"
 

@@ -239,8 +239,8 @@ def _samples(folder: Path, end: int) -> Iterator[Sample]:
         at = following
     if at != end and path.exists():
         raise TraceError(
-            f"'{path}' has {at} bytes of whole samples, and the journal counts {end}: something "
-            "else changed it. Restore it from a copy, or begin another corpus"
+            f"'{path}' has {at} bytes of whole samples, and the journal counts {end}: another "
+            "program changed it. Restore it from a copy, or begin another corpus"
         )
 
 

@@ -37,7 +37,7 @@ Report = Callable[[int, int, JournalEntry], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The models, or objects, for the roles.
+    """The model, or another object, for each role.
 
     One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
     """
@@ -102,8 +102,8 @@ async def synthesize(
         the contents of the corpus, and the dropped samples.
 
     Raises:
-        ConfigError: a job is of a held-out task, or the folder was made with other settings. No
-            walk has been made.
+        ConfigError: a job has a held-out task, or the folder was made with other settings. No walk
+            was made.
         BudgetExceeded: the budget is used up. Finished walks are kept; continue with a larger one.
         ModelError: a model failed. Finished walks are kept.
     """
@@ -140,8 +140,8 @@ def _checked_header(
     held_out.check(name, jobs, "synthesize")
     if models.walker is not None and models.critic is None:
         raise ConfigError(
-            "synthesize: walks that a walker chooses may fail, so only a critic can tell which "
-            "replies are right; name a critic, or leave the walker out"
+            "synthesize: walks of a walker may fail, so a critic has to tell which replies are "
+            "right; name a critic, or leave the walker out"
         )
     if models.team is not None:
         if 3 not in config.levels:

@@ -34,8 +34,9 @@ class TeamWalk:
     """Plays one episode of a team, and makes the samples of all its agents.
 
     The team's replies are taken to be right for what each agent sees and hears. So the samples of
-    an episode that fails are kept too: an agent that nobody told a value gives up, for example. A
-    reply that an agent repeats in an episode is one sample, at a random one of its steps.
+    an episode that fails are kept too: for example, it is right that an agent gives up if nobody
+    told it a value. A reply that an agent repeats in an episode is one sample, at a random one of
+    its steps.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class TeamWalk:
 
         Raises:
             WalkFault: the environment failed.
-            ConfigError: the team writes another prompt format than the corpus has.
+            ConfigError: the prompt formats of the team and the corpus differ.
         """
         episode = await rollout(
             self.environment,

@@ -2,8 +2,9 @@
 
 trl computes its losses from per-token scores, for which it patches the model's ``forward``. With
 Triton kernels it projects only the tokens that have a label to the vocabulary; elsewhere it
-projects every token, prompts included. On a CPU, with a vocabulary of 49,152 and replies of a tenth
-of the tokens, that is half of the time of a step. :func:`score_replies_only` replaces the patch.
+projects every token, prompts included. On a CPU, with a vocabulary of 49,152 and replies that are a
+tenth of the tokens, this takes half of the time of a step. :func:`score_replies_only` replaces the
+patch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The progress of a fine-tuning, and the division of its time among the stages.
 
-The time that is left follows from the tokens that were trained on since a stage began, not from its
-steps: batches of similar length begin with the longest ones, so the first steps are the slowest.
+The remaining time is estimated from the tokens that were trained on since a stage began, not from
+its steps: batches of similar length begin with the longest ones, so the first steps are the
+slowest.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Timer(TrainerCallback):
     def rate(self, step: int, steps: int) -> float:
         """The learning rate as a share of its peak: it rises, then falls linearly to zero.
 
-        Its position is the larger of the finished shares of steps and of time.
+        Its position is the finished share of the steps or of the time, whichever is larger.
         """
         at = self.share(step, steps)
         return at / _WARM_UP if at < _WARM_UP else (1.0 - at) / (1.0 - _WARM_UP)

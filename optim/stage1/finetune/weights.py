@@ -38,7 +38,7 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, lo
 
     Args:
         model: folder of the base model.
-        before: folder of the stage before, or of the adapter to start from, if any.
+        before: folder of the previous stage, or of the adapter to start from, if any.
         config: settings.
         longest: tokens of the longest sample.
 

@@ -97,7 +97,7 @@ class Learners:
 
         Raises:
             LearningError: a process could not load it.
-            ConfigError: it has other weights in another process, or cannot be divided.
+            ConfigError: another process has other weights, or the model cannot be divided.
         """
         self._loading = False
         outcomes = _reported(self.processes, _loaded(model))
@@ -105,8 +105,8 @@ class Learners:
         wrong = _different(outcomes)
         if wrong is not None:
             raise ConfigError(
-                f"process {wrong + 1} of {len(outcomes)} has loaded other weights of the base "
-                "model than the first one; give all machines the same files"
+                f"process {wrong + 1} of {len(outcomes)} has loaded other base weights than the "
+                "first process; give all machines the same files"
             )
         _divide(self.processes, model)
 

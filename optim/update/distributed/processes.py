@@ -122,7 +122,7 @@ class Processes:
         also if the processes have unequal parts of it.
 
         Args:
-            parameters: the same in each process; no gradient counts as zeros.
+            parameters: the same in each process; a missing gradient counts as zeros.
             more: one-dimensional numbers to add up in the same message.
 
         Returns:

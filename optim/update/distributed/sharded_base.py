@@ -28,7 +28,7 @@ def shard_base(module: nn.Module, processes: Processes) -> None:
     """Divide the weights of a base model among the processes, in place.
 
     Every process calls this with the same model. Afterwards all of them must make the same number
-    of forwards at the same time; ``processes.sharded`` says so.
+    of forwards at the same time. ``processes.sharded`` is then true.
 
     Args:
         module: a transformers model, or peft's model around it.

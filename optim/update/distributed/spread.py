@@ -20,7 +20,7 @@ def spread_of(wanted: Spread, adapters: int, processes: int, *, sharded: bool = 
         adapters: the number of adapters that are trained.
         processes: the number of processes.
         sharded: whether each process holds a part of the base model only. Then all of them take
-            part in every forward, so batches are divided, whatever the setting says.
+            part in every forward, so batches are divided regardless of the setting.
     """
     if sharded:
         return "batches"
@@ -30,9 +30,10 @@ def spread_of(wanted: Spread, adapters: int, processes: int, *, sharded: bool = 
 
 
 def assigned(work: Sequence[float], processes: int) -> list[int]:
-    """The process that does each piece of work, so that the largest sum is small.
+    """Assign pieces of work to processes so that no process has much more work than the others.
 
-    The largest piece is assigned first, each to the process with the least so far.
+    The pieces are assigned from the largest to the smallest, each to the process with the least
+    work so far.
     """
     load = [0.0] * processes
     found = [0] * len(work)

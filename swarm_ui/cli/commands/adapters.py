@@ -125,7 +125,9 @@ def merge_adapter(
     facts = _files().one_adapter(adapter_folder(adapter))
     section = ModelSection(name=model, adapters=str(facts.folder))
     if kind_of(section) not in IN_PROCESS:
-        raise ConfigError(f"'{model}' is not a model of this process; name a folder, or base")
+        raise ConfigError(
+            f"'{model}' is not a model that runs in this process; name a folder, or base"
+        )
     with output.busy(f"loading {model} …"):
         loaded = load_in_process(section)
     from swarm_ui.nodes.models.transformers.adapters.merging import save_merged

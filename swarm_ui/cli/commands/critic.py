@@ -57,10 +57,10 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
     flags.QUIET,
 )  # fmt: skip
 def critic(arguments: flags.Arguments) -> int:
-    """Train a critic that judges single replies where nobody knows the solution.
+    """Train a critic that judges single replies without knowing the solution.
 
     A team plays training tasks; each reply is labelled by the environment's solver, or by the
-    outcome where there is none. An adapter of MODEL learns which are right. Its probabilities are
+    outcome if it has no solver. An adapter of MODEL learns which are right. Its probabilities are
     scaled on validation episodes. OUT/final is the critic for train --critic learned.
 
     Example: [bold]swarm-ui critic smollm2 phone invented critic --minutes 16[/]

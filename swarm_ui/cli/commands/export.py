@@ -45,13 +45,13 @@ def export(
         flags.expect_new(out, force)
     if what == "adapters":
         if out is None:
-            raise ConfigError("adapters are files: name a folder with --out")
+            raise ConfigError("adapters are exported as several files: name a folder with --out")
         names = exporting.adapters(run, out)
         output.say(f"wrote {', '.join(names)} to {out}")
         return output.done(out=str(out), adapters=names)
     if what in exporting.CORPUS_FORMATS:
         if out is None:
-            raise ConfigError("samples are several files: name a folder with --out")
+            raise ConfigError("samples are exported as several files: name a folder with --out")
         files = exporting.corpus(run, what, out)
         output.say(f"wrote {', '.join(path.name for path in files)} to {out}")
         return output.done(out=str(out), files=[str(path) for path in files])

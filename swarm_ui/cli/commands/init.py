@@ -27,7 +27,7 @@ devices = 32              # invented: number of devices, of 8 apps each
 wordings = "many"         # invented: few or many wordings of each kind of goal
 apps = 10                 # phone-split: number of open apps, 4 to 10
 family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
-# suite_seed = 30         # androidworld, handset: upstream's suite of this seed
+# suite_seed = 30         # androidworld, handset: upstream's suite for this seed
 combinations = 1          # instances of each task in that suite
 split = ""                # phone: parameters, templates, apps, validation, train
                           # invented: devices, parameters, validation, train
@@ -86,7 +86,7 @@ report = true             # write report.html
 log = []                  # loggers: "tensorboard", "wandb", "mlflow", or "module:factory"
 
 [ray]                     # workers of a cluster, for [run] on
-# workers = 4             # maximum number; default: what the cluster has room for
+# workers = 4             # maximum number; default: as many as fit
 episodes = 1              # at once in each worker
 cpus = 1.0                # that each reserves
 gpus = 0.0                # a share, such as 0.25, for a model in each worker

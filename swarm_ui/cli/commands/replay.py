@@ -35,7 +35,7 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
     flags.Option("step", int, typer.Option("--step", "-s", metavar="N", min=1,
                                            help="number of the decision in it"), default=1),
     _repeatable("say", "ID=TEXT", "replace the text of this message; repeatable"),
-    _repeatable("without", "ID", "deliver this message to no node; repeatable"),
+    _repeatable("without", "ID", "do not deliver this message to any node; repeatable"),
     _repeatable("add", "A>B", "add this edge; repeatable"),
     _repeatable("cut", "A>B", "remove this edge; repeatable"),
     flags.Option("graph", str, typer.Option("--graph", "-g", metavar="MODULE:NAME", help="the "

@@ -2,10 +2,10 @@
 
 The folder of a run::
 
-critic_run.json       the settings, with which the same command continues judged/               one
-file for each environment and purpose, a line an episode validation.json       the figures on
-validation episodes final/                the adapter with its critic.json, for ``train --critic
-learned``
+    critic_run.json   the settings, with which the same command continues
+    judged/           one file for each environment and purpose, with one episode in each line
+    validation.json   the figures on validation episodes
+    final/            the adapter with its critic.json, for train --critic learned
 """
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ def _begin(work: CriticRun, out: Path) -> None:
 
 @contextmanager
 def threads_kept() -> Iterator[None]:
-    """Restore torch's number of threads: the embedded agent sets it to one, which is too few for
-    training.
+    """Restore torch's number of threads at the end: the embedded agent sets it to one, which is too
+    few for training.
     """
     import torch
 

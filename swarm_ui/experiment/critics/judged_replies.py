@@ -47,7 +47,7 @@ def judged_team(
 def continued(
     path: Path, head: JudgedHead, jobs: Sequence[Job]
 ) -> Iterator[tuple[JudgedFile, list[Job]]]:
-    """A file of judged episodes, begun or opened again, and the jobs that it lacks.
+    """Create or reopen a file of judged episodes; return it with the jobs that it lacks.
 
     Raises:
         ConfigError: the file was begun with another header, or cannot be read or written.

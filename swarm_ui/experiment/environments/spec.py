@@ -154,7 +154,7 @@ class EnvironmentSpec:
         """The section with the split for training.
 
         Raises:
-            ConfigError: the environment has only tests, or the section names another split.
+            ConfigError: the environment is for tests only, or the section names another split.
         """
         if self.trains_on is None:
             raise ConfigError(f"'{self.name}' is for tests only and must not be used for training")
@@ -192,7 +192,7 @@ class EnvironmentSpec:
         """The requested tasks, or all tasks of the split.
 
         Raises:
-            ConfigError: an environment of the user lists its tasks, and not a requested one.
+            ConfigError: an environment of the user does not list a requested task.
         """
         if section.tasks and self.by_user:
             known = tuple(await environment.tasks())

@@ -43,7 +43,7 @@ class LiveServer(ThreadingHTTPServer):
         """
         Args:
             run: the folder of a run.
-            port: ``0``: any that is free.
+            port: the port; ``0``: any free port.
             warn: called with a message if a page could not be made.
 
         Raises:

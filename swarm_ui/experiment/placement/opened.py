@@ -50,7 +50,7 @@ async def opened_placement(
 
     Args:
         config: the settings.
-        model: one of this process that is already loaded; ``None``: it is opened where it is used.
+        model: a model that this process has already loaded; ``None``: each process opens its own.
         on_event: called with every event of the workers; without a cluster, a worker is a place in
             the local pool.
 
@@ -102,8 +102,8 @@ async def open_policy(
     edges: tuple[Edge, ...],
     environment: str,
 ) -> AsyncIterator[Policy]:
-    """The policy of a worker in the named environment, with a model of its own; the files are read
-    there."""
+    """The policy of a worker in the named environment. The worker opens its own model, and reads
+    the files on its machine."""
     async with open_model(model) as answering:
         arm = arm_of(team, adapters, model=answering.name, edges=edges)
         yield spec_of(environment).policy(arm, answering)

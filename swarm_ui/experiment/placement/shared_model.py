@@ -1,7 +1,7 @@
 """The model of a run on a cluster, where all workers ask the same one.
 
-An endpoint is asked by the workers themselves, within limits that hold for all of them together. A
-model of a process is held by actors, or each worker loads its own.
+The workers ask an endpoint themselves, within limits that hold for all of them together. A model
+that runs in a process is held by actors, or each worker loads its own copy.
 """
 
 from __future__ import annotations

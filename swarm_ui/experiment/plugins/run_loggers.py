@@ -27,8 +27,8 @@ def make_loggers(names: Sequence[str], folder: Path) -> list[Logger]:
     """The loggers of a run.
 
     Args:
-        names: those of :data:`LOGGERS`, plug-ins, or ``module:factory``; factories of plug-ins and
-            of the user are called with the folder.
+        names: those of :data:`LOGGERS`, plug-ins, or ``module:factory``; a plug-in or a user's
+            factory is called with the folder.
         folder: the folder of the run.
 
     Raises:

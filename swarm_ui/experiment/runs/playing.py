@@ -41,8 +41,8 @@ async def evaluate(
     """Play the remaining episodes of a run and save its results.
 
     Args:
-        run: has begun.
-        model: one of this process that is already loaded; ``None``: it is opened here.
+        run: the run, which has begun.
+        model: a model that this process has already loaded; ``None``: it is opened here.
         display: shows the progress.
         warn: called with one line when a logger fails, or workers of a cluster wait or are lost.
     """

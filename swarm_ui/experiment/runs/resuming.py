@@ -41,7 +41,8 @@ def resume(
         trusted: the folder may import code and open connections; see :func:`expect_trust`.
 
     Raises:
-        ConfigError: another command started it, or a setting is wrong or affects the results.
+        ConfigError: another command started it, or a setting is wrong, or its change would affect
+            the results.
     """
     directory = RunDirectory.open_existing(path)
     document = directory.config()

@@ -34,7 +34,7 @@ class NeedRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def need_of_a_team(each: int = 2) -> list[NeedRow]:
-    """Play the arms; less than a CPU-second.
+    """Play the arms. This takes less than a CPU-second.
 
     Args:
         each: test episodes of each known template, with test parameters.

@@ -21,7 +21,7 @@ class ScriptedAgents:
         """One scripted reply for each request, with its prompt in the compact format.
 
         Raises:
-            ConfigError: a goal is not one of a split task.
+            ConfigError: a goal does not belong to a split task.
         """
         return [_reply(request) for request in requests]
 

@@ -87,7 +87,7 @@ async def estimate(work: Synthesis) -> SynthesisSize:
 
 
 async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
-    """Make the corpus, or the rest of it.
+    """Make the corpus, or complete one that was interrupted.
 
     Raises:
         ConfigError: wrong settings, a folder that holds something else, or a full disk.

@@ -95,7 +95,7 @@ async def answer(path: Path, run: str, text: str, graph: str, node: str = "") ->
 
 def _chosen(questions: list[OpenQuestion], run: str, node: str) -> OpenQuestion:
     if not questions:
-        raise ConfigError(f"the run '{run}' waits for no answer")
+        raise ConfigError(f"the run '{run}' is not waiting for an answer")
     found = [q for q in questions if node in ("", q.id)] or [q for q in questions if q.node == node]
     if len(found) == 1:
         return found[0]

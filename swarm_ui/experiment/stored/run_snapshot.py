@@ -104,8 +104,8 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
         raise ConfigError(f"there is no run '{path}': expected the folder of a run")
     if not looks_like_a_run(path):
         raise ConfigError(
-            f"'{path}' is not a run: it has no config.json of one; runs in a folder are listed "
-            f"with: swarm-ui runs {path}"
+            f"'{path}' is not a run: it has no config.json of a run; to list the runs in a folder: "
+            f"swarm-ui runs {path}"
         )
     at = time.time() if now is None else now
     look = RunFollower(path).look()

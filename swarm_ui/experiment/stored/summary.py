@@ -72,7 +72,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_in(folder: Path, wanted: Wanted | None = None) -> list[RunSummary]:
-    """The runs in a folder and its sub-folders, or the folder's own; the newest first.
+    """The runs in a folder and its sub-folders, the newest first; the folder may itself be a run.
 
     Raises:
         ConfigError: there is no such folder.
@@ -222,8 +222,8 @@ def _size(path: Path) -> tuple[int, int]:
 
 
 def point_in_time(text: str, now: datetime) -> datetime:
-    """``"2025-01-31"``, ``"2025-01-31T14:00"`` (local time), or an age: ``"12h"``, ``"7d"``,
-    ``"2w"``.
+    """Read a date such as ``"2025-01-31"``, a local time such as ``"2025-01-31T14:00"``, or an age
+    such as ``"12h"``, ``"7d"`` or ``"2w"``.
 
     Raises:
         ConfigError: the text has none of these forms.

@@ -1,7 +1,7 @@
 """The model that the workers of a cluster act with while a learner in this process is trained.
 
-A server acts, or actors that hold the model, or a copy of the model in each worker. All of them get
-the learner's adapters by version.
+The agents ask a server, actors that hold the model, or a copy of the model in each worker. All of
+these get the learner's adapters by version.
 """
 
 from __future__ import annotations

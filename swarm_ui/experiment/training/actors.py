@@ -29,7 +29,7 @@ async def open_actor(
             of them together.
 
     Raises:
-        ConfigError: the server serves several models, or another one than the learner.
+        ConfigError: the server serves several models, or a model other than the learner's.
         ModelUnavailable: it does not answer.
     """
     if not section.actor:

@@ -41,7 +41,7 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 def join_processes() -> Processes | None:
-    """The processes of the launcher, joined by this one; ``None``: there is only this one.
+    """Join the group of processes that the launcher started; ``None`` if this is the only process.
 
     Raises:
         MissingExtra: there are several, and accelerate is not installed.
@@ -68,8 +68,8 @@ def placed(section: ModelSection, processes: Processes | None) -> ModelSection:
         return section
     if ":" in section.device or section.device in SPREAD:
         raise ConfigError(
-            f"[model] device: with {processes.size} processes expected cpu or a kind of device, "
-            f"such as cuda, of which each process uses one; got '{section.device}'"
+            f"[model] device: with {processes.size} processes, expected cpu, or a kind of device "
+            f"such as cuda (each process uses one device of this kind); got '{section.device}'"
         )
     return replace(section, device=f"{section.device}:{processes.local_rank}")
 
@@ -82,7 +82,9 @@ def check_processes(config: Config, processes: Processes) -> None:
     if not sharding_wanted():
         return
     if config.model.quantize:
-        raise ConfigError("[model] quantize: FSDP divides no quantised model; leave it out")
+        raise ConfigError(
+            "[model] quantize: FSDP cannot divide a quantised model; leave quantize out"
+        )
     if os.environ.get("FSDP_CPU_RAM_EFFICIENT_LOADING", "false").lower() == "true":
         raise ConfigError(
             "FSDP: expected fsdp_cpu_ram_efficient_loading: false in the configuration of "
@@ -124,7 +126,7 @@ def follow_training(processes: Processes) -> bool:
     """Wait for updates and take part in them, in every process except the first.
 
     Returns:
-        whether the training ended as the first process wanted.
+        ``False`` if the training ended early; another process then reports why.
 
     Raises:
         LearningError: the first process was killed; only one process raises this.

@@ -51,18 +51,19 @@ async def open_training_place(
     environment: OpenEnvironment,
     warn: Callable[[str], None],
 ) -> AsyncIterator[TrainingPlace]:
-    """This process with ``environment``, or the workers of the cluster with their own.
+    """Where training episodes are played: this process with ``environment``, or the workers of the
+    cluster with environments of their own.
 
     Args:
         config: the settings.
         learner: holds and trains the adapters.
         run: the directory of the run.
-        environment: of this process.
+        environment: the environment of this process.
         warn: called with one line when workers wait for resources or are lost.
 
     Raises:
         ConfigError: there is no such cluster, it has no room, or the server of ``[model] actor``
-            is another one.
+            serves another model.
         ModelUnavailable: that server does not answer.
     """
     if not on_ray(config):

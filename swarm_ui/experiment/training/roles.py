@@ -107,8 +107,8 @@ async def open_critics(
     Args:
         config: the settings, which were checked with :func:`critic_findings`.
         model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
-        in_workers: of the agents; a learned critic is then made in each worker too. ``None``: this
-            process plays.
+        in_workers: the agents' base model in workers, if workers play the episodes; each worker
+            then makes its own learned critic. ``None``: this process plays.
 
     Raises:
         ConfigError: a model or the folder of a critic cannot be loaded.
@@ -189,7 +189,7 @@ def _learned_critic(model: Any, folder: Path, **options: str) -> CreditAssigner:
 def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigner:
     """The learned critic of the configuration, made by each worker.
 
-    Where it was trained on the agents' base model, a worker holds that model once.
+    If it was trained on the agents' base model, a worker holds only one copy of that model.
     """
     with _needs_train():
         from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER, critic_name

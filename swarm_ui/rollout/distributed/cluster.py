@@ -49,7 +49,7 @@ def ray_cluster(
 
     Raises:
         MissingExtra: Ray is not installed.
-        ConfigError: no cluster answers there, or its Ray or Python has another version.
+        ConfigError: no cluster answers there, or its version of Ray or Python differs.
     """
     ray = imported()
     if ray.is_initialized():
@@ -100,7 +100,7 @@ def connected(needed_for: str) -> Any:
     ray = imported(needed_for)
     if not ray.is_initialized():
         raise ConfigError(
-            f"{needed_for} needs a Ray cluster, and this process is connected to none. "
+            f"{needed_for} needs a Ray cluster, and this process is not connected to one. "
             "Use it inside: with ray_cluster(): (swarm_ui.rollout.distributed), or after ray.init()"
         )
     return ray
@@ -142,7 +142,7 @@ def _connect(ray: Any, address: str) -> None:
         text = str(error)
         if "ersion mismatch" in text:
             raise ConfigError(
-                f"the Ray cluster at {address} has other versions than this process "
+                f"the Ray cluster at {address} and this process have different versions "
                 f"({reason(error)}); use the same Ray and Python on all machines"
             ) from error
         raise ConfigError(

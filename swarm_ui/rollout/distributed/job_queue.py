@@ -44,7 +44,7 @@ class JobQueue:
         """The next job, as soon as there is one; ``None``: all jobs are played.
 
         Raises:
-            Exception: of the source.
+            Exception: an exception of the source.
         """
         while not self._ready and not self.finished:
             self._read_on()

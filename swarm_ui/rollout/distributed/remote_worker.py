@@ -74,7 +74,7 @@ class RemoteWorker:
             setup: reference to a ``Setup`` in the object store.
             concurrency: episodes at a time.
             resources, losses, on_event: see ``RayRollout``.
-            patience: seconds that may still be waited for resources.
+            patience: the remaining time to wait for resources, in seconds.
         """
         self.number = number
         self.given_up = False
@@ -104,7 +104,8 @@ class RemoteWorker:
         Raises:
             Lost: the worker died.
             GivenUp: it was lost too often.
-            ConfigError: the cluster has not enough resources, or the worker has another version.
+            ConfigError: the cluster does not have enough resources, or the worker has another
+                version.
             SwarmError: what the worker raised when it made the environment or the policy.
         """
         async with self._starting:
@@ -124,7 +125,7 @@ class RemoteWorker:
         """Play a job.
 
         Raises:
-            NotBegun: the worker was gone before.
+            NotBegun: the worker was lost before it began the job.
             Lost: the worker is gone; another one must play the job.
             EnvironmentFault: the worker was stopped.
             Exception: what the episode raised.

@@ -42,7 +42,7 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self._fit(node) for node in nodes)
 
     def lacking(self, nodes: Iterable[Mapping[str, float]]) -> str:
-        """The resources that no node has enough of for one worker, as a text; empty: a node has
+        """The resources of which no node has enough for one worker, as text; empty if a node has
         room.
         """
         known = list(nodes)

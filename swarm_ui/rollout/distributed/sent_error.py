@@ -14,10 +14,9 @@ from swarm_ui.errors import SwarmError
 class SentError(msgspec.Struct, frozen=True, kw_only=True):
     """An exception of a worker.
 
-    Errors of this library keep their type and their attributes, such as partial episodes, also
-    where the constructor has other arguments than the message. Built-in exceptions keep their
-    type. Others, which the driver may not be able to import, become a ``RuntimeError`` with their
-    name.
+    Errors of this library keep their type and their attributes, such as partial episodes, even if
+    their constructor does not take just a message. Built-in exceptions keep their type. Others,
+    which the driver may not be able to import, become a ``RuntimeError`` with their name.
     """
 
     kind: type[BaseException]

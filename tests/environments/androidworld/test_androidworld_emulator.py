@@ -80,9 +80,9 @@ def test_the_message_says_where_nothing_answers_and_what_to_start() -> None:
 async def test_what_cannot_be_started_is_said(emulator: Emulator) -> None:
     fields = {"console_port": emulator.console_port, "grpc_port": emulator.grpc_port}
     adb = emulator.adb_path
-    with pytest.raises(ConfigError, match="how to start it"):
+    with pytest.raises(ConfigError, match="a command to start it"):
         await Emulator(**fields, adb_path=adb).restart()
-    with pytest.raises(ConfigError, match="no program 'no-such-emulator'"):
+    with pytest.raises(ConfigError, match="the program 'no-such-emulator', which does not exist"):
         await Emulator(**fields, adb_path=adb, start=("no-such-emulator",)).restart()
     with pytest.raises(ConfigError, match="adb is not at 'no-such-adb'"):
         await Emulator(**fields, adb_path="no-such-adb", start=("true",)).restart()

@@ -119,7 +119,7 @@ def test_no_wording_is_one_of_training_or_of_the_phone() -> None:
 @pytest.mark.parametrize("seeds", [TRAIN_SEEDS, VALIDATION_SEEDS])
 def test_it_cannot_be_played_with_seeds_of_training_or_tuning(seeds: range) -> None:
     task = blind_tasks()[0]
-    with pytest.raises(ConfigError, match=rf"'{task}' is of the blind set"):
+    with pytest.raises(ConfigError, match=rf"'{task}' belongs to the blind set"):
         InventedPhone(devices=1).begin(task, seeds.start)
 
 

@@ -159,7 +159,7 @@ def test_only_training_episodes_are_read(tmp_path: Path) -> None:
     test = {**EPISODE, "episode_id": "t", "split": "test"}
     found = read_android_records(written(tmp_path / "a.jsonl", EPISODE, test))
     assert found.other_splits == 1 and list(found.recordings.tasks) == ["episode-12"]
-    with pytest.raises(ConfigError, match="no usable episode: 1 of 1 are not of the split"):
+    with pytest.raises(ConfigError, match="no usable episode: 1 of 1 do not belong to the split"):
         read_android_records(written(tmp_path / "b.jsonl", test))
 
 

@@ -148,7 +148,7 @@ def test_all_candidates_without_pruning(tmp_path: Path) -> None:
 def test_ranks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [task("t", [record("CLICK", "", [1], [2])])])
     cases: list[tuple[Any, str]] = [
-        ("data", "candidate 1 has neither 'rank' nor 'score'"),
+        ("data", "candidate 1 lacks 'rank' or 'score'"),
         ({"ranks": {}}, "no step 't_t-0'"),
         ({"ranks": {"t_t-0": {"1": 0}}}, "lack the candidate 2"),
     ]

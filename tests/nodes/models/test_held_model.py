@@ -138,5 +138,5 @@ async def test_a_factory_that_fails_is_called_again() -> None:
     assert about.adapters is None and not about.scores
     assert [c.text for c in await model.generate(requests(1))] == ["hello"]
     await model.close()
-    with pytest.raises(ConfigError, match="gave a str; expected a model with a name and generate"):
+    with pytest.raises(ConfigError, match="returned a str; expected a model"):
         await held(lambda: "base").about()

@@ -108,7 +108,7 @@ async def test_a_server_that_was_restarted_gets_its_adapters_again(tmp_path: Pat
 async def test_a_name_with_other_weights_is_not_used(tmp_path: Path) -> None:
     with StandIn("base", {"a-v1": "/another/run/a-v1"}) as server:
         model = model_of(server)
-        with pytest.raises(ModelError, match="'a-v1' exists already, from /another/run/a-v1"):
+        with pytest.raises(ModelError, match="'a-v1' is loaded already, from /another/run/a-v1"):
             await model.load_version("a@1", weights(tmp_path / "a"))
         assert server.adapters == {"a-v1": "/another/run/a-v1"}
         await model.close()

@@ -230,7 +230,7 @@ async def test_adapters_are_asked_for_by_their_served_names() -> None:
         (first,) = await client.generate([ask(adapter="agent_0")])
         names["agent_0"] = "agent_0@4"
         await client.generate([ask(adapter="agent_0")])
-        with pytest.raises(ModelError, match="expected an adapter out of: agent_0; got 'other'"):
+        with pytest.raises(ModelError, match="expected one of the adapters: agent_0; got 'other'"):
             await client.generate([ask(adapter="other")])
         await client.close()
         plain = model(server)

@@ -221,7 +221,7 @@ async def test_a_leased_version_answers_until_it_is_released_whatever_is_loaded_
         requests = [ask(adapter=version), ask(adapter="agent_0"), ask(adapter="agent_0@4")]
         got = await client.generate(requests)
         client.release(version)
-        with pytest.raises(ModelError, match="expected an adapter out of: agent_0; got 'agent_0@3"):
+        with pytest.raises(ModelError, match="of the adapters: agent_0; got 'agent_0@3"):
             await client.generate([ask(adapter=version)])
         await client.close()
     assert [c.adapter for c in got] == ["agent_0@3", "agent_0@4", "agent_0@4"]
@@ -236,6 +236,6 @@ def test_a_lease_names_what_exists_and_is_given_back_once() -> None:
         client.lease("a")
     version = client.lease("b")
     client.release(version)
-    with pytest.raises(ModelError, match="leased version out of: none; got 'c'"):
+    with pytest.raises(ModelError, match="leased versions: none; got 'c'"):
         client.release(version)
     assert model("http://127.0.0.1:9/v1").lease("own name") == "own name"

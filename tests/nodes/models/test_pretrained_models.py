@@ -83,7 +83,7 @@ def test_a_wheel_or_gguf_file_can_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content, file, said", [
-    (CONTENT[:-1] + b"!", TINY.file, "another checksum than Tiny: SHA-256 "),
+    (CONTENT[:-1] + b"!", TINY.file, "not have the checksum of Tiny: SHA-256 "),
     pytest.param(CONTENT + b"!", TINY.file, r"holds 32,769 bytes of Tiny, expected 32,768",
                  marks=pytest.mark.slow),
     pytest.param(CONTENT, "other.gguf", "does not contain shelf/tiny.gguf", marks=pytest.mark.slow),

@@ -248,7 +248,7 @@ def test_an_adapter_of_the_vision_part_is_refused(tmp_path: Any) -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     words, reader = tokenizer(), tiny_vision.processor("llava")
-    with pytest.raises(ConfigError, match="type 'llama' were not tested here; expected one of"):
+    with pytest.raises(ConfigError, match="type 'llama' are not supported; expected one of"):
         VisionModel(causal_network("llama", len(words)), reader)
     network = tiny_vision.network("llava", reader)
     with pytest.raises(ConfigError, match="is not a processor for pictures and text"):
@@ -264,5 +264,5 @@ def test_what_does_not_fit_is_refused() -> None:
     )
     assert "‹image>" in forged.prompt and "<image>" not in forged.prompt
     model.tokenizer.chat_template = "{% for m in messages %}{{ m.content[-1].text }}{% endfor %}"
-    with pytest.raises(ModelError, match="places for 0 pictures in this chat, which holds 1"):
+    with pytest.raises(ModelError, match="room for 0 pictures in this chat, which has 1"):
         answers(model, [Request(chat=CHATS[0])])

@@ -162,7 +162,7 @@ def test_a_comparison_by_hand() -> None:
     assert found.ranks[2][0] is None and found.ranks[2][2] is None
     with pytest.raises(ConfigError, match="no assigner 'x'; there are solver"):
         compare(EPISODES, [TRUTH], reference="x")
-    with pytest.raises(ConfigError, match="have one name"):
+    with pytest.raises(ConfigError, match="have the same name"):
         compare(EPISODES, [TRUTH, TRUTH])
     with pytest.raises(ConfigError, match="nothing to compare"):
         compare(EPISODES, [])

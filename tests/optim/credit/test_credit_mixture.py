@@ -139,7 +139,7 @@ async def test_a_mixture_is_the_weighted_mean_of_those_that_scored() -> None:
     assert mixture.name == "3 a + 1 b"
     assert await values_of(mixture, one) == [((0.75, 1.0, 0.0),)]
     for weights in ([], [(OutcomeCredit(), 0.0)], [(OutcomeCredit(), -1.0)]):
-        with pytest.raises(ConfigError, match="weights must be 0 or more and not all 0"):
+        with pytest.raises(ConfigError, match="must be 0 or more, and at least one above 0"):
             Mixture(weights)
     with pytest.raises(ConfigError, match="different shapes"):
         blend([(((1.0,),), [1.0]), (((1.0, 1.0),), [1.0])])

@@ -145,9 +145,9 @@ async def test_samples_that_somebody_took_away_are_missed(tmp_path: Path) -> Non
     await scripted_corpus(tmp_path / "c", 2)
     path = tmp_path / "c" / "samples.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    with pytest.raises(TraceError, match="something else changed it"):
+    with pytest.raises(TraceError, match="another program changed it"):
         await scripted_corpus(tmp_path / "c", 3)
-    with pytest.raises(TraceError, match="something else changed it"):
+    with pytest.raises(TraceError, match="another program changed it"):
         list(read_corpus(tmp_path / "c"))
 
 

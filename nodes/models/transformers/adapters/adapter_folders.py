@@ -121,7 +121,7 @@ def described(
 
     Args:
         facts: the adapter.
-        prompt_format: the format it was trained with, if its folder does not say so.
+        prompt_format: the format it was trained with, if its folder does not name one.
         base: name and folder of the model it was trained on.
 
     Raises:
@@ -145,7 +145,7 @@ def folder_fingerprint(folder: Path) -> str:
     """The :func:`~swarm_ui.adapter_metadata.fingerprint` of a model's saved weights.
 
     Raises:
-        ConfigError: there are none, or they cannot be read.
+        ConfigError: there are no weights, or they cannot be read.
     """
     files = sorted(folder.glob("*.safetensors"))
     if not files:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.models.leases import give_up
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -70,12 +71,7 @@ class AdapterLeases:
     def release(self, version: str) -> bool:
         """Give up one lease; return whether it was the last one. Raises ``ModelError`` if the
         version is not leased."""
-        if not self.leased(version):
-            raise ModelError(
-                f"'{version}' is not leased; release what lease() returned, and only once"
-            )
-        self._leases[version] -= 1
-        return not self.leased(version)
+        return give_up(self._leases, version)
 
     def listing(self) -> str:
         """A list of all versions, for error messages."""

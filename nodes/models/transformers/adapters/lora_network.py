@@ -131,8 +131,8 @@ class LoraNetwork:
         return fingerprint(self.base_weights().values())
 
     def pin_base(self) -> None:
-        """Keep the fingerprint of the base model, whose weights are about to be divided among
-        processes: no process can compute it alone then."""
+        """Keep the fingerprint of the base model. Call this before its weights are divided among
+        processes, because no process can compute the fingerprint alone afterwards."""
         self._pinned = self.base_fingerprint()
 
     # -- adding, loading, saving --------------------------------------------------------------
@@ -244,8 +244,8 @@ class LoraNetwork:
         write_adapter(folder, weights, str(self.network.name_or_path))
 
     def load_version(self, version: str, folder: Path) -> None:
-        """Load a folder of :meth:`save_version` as that version, others as :meth:`load_adapter`
-        does.
+        """Load a folder that :meth:`save_version` wrote as that version, and other folders like
+        :meth:`load_adapter`.
         """
         self._replace(folder, read_adapter(folder), *parsed_version(version))
 
@@ -380,7 +380,7 @@ class LoraNetwork:
     def bump(self, name: str) -> str:
         """Give the current weights a new version; return it.
 
-        After a training, this is the version that the weights got when the training ended.
+        After a training, it returns the version that the weights got when the training ended.
         """
         self._check_known(name)
         old = self._versions.current(name)
@@ -452,7 +452,8 @@ class LoraNetwork:
 
     @contextmanager
     def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
-        """The network; inside, its forwards send each row of a batch through its own adapter.
+        """A context in which the network's forwards send each row of a batch through its own
+        adapter.
 
         Args:
             versions: one per row, from :meth:`lease`; ``None``: the base model. Equal ones should

@@ -4,8 +4,8 @@ peft's own mixed forward (``adapter_names``) sets a hook on every module before 
 makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
 forwards are replaced once per batch, and the rows are sorted by adapter:
 
-- a prompt (many tokens per row) is computed in slices, one per adapter, which are views. Where the
-  base is in bfloat16, so is the term of an adapter, as under autocast in training;
+- a prompt (many tokens per row) is computed in slices, one per adapter, which are views. If the
+  base is in bfloat16, the term of an adapter is too, as under autocast in training;
 - a new token (one per row) is computed in one product with the concatenated matrices of all
   adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
   fewer calls.

@@ -108,7 +108,8 @@ def read_adapter(folder: Path) -> PlainAdapter:
     rank = max([w.shape[0] for key, w in weights.items() if ".lora_A." in key], default=0)
     if max(config.r, *(config.rank_pattern or {}).values(), 0) > rank:
         raise ConfigError(
-            f"the adapter in '{folder}' does not fit its configuration: that has ranks above {rank}"
+            f"the adapter in '{folder}' does not fit its configuration, which has ranks above "
+            f"{rank}"
         )
     named = isinstance(config.target_modules, list) or config.target_modules == "all-linear"
     if not named or any(given.get(key) for key in _CHOOSING):
@@ -207,7 +208,7 @@ def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None
 def write_copy(source: Path, folder: Path, base: str) -> None:
     """Write a copy of one adapter with its weights in bfloat16.
 
-    Of the configuration, only the fields of plain LoRA are written, and those that choose layers.
+    Only the fields of plain LoRA, and those that choose layers, are copied from the configuration.
 
     Args:
         source: folder of the adapter.

@@ -6,7 +6,7 @@ sample must not depend on the others; and with a tiny model most of its time is 
 Logits stay on the device of the network. Of each step, only the chosen tokens and their
 log-probabilities are copied to the host.
 
-**Tokens without an alternative.** Where a grammar allows only one token, the network has no choice.
+**Tokens without an alternative.** If a grammar allows only one token, the network has no choice.
 Such tokens (the rest of a label, an index, the end) are processed together with the token before
 them in one forward pass, which also gives their log-probabilities.
 """
@@ -163,8 +163,8 @@ def generate(
     The network is in eval mode. Rows may have different lengths; they are padded on the left with
     ``pad_id``. The tokens ``stops`` end a row. ``routing`` is updated when rows are removed. With
     ``sharing``, common prefixes of prompts are computed once. With ``same_in_any_batch``, the
-    tokens of a row do not depend on the other rows: where two tokens have nearly equal scores, a
-    forward pass of the row alone decides.
+    tokens of a row do not depend on the other rows: if two tokens have nearly equal scores, a
+    forward pass of this row alone decides.
     """
     cost = forward_cost(network)
     states = [_State(row, stops, network.device) for row in rows]

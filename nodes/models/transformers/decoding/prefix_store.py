@@ -112,12 +112,13 @@ class PrefixStore:
 
 
 def loaded(cache: KVCache, prefixes: Sequence[Prefix | None], width: int, room: int) -> Tensor:
-    """Put known beginnings into an empty cache, one row each, padded on the left to ``width``.
+    """Put the stored prefixes of prompts into an empty cache, one in each row, padded on the left
+    to ``width``.
 
     ``room`` is the number of tokens that are computed next.
 
     Returns:
-        The mask of these tokens, ``[rows, width]``.
+        The attention mask of the prefixes, ``[rows, width]``.
     """
     mask = torch.zeros((len(prefixes), width), dtype=torch.long)
     sources: dict[int, list[int]] = {}

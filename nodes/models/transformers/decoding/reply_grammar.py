@@ -115,7 +115,7 @@ class ReplyGrammars:
             )
             if not any(chosen):
                 raise ModelError(
-                    f"cannot constrain decoding: no token of the tokenizer can stand in the place "
+                    "cannot constrain decoding: the tokenizer has no token for the position "
                     f"'{place}' of a text without {without!r}; use constrained=False"
                 )
             listed = torch.tensor(list(chosen), dtype=torch.bool, device=self._device)

@@ -61,8 +61,9 @@ def list_runs(
 ) -> int:  # fmt: skip
     """List runs, the newest first: command, environment, time, state, success and size.
 
-    Nothing is changed. Success is that of all tested episodes, of the last policy of a demo, or of
-    the last rollouts. Example: [bold]swarm-ui runs --state killed --since 7d[/]
+    This changes nothing. The success rate is that of all tested episodes; for a demo, that of its
+    last policy; for a training without a test, that of the last rollouts.
+    Example: [bold]swarm-ui runs --state killed --since 7d[/]
     """
     output, now = Output(machine=json), datetime.now(UTC)
     if unknown := [name for name in state or () if name not in STATES]:
@@ -98,8 +99,8 @@ def delete_runs(
 ) -> int:  # fmt: skip
     """Delete the folders of runs, with everything in them, after asking.
 
-    All of them are checked first: a folder that is not a run, is damaged, holds another run, or is
-    being written is refused, and then nothing is deleted.
+    All folders are checked first. If one of them is not a run, is damaged, holds another run or is
+    being written, nothing is deleted.
     Example: [bold]swarm-ui runs delete runs/old --yes[/]
     """
     output = Output(machine=json)
@@ -112,7 +113,7 @@ def delete_runs(
         return output.done(dry_run=True, runs=rows, files=files, bytes=size)
     if not yes:
         if json or not sys.stdin.isatty():
-            raise ConfigError(f"{what} would be deleted: nobody can be asked here, give --yes")
+            raise ConfigError(f"{what} would be deleted: to confirm without a terminal, give --yes")
         output.show(_table(found, "to delete"))
         if not typer.confirm(f"Delete {what}? This cannot be undone.", err=True):
             output.say("nothing was deleted")

@@ -183,7 +183,7 @@ def test_another_base_model_is_an_error(tmp_path: Path) -> None:
     def first(processes: Processes) -> None:
         learners = Learners(processes)
         learners.begin(b"")
-        with pytest.raises(ConfigError, match="process 2 of 2 has loaded other weights"):
+        with pytest.raises(ConfigError, match="process 2 of 2 has loaded other base weights"):
             learners.ready(model())
         learners.close()
 

@@ -1,6 +1,6 @@
 """Playlists of files, as Retro Music and VLC keep them.
 
-``Screen.of`` of the screens that add files has their paths, one on each line.
+On the screens that add files, ``Screen.of`` holds the paths of the files, one on each line.
 """
 
 from __future__ import annotations
