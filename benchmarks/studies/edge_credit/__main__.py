@@ -1,0 +1,101 @@
+"""Do edges learn faster from the credit of messages than from the outcome of an episode?
+
+    python -m benchmarks.studies.edge_credit --out runs/edge_credit
+    python -m benchmarks.studies.edge_credit --out runs/edge_credit --summarise --record
+    python -m benchmarks.studies.edge_credit --recorded --picture docs/pictures/edge_credit.svg
+    python -m benchmarks.studies.edge_credit --quick
+
+On split facts every value that a task needs must be said by the agent that sees it. Edges learn
+from the outcome less a price on tokens, as in benchmarks.studies.split, or from this and the credit
+of the messages that they carried: of a scripted critic that knows which values are needed, with and
+without errors, or of replays without each message, which know no solution and cost calls. All arms
+have equal episodes and graphs, and six settings each are tried on validation parameters.
+
+The agents and the critic are **scripted** and the phone is simulated: the study says nothing about
+language models. Finished cells are not repeated. The last line is JSON: ``rows`` of ``{name,
+templates, point, success, low, high, seeds, tokens, …}``, ``contrasts`` and ``speeds``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.storage.run_directory import write_atomic
+
+RECORD = Path(__file__).parents[2] / "results" / "edge_credit.json"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--summarise", action="store_true", help="print what is there")
+    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
+    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw the learning curves")
+    given = parser.parse_args()
+    if given.out is None and not (given.quick or given.recorded):
+        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
+    return given
+
+
+@script
+def main() -> int:
+    given = _arguments()
+    from benchmarks.studies.edge_credit.picture import picture
+    from benchmarks.studies.edge_credit.report import Study, markdown, study_of
+
+    if given.recorded:
+        study = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    else:
+        with tempfile.TemporaryDirectory() as beside:
+            folder = given.out or Path(beside) / "quick"
+            if not given.summarise:
+                _run(folder, given.seeds[:1] if given.quick else given.seeds, quick=given.quick)
+            study = study_of(folder)
+    if given.record:
+        write_atomic(RECORD, msgspec.json.format(msgspec.json.encode(study), indent=1) + b"\n")
+    if given.picture is not None:
+        picture(study, given.picture)
+    print(markdown(study))
+    print(json.dumps({name: msgspec.to_builtins(getattr(study, name))
+                      for name in ("rows", "contrasts", "speeds")}))  # fmt: skip
+    return 0
+
+
+def _run(folder: Path, seeds: Sequence[int], *, quick: bool) -> None:
+    """Make every cell that does not exist yet."""
+    from benchmarks.studies.edge_credit.cells import Cells
+    from benchmarks.studies.edge_credit.plan import ARMS, CANDIDATES, QUICK, Budget
+
+    budget = QUICK if quick else Budget()
+    check_study(folder / "settings.json", budget)
+    cells = Cells(folder, budget)
+    if not (folder / "oracle.json").exists():
+        write_atomic(folder / "oracle.json", msgspec.json.encode(cells.oracle()) + b"\n")
+    for arm in CANDIDATES:
+        if not cells.choice_path(arm).exists():
+            write_atomic(cells.choice_path(arm), msgspec.json.encode(cells.choose(arm)) + b"\n")
+            print(f"setting chosen: {arm}", file=sys.stderr, flush=True)
+    for seed in seeds:
+        for arm in ARMS:
+            if not cells.path(arm, seed).exists():
+                cell = cells.run(arm, seed)
+                write_atomic(cells.path(arm, seed), msgspec.json.encode(cell) + b"\n")
+                spent = cell.learned.seconds
+                print(f"{arm}, seed {seed}: {spent:.0f} CPU-s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
