@@ -23,6 +23,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -88,8 +89,9 @@ def _run(folder: Path, seeds: Sequence[int], *, quick: bool) -> None:
         if not cells.choice_path(arm).exists():
             write_atomic(cells.choice_path(arm), msgspec.json.encode(cells.choose(arm)) + b"\n")
             print(f"setting chosen: {arm}", file=sys.stderr, flush=True)
-    for seed in seeds:
-        for arm in ARMS:
+    # The arm with errors is in no named contrast, so it comes last.
+    for arms in (ARMS[:-1], ARMS[-1:]):
+        for seed, arm in product(seeds, arms):
             if not cells.path(arm, seed).exists():
                 cell = cells.run(arm, seed)
                 write_atomic(cells.path(arm, seed), msgspec.json.encode(cell) + b"\n")

@@ -1,4 +1,4 @@
-"""Arms, settings to choose from, points of measurement and contrasts, fixed before the study ran."""
+"""Arms, settings to choose from, points of measurement and contrasts, fixed before any run."""
 
 from __future__ import annotations
 

@@ -366,6 +366,10 @@ def _span(values: Sequence[int]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
+def _range(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"[{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
 def _rate(row: Row) -> str:
     return Interval(mean=row.success, low=row.low, high=row.high, n=row.episodes).percent()
 

@@ -80,8 +80,8 @@ class WithoutMessage:
     """Credit of edges from replays of an episode's first decision without each of its messages.
 
     Agents say the same at every decision of an episode, so the others would cost calls and say
-    nothing new. If the action stays the same, so does the outcome, because agents and phone are deterministic.
-    Otherwise the other action is executed and the team plays on to the end.
+    nothing new. If the action stays the same, so does the outcome, because agents and phone are
+    deterministic. Otherwise the other action is executed and the team plays on to the end.
     """
 
     def __init__(self, discount: float) -> None:
