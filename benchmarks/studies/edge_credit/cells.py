@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Each setting, with mean success and tokens of the most probable graphs over all steps."""
 
 
-class Tested(msgspec.Struct, frozen=True, kw_only=True):
+class Played(msgspec.Struct, frozen=True, kw_only=True):
     """Test episodes of the most probable graphs."""
 
     outcomes: list[Outcome]
@@ -70,13 +71,13 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Calls of agents that the credit cost, besides those of the episodes."""
     curve: dict[str, list[tuple[float, float]]]
     """By templates: success and tokens after each step, with one test episode of each template."""
-    tests: dict[str, dict[str, Tested]]
+    tests: dict[str, dict[str, Played]]
     """By point of measurement and templates."""
 
-    def reached(self) -> int | None:
+    def reached(self, most: float = math.inf) -> int | None:
         """The step from which known templates are near the oracle, which solves all of them, for
-        :data:`HELD` steps; ``None``: there is none."""
-        near = [success >= NEAR for success, _ in self.curve["train"]]
+        :data:`HELD` steps, with at most this number of tokens; ``None``: there is none."""
+        near = [success >= NEAR and spent <= most for success, spent in self.curve["train"]]
         starts = range(len(near) - HELD + 1)
         return next((k + 1 for k in starts if all(near[k : k + HELD])), None)
 
@@ -140,7 +141,7 @@ class Cells:
         credit = source(arm, setting.discount, seed)
         points = {step: name for name, step in self.budget.points().items()}
         curve: dict[str, list[tuple[float, float]]] = {templates: [] for templates in TEMPLATES}
-        tests: dict[str, dict[str, Tested]] = {}
+        tests: dict[str, dict[str, Played]] = {}
 
         def after(step: int, graphs: Graphs) -> None:
             for templates in TEMPLATES:
@@ -158,7 +159,7 @@ class Cells:
             credit_calls=0 if credit is None else credit.calls, curve=curve, tests=tests,
         )  # fmt: skip
 
-    def oracle(self) -> dict[str, Tested]:
+    def oracle(self) -> dict[str, Played]:
         """The needed senders only, on the test episodes."""
         teams, found = SplitTeams(SplitPhone(agents=AGENTS)), {}
         for templates in TEMPLATES:
@@ -176,7 +177,7 @@ class Cells:
     def _tried(self, arm: str, setting: Setting) -> tuple[float, float]:
         """Mean success and tokens over steps and seeds, on validation parameters."""
         jobs = _jobs("train", 1, _CURVE_DRAW, VALIDATION_SEEDS)
-        found: list[Tested] = []
+        found: list[Played] = []
         for seed in self.budget.tuning_seeds:
 
             def after(step: int, graphs: Graphs, seed: int = seed) -> None:
@@ -189,7 +190,7 @@ class Cells:
 
     def _tested(
         self, templates: Templates, each: int, draw: int, seed: int, graphs: Graphs
-    ) -> Tested:
+    ) -> Played:
         jobs = _jobs(templates, each, draw, TEST_SEEDS)
         return _of(jobs, self._player.play(jobs, graphs), seed)
 
@@ -199,9 +200,9 @@ def _jobs(templates: Templates, each: int, draw: int, seeds: range) -> list[Job]
     return draw_jobs(names, each * len(names), draw, seeds=seeds)
 
 
-def _of(jobs: Sequence[Job], played: Sequence[tuple[float | None, int]], run: int) -> Tested:
+def _of(jobs: Sequence[Job], played: Sequence[tuple[float | None, int]], run: int) -> Played:
     outcomes = [
         Outcome(task, seed, success, run)
         for (task, seed), (success, _) in zip(jobs, played, strict=True)
     ]
-    return Tested(outcomes=outcomes, tokens=fmean(spent for _, spent in played))
+    return Played(outcomes=outcomes, tokens=fmean(spent for _, spent in played))

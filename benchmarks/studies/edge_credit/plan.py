@@ -18,6 +18,9 @@ NEAR = 0.95
 """Share of the oracle's success that counts as reached."""
 HELD = 3
 """Steps in a row that must be near the oracle."""
+CHEAP = 2.0
+"""Multiple of the oracle's tokens up to which near the oracle counts as cheap. This was named after
+the settings had been chosen on validation parameters, so it is exploratory."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

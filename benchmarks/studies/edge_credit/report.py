@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -10,8 +11,8 @@ from statistics import fmean
 import msgspec
 
 from benchmarks.origin import Origin, origin
-from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Tested
-from benchmarks.studies.edge_credit.plan import ARMS, CONTRASTS, MAIN, Budget, Setting
+from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
+from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
 from benchmarks.studies.split.report import needed_edges
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, clustered_difference, clustered_mean, over_seeds
@@ -71,6 +72,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     setting: Setting
     reached: list[int | None]
     """Training episodes of each run until known templates are near the oracle; ``None``: never."""
+    cheap: list[int | None]
+    """The same with at most :data:`~benchmarks.studies.edge_credit.plan.CHEAP` times its tokens."""
     calls: float
     """Calls of agents in the learning episodes of a run, and the next for credit."""
     credit_calls: float
@@ -119,7 +122,7 @@ def study_of(folder: Path) -> Study:
     if not cells:
         raise ConfigError(f"'{folder}' has no finished cell of this study")
     budget = msgspec.json.decode((folder / "settings.json").read_bytes(), type=Budget)
-    oracle = msgspec.json.decode((folder / "oracle.json").read_bytes(), type=dict[str, Tested])
+    oracle = msgspec.json.decode((folder / "oracle.json").read_bytes(), type=dict[str, Played])
     chosen = sorted((folder / "choices").glob("*.json"))
     arms = {
         name: sorted((c for c in cells if c.arm == name), key=lambda c: c.seed) for name in ARMS
@@ -141,7 +144,7 @@ def study_of(folder: Path) -> Study:
             for name, own in arms.items()
         ],
         contrasts=_contrasts(arms, budget),
-        speeds=[_speed(name, own, size) for name, own in arms.items()],
+        speeds=[_speed(name, own, size, oracle["train"].tokens) for name, own in arms.items()],
         lines=[_line(name, own, t, size) for t in TEMPLATES for name, own in arms.items()],
     )
 
@@ -156,7 +159,7 @@ class Sizes:
         return steps * self._each
 
 
-def _row(name: str, tested: Sequence[Tested], templates: str, point: str, episodes: int) -> Row:
+def _row(name: str, tested: Sequence[Played], templates: str, point: str, episodes: int) -> Row:
     rate = clustered_mean([o for one in tested for o in one.outcomes])
     assert rate is not None, f"{name}: every episode has a fault"
     each = [one.success for one in tested]
@@ -171,7 +174,7 @@ def _row(name: str, tested: Sequence[Tested], templates: str, point: str, episod
     )  # fmt: skip
 
 
-def _oracle(tested: Tested, templates: str) -> Row:
+def _oracle(tested: Played, templates: str) -> Row:
     return msgspec.structs.replace(_row(ORACLE, [tested], templates, "all", 0), seeds=0)
 
 
@@ -219,8 +222,11 @@ def _contrast(
     )  # fmt: skip
 
 
-def _speed(name: str, cells: Sequence[Cell], size: Sizes) -> Speed:
-    steps = [cell.reached() for cell in cells]
+def _speed(name: str, cells: Sequence[Cell], size: Sizes, tokens: float) -> Speed:
+    ends = {most: [cell.reached(most) for cell in cells] for most in (math.inf, CHEAP * tokens)}
+    reached, cheap = (
+        [None if step is None else size.episodes(step) for step in steps] for steps in ends.values()
+    )
     needed = _needed()
     found = [
         {(s, r) for acting, edges in cell.learned.edges.items() for s, r in edges if r == acting}
@@ -231,7 +237,8 @@ def _speed(name: str, cells: Sequence[Cell], size: Sizes) -> Speed:
     return Speed(
         name=name,
         setting=cells[0].setting,
-        reached=[None if step is None else size.episodes(step) for step in steps],
+        reached=reached,
+        cheap=cheap,
         calls=round(fmean(cell.learned.calls for cell in cells), 1),
         credit_calls=round(fmean(cell.credit_calls for cell in cells), 1),
         needed_found=hits,
@@ -305,14 +312,18 @@ def curve_table(study: Study) -> str:
 def speed_table(study: Study) -> str:
     """Episodes until known templates are near the oracle, calls, and the edges that were found."""
     head = ["edges learn from", "episodes to 95 % of the oracle, each run",
+            f"the same with at most {CHEAP:g} times its tokens",
             f"needed senders of {study.needed}", "other edges", "calls of the episodes",
             "calls for credit", "CPU-s"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- |" + " ---: |" * (len(head) - 3)]
     for one in study.speeds:
-        reached = ", ".join("never" if v is None else f"{v:,}" for v in one.reached)
+        reached, cheap = (
+            ", ".join("never" if v is None else f"{v:,}" for v in values)
+            for values in (one.reached, one.cheap)
+        )
         needed, others = (_span(v) for v in (one.needed_found, one.other_edges))
         lines.append(
-            f"| {one.name} | {reached} | {needed} | {others} | {one.calls:,.0f} | "
+            f"| {one.name} | {reached} | {cheap} | {needed} | {others} | {one.calls:,.0f} | "
             f"{one.credit_calls:,.0f} | {one.seconds:.0f} |"
         )
     return "\n".join(lines)
