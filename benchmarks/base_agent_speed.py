@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import torch
 
+from benchmarks.solver_screens import screens
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
@@ -45,23 +46,11 @@ def team_model() -> LocalModel:
     return model
 
 
-def screens(count: int) -> list[Observation]:
-    """Screens at different steps of different episodes that the expert plays."""
-    phone, found = PhoneEnvironment(), []
-    for place, (task, seed) in enumerate(draw_jobs(tuple(CORE), count, seed=0, seeds=TRAIN_SEEDS)):
-        observation = phone.begin(task, seed)
-        for _ in range(place % 4):
-            step = phone.act(phone.expert())
-            if step.ended:
-                break
-            observation = step.observation
-        found.append(observation)
-    return found
-
-
 def requests() -> tuple[list[Request], list[Request]]:
     """The same requests to the base model, and to the adapters in turn."""
-    plain = [Request(decision=Decision(observation=screen)) for screen in screens(REQUESTS)]
+    plain = [
+        Request(decision=Decision(observation=screen)) for screen in screens(tuple(CORE), REQUESTS)
+    ]
     return plain, [
         msgspec.structs.replace(request, adapter=f"agent_{k % ADAPTERS}")
         for k, request in enumerate(plain)

@@ -22,13 +22,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from origin import origin
+from records import read_record, write_record
 from rich.console import Console
 from rich.table import Table
 
@@ -46,16 +47,16 @@ from swarm_ui.environments.coordination import (
 )
 from swarm_ui.environments.coordination.message_passing import Delivery
 from swarm_ui.environments.coordination.splits import FAMILIES, KINDS
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.stats import clustered_mean
 from swarm_ui.stats.interval import Outcome
-from swarm_ui.storage.durable import write_atomic
 
 ALL = "all"
-RECORD = Path(__file__).parent / "results" / "coordination.json"
+NAME = "coordination"
 
 
 class Constant(NamedTuple):
@@ -199,7 +200,8 @@ def _both(r: dict[str, Any]) -> str:
     return f"{100 * r['success']:.0f} / {100 * r['score']:.0f}"
 
 
-def main() -> None:
+@script
+def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer sizes and networks")
     parser.add_argument("--graphs", type=int, default=5, help="networks of each family (5)")
@@ -210,17 +212,18 @@ def main() -> None:
     if graphs < 1:
         parser.error(f"--graphs: expected at least 1, got {graphs}")
     if given.recorded:
-        result = json.loads(RECORD.read_text(encoding="utf-8"))
+        result = read_record(NAME, dict[str, Any])
     else:
         rows = measured(graphs, given.quick)
         found = origin("python benchmarks/coordination.py")
         result = {"origin": msgspec.to_builtins(found), "rows": rows}
     if given.record:
-        write_atomic(RECORD, json.dumps(result, indent=1) + "\n")
+        write_record(NAME, result)
     console, rows = Console(), result["rows"]
     console.print(table([r for r in rows if r["task"] == ALL]))
     console.print(table([r for r in rows if r["task"] != ALL and r["name"] != "constant"]))
     print(json.dumps(result))
+    return 0
 
 
 def measured(graphs: int, quick: bool) -> list[dict[str, Any]]:
@@ -238,4 +241,4 @@ def measured(graphs: int, quick: bool) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -29,26 +29,27 @@ import argparse
 import json
 import math
 import random
+import sys
 from itertools import permutations
-from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 from origin import origin
+from records import read_record, write_record
 from rich.console import Console
 from rich.table import Table
 
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.optim.edges.thompson import ThompsonEdges
 from swarm_ui.stats import wilson
-from swarm_ui.storage.run_directory import write_atomic
 
-RECORD = Path(__file__).resolve().parent / "results" / "edge_power.json"
+NAME = "edge_power"
 AGENTS = tuple(f"agent_{k}" for k in range(4))
 GRAPHS, EPISODES = 4, 28
 """Graphs of an iteration, and the episodes that each of them plays."""
@@ -146,7 +147,8 @@ def measured(runs: int, budgets: tuple[int, ...]) -> dict[str, Any]:
     return {"rows": rows, "chance": chance}
 
 
-def main() -> None:
+@script
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -159,13 +161,13 @@ def main() -> None:
         parser.error(f"--runs: expected at least 1, got {given.runs}")
     torch.set_num_threads(1)
     if given.recorded:
-        data = json.loads(RECORD.read_text(encoding="utf-8"))
+        data = read_record(NAME, dict[str, Any])
     else:
         budgets = BUDGETS[:2] if given.quick else BUDGETS
         data = {"origin": msgspec.to_builtins(origin("python benchmarks/edge_power.py"))}
         data |= measured(2 if given.quick else given.runs, budgets)
     if given.record:
-        write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
+        write_record(NAME, data)
     table = Table("points", "learner", "iterations", "episodes", "power [95 %]", "gap, points")
     for r in data["rows"]:
         power = f"{100 * r['power']:.0f} [{100 * r['low']:.0f}, {100 * r['high']:.0f}]"
@@ -173,7 +175,8 @@ def main() -> None:
         table.add_row(f"{100 * r['spread']:.0f}", r["learner"], *map(str, cells))
     Console().print(table)
     print(json.dumps(data))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

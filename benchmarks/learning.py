@@ -79,6 +79,7 @@ from learning_report import (  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from benchmarks.origin import origin  # noqa: E402
+from benchmarks.records import read_record, write_record  # noqa: E402
 from benchmarks.studies.continuation import report as continuation  # noqa: E402
 from benchmarks.studies.learning.answers import answers  # noqa: E402
 from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
@@ -90,14 +91,13 @@ from benchmarks.studies.learning.variants import (  # noqa: E402
     FULL,
     RECORDED,
 )
-from swarm_ui.errors import SwarmError  # noqa: E402
+from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
 
 if TYPE_CHECKING:
     from benchmarks.studies.credit.report import Contrast
 
-RECORD = HERE / "results" / "learning.json"
 ROOT = HERE.parent
 RECORDS = ("learning", "learning_checker_1", "split", "edge_power")
 """The records of which the pages of results are made."""
@@ -150,12 +150,7 @@ def measured(folder: Path, settings: Settings) -> dict[str, Any]:
 
 def read(name: str) -> dict[str, Any]:
     """A record of benchmarks/results."""
-    path = HERE / "results" / f"{name}.json"
-    if not path.exists():
-        raise SystemExit(f"error: nothing is recorded in {path.name}; run with --record")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    return read_record(name, dict[str, Any])
 
 
 def recorded() -> dict[str, Any]:
@@ -224,7 +219,8 @@ def parse() -> argparse.Namespace:
     return given
 
 
-def main() -> None:
+@script
+def main() -> int:
     given = parse()
     if given.recorded:
         data = recorded()
@@ -236,17 +232,11 @@ def main() -> None:
             folder = given.out or Path(beside)
             names = [FULL.name] if given.quick else given.only
             graphs = min(given.graphs, 1) if given.quick else given.graphs
-            try:
-                if not given.summarise:
-                    run(
-                        folder, settings, given.seeds, names,
-                        control=not given.quick, graphs=graphs,
-                    )  # fmt: skip
-                data = measured(folder, settings)
-            except SwarmError as error:
-                raise SystemExit(f"error: {error}") from error
+            if not given.summarise:
+                run(folder, settings, given.seeds, names, control=not given.quick, graphs=graphs)
+            data = measured(folder, settings)
         if given.record:
-            write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
+            write_record("learning", data)
     if given.pages:
         write_pages()
     if given.picture:
@@ -256,7 +246,8 @@ def main() -> None:
     else:
         show(data, Console(width=150, soft_wrap=True))
     print(json.dumps(data))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

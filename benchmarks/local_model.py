@@ -32,6 +32,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -40,22 +41,25 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
 
 import msgspec
 import torch
 import transformers
-from base_agent_speed import measure_agent
-from origin import origin
-from text_model_speed import QUICK, Sizes, TextFigures, measure_text_model
-from timing_record import OtherLoad, with_recorded
-from vllm_server.environment import found_interpreter
-from vllm_server.server import VLLMServer, group_cpu_seconds
 
+from benchmarks.base_agent_speed import measure_agent
+from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
+from benchmarks.text_model_speed import QUICK, Sizes, TextFigures, measure_text_model
+from benchmarks.timing_record import OtherLoad, with_recorded
+from benchmarks.vllm_server.environment import found_interpreter
+from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.nodes.models.pretrained import model_folder
 from swarm_ui.storage.durable import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD = ROOT / "benchmarks" / "results" / "local_model.json"
+NAME = "local_model"
 PAGE = ROOT / "docs" / "models.md"
 
 
@@ -128,11 +132,13 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def main() -> None:
+@script
+def main() -> int:
     given = arguments()
     if given.recorded:
-        print(RECORD.read_text(encoding="utf-8"), end="")
-        return
+        kept = read_record(NAME, dict[str, Any])
+        print(msgspec.json.format(msgspec.json.encode(kept), indent=1).decode())
+        return 0
     found = origin("python benchmarks/local_model.py")  # of the source that is loaded
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -143,12 +149,13 @@ def main() -> None:
         figures |= text.figures
     if given.record:
         figures = {"origin": msgspec.to_builtins(found), **figures}
-        write_atomic(RECORD, json.dumps(figures, indent=1) + "\n")
+        write_record(NAME, figures)
         write_atomic(PAGE, with_recorded(PAGE.read_text(encoding="utf-8"), page_text(figures)))
     for name, value in rows.items():
         print(f"{name:56}{value:>16}")
     print(json.dumps(figures))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -45,15 +45,17 @@ from pathlib import Path
 from typing import Any
 
 from origin import commit, machine
+from records import read_record, write_record
 from rich.console import Console
 from scaling.report import markdown, show
 from timing_record import with_recorded
 
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.storage.durable import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("overhead", "bookkeeping", "weak")
-RECORD = ROOT / "benchmarks" / "results" / "scale.json"
+NAME = "scale"
 PAGE = ROOT / "docs" / "scaling.md"
 PATIENCE = 900.0
 """Seconds for a section."""
@@ -112,7 +114,8 @@ def with_tables(page: str, data: dict[str, Any]) -> str:
     return with_recorded(page, f"{origin}\n\n{markdown(data)}")
 
 
-def main() -> None:
+@script
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -123,9 +126,7 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help="print what was kept")
     given = parser.parse_args()
     if given.recorded:
-        if not RECORD.exists():
-            raise SystemExit(f"{RECORD.name}: no run was recorded yet; run with --record")
-        data: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+        data = read_record(NAME, dict[str, Any])
     else:
         data = {}
         for section in given.only:
@@ -134,11 +135,12 @@ def main() -> None:
     if given.record and not given.recorded:
         if given.quick or set(given.only) != set(SECTIONS):
             parser.error("--record needs all sections, and not --quick")
-        write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
+        write_record(NAME, data)
         write_atomic(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), data))
     show(data, Console(width=150, soft_wrap=True))
     print(json.dumps(data))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -35,6 +35,7 @@ import asyncio
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,17 +51,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
+from benchmarks.solver_screens import screens
 from benchmarks.timing_record import OtherLoad, with_recorded
 from benchmarks.vllm_server.environment import found_interpreter
 from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
+from swarm_ui.environments.phone import tasks
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RateLimits, RetryPolicy
 from swarm_ui.nodes.models.pretrained import adapter_folder, model_folder
 from swarm_ui.storage.durable import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD = ROOT / "benchmarks" / "results" / "served_actor.json"
+NAME = "served_actor"
 PAGE = ROOT / "docs" / "howto" / "vllm.md"
 TIE = 0.25
 """Nats. Logits of about 20 have steps of 0.125 in bfloat16."""
@@ -88,20 +92,9 @@ class Timed(NamedTuple):
     cpu: float
 
 
-def screens(count: int) -> list[Decision]:
-    """Screens at different steps of different training episodes that the expert plays."""
-    phone, found = PhoneEnvironment(), []
-    for place, (task, seed) in enumerate(
-        draw_jobs(tasks("train"), count, seed=0, seeds=TRAIN_SEEDS)
-    ):
-        observation = phone.begin(task, seed)
-        for _ in range(place % 4):
-            step = phone.act(phone.expert())
-            if step.ended:
-                break
-            observation = step.observation
-        found.append(Decision(observation=observation))
-    return found
+def decisions(count: int) -> list[Decision]:
+    """Screens at different steps of different training episodes that the solver plays."""
+    return [Decision(observation=screen) for screen in screens(tasks("train"), count)]
 
 
 def learner(folder: Path, adapters: Sequence[Path], agents: int) -> CausalModel:
@@ -229,7 +222,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     model = learner(folder, [adapter_folder(name) for name in args.adapters], args.agents)
     requests = [
         Request(decision=decision, adapter=f"agent_{k % args.agents}", max_tokens=MAX_TOKENS)
-        for k, decision in enumerate(screens(args.prompts * args.rounds + args.agents))
+        for k, decision in enumerate(decisions(args.prompts * args.rounds + args.agents))
     ]
     warming, rest = requests[: args.agents], requests[args.agents :]
     parts = [rest[k : k + args.prompts] for k in range(0, len(rest), args.prompts)]
@@ -291,7 +284,8 @@ def page_text(record: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", "; ".join(same) + "."])
 
 
-def main() -> None:
+@script
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--model", default="smollm2", help="name or folder of a language model")
     parser.add_argument("--python", type=Path, help="interpreter with vLLM (default: as built)")
@@ -309,7 +303,7 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
     args = parser.parse_args()
     if args.recorded:
-        summary = json.loads(RECORD.read_text(encoding="utf-8"))
+        summary = read_record(NAME, dict[str, Any])
     else:
         if args.quick and args.record:
             parser.error("--record needs all rounds: leave out --quick")
@@ -318,10 +312,11 @@ def main() -> None:
         found = origin("python -m benchmarks.served_actor")  # of the source that is loaded
         summary = {"origin": msgspec.to_builtins(found), **run(args)}
     if args.record:
-        write_atomic(RECORD, json.dumps(summary, indent=1) + "\n")
+        write_record(NAME, summary)
         write_atomic(PAGE, with_recorded(PAGE.read_text(encoding="utf-8"), page_text(summary)))
     show(summary)
     print(json.dumps(summary))
+    return 0
 
 
 def show(summary: Mapping[str, Any]) -> None:
@@ -336,4 +331,4 @@ def show(summary: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -42,7 +42,7 @@ from typing import Any
 import torch
 from peft import PeftModel
 
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from benchmarks.solver_screens import walks
 from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RateLimits, RetryPolicy
@@ -84,20 +84,6 @@ class TextFigures:
 
     rows: dict[str, str]
     figures: dict[str, object]
-
-
-def walks(count: int, steps: int, seed: int) -> list[Walk]:
-    """The screens of the solver, one list for each episode."""
-    phone, found = PhoneEnvironment(), list[Walk]()
-    for task, number in draw_jobs(tuple(CORE), count, seed=seed, seeds=TRAIN_SEEDS):
-        walk = [phone.begin(task, number)]
-        while len(walk) < steps:
-            step = phone.act(phone.expert())
-            if step.ended:
-                break
-            walk.append(step.observation)
-        found.append(walk)
-    return found
 
 
 def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
@@ -232,7 +218,7 @@ def measure_text_model(
             if repeat and time.monotonic() - began > sizes.seconds:
                 break
             for at_once, count, steps in ((1, 1, sizes.alone), (sizes.at_once, sizes.at_once, 1)):
-                screens = walks(count, steps, seed=100 * repeat + at_once)
+                screens = walks(tuple(CORE), count, steps, seed=100 * repeat + at_once)
                 ways.measure(screens, at_once, clock)
         if served is not None:
             asyncio.run(served.close())
@@ -273,7 +259,7 @@ class _Ways:
         """Run what is slow at first; with a server, this loads the adapter."""
         graphs = [self._graphs["solo"], self._alone, *filter(None, [self._served])]
         for graph in graphs:
-            [trace] = asyncio.run(decide(graph, walks(1, 1, seed=1), 1))
+            [trace] = asyncio.run(decide(graph, walks(tuple(CORE), 1, 1, seed=1), 1))
         self._generate.seconds([trace.calls[0].prompt], [2], 1, clock)
 
     def measure(self, screens: Sequence[Walk], at_once: int, clock: Clock) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,24 @@ def check_study(path: Path, options: Any) -> None:
     Raises:
         ConfigError: the study was started with other options.
     """
-    now = msgspec.json.decode(msgspec.json.encode(options), type=dict[str, object])
     if not path.exists():
-        write_atomic(path, msgspec.json.encode(now) + b"\n")
+        write_atomic(path, msgspec.json.encode(options) + b"\n")
         return
-    found = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-    other = sorted(key for key in now if found.get(key) != now[key])
+    other = other_options(msgspec.json.decode(path.read_bytes(), type=dict[str, object]), options)
     if other:
-        was = ", ".join(f"{key}={found.get(key)}, now {now[key]}" for key in other)
         raise ConfigError(
-            f"'{path.parent}' was started with other options ({was}). "
+            f"'{path.parent}' was started with other options ({other}). "
             "Give the same ones, or another --out"
         )
+
+
+def other_options(found: Mapping[str, object], options: Any) -> str:
+    """The options that differ from stored ones, in words; empty: none does.
+
+    Args:
+        found: the stored options.
+        options: anything that ``msgspec`` encodes as an object.
+    """
+    now = msgspec.json.decode(msgspec.json.encode(options), type=dict[str, object])
+    other = sorted(key for key in now if found.get(key) != now[key])
+    return ", ".join(f"{key}={found.get(key)}, now {now[key]}" for key in other)

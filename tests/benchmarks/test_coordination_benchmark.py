@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from benchmark_scripts import FOLDER, benchmark_script
 
+from benchmarks.records import read_record
+
 PAGE = FOLDER.parent / "docs" / "coordination.md"
-RECORD = FOLDER / "results" / "coordination.json"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_rows_of_a_policy(script: ModuleType) -> None:
 
 
 def test_the_page_shows_the_record(script: ModuleType) -> None:
-    rows = json.loads(Path(RECORD).read_text(encoding="utf-8"))["rows"]
+    rows = read_record("coordination", dict[str, Any])["rows"]
     page = PAGE.read_text(encoding="utf-8")
     tables = script.page_tables(rows).split("\n\n")
     assert len(tables) == 2 and all(table in page for table in tables)

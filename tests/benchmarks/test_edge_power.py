@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import pytest
 from benchmark_scripts import benchmark_script
+
+from benchmarks.records import read_record
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def test_rows_and_chance(power: ModuleType) -> None:
 
 
 def test_the_record_has_all_budgets(power: ModuleType) -> None:
-    data = json.loads(power.RECORD.read_text(encoding="utf-8"))
+    data = read_record(power.NAME, dict[str, Any])
     assert not data["origin"]["dirty"]
     found = {(r["learner"], r["spread"], r["iterations"]) for r in data["rows"]}
     assert len(found) == len(power.LEARNERS) * len(power.SPREADS) * len(power.BUDGETS)

@@ -12,6 +12,7 @@ import pytest
 from benchmark_scripts import benchmark_script
 
 from benchmarks.origin import Origin
+from benchmarks.records import record_path
 from benchmarks.studies.learning import cells, figures
 from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin, Row
 from benchmarks.studies.learning.variants import BY_NAME
@@ -207,7 +208,7 @@ def test_the_record_has_its_origin_and_no_path(learning: ModuleType) -> None:
     assert re.fullmatch("[0-9a-f]{40}", data["origin"]["commit"])
     assert data["settings"]["iterations"] == 5 and data["episodes_hash"]
     assert all(line.get("commit") and not line["dirty"] for line in data["cells"])
-    text = learning.RECORD.read_text(encoding="utf-8")
+    text = record_path("learning").read_text(encoding="utf-8")
     assert '"/' not in text and " /" not in text
     for row in data["rows"]:
         for key in ("t_low", "t_high", "cluster_low", "cluster_high", "steps", "calls", "work"):

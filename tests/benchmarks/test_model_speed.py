@@ -61,7 +61,7 @@ def test_replies_in_process_and_served_are_compared(folder: Path, tmp_path: Path
     model = served_actor.learner(folder, [], 2)
     requests = [
         Request(decision=decision, adapter=f"agent_{k % 2}", max_tokens=6)
-        for k, decision in enumerate(served_actor.screens(6))
+        for k, decision in enumerate(served_actor.decisions(6))
     ]
     rounds = [requests[:2], requests[2:4], requests[4:]]
     with StandIn("actor", tokens=reads_alike(folder), reply=lambda body: "wait") as server:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from benchmark_scripts import benchmark_script
 from rich.console import Console
 
+from benchmarks.records import read_record, record_path
 from benchmarks.scaling.play import Tally, digest
 from benchmarks.scaling.report import markdown, show, tables
 from swarm_ui.trace.records import Episode
@@ -67,8 +67,8 @@ def test_the_page_gets_the_tables_between_its_marks(scale: ModuleType) -> None:
 
 def test_the_page_shows_the_recorded_run(scale: ModuleType) -> None:
     page = scale.PAGE.read_text(encoding="utf-8")
-    if scale.RECORD.exists():
-        data = json.loads(scale.RECORD.read_text(encoding="utf-8"))
+    if record_path("scale").exists():
+        data = read_record("scale", dict[str, Any])
         assert scale.with_tables(page, data) == page
     else:
         assert "\nNot recorded yet.\n" in page

@@ -14,8 +14,9 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
+from benchmarks.records import read_record
 from benchmarks.studies.credit import cells as study_cells
-from benchmarks.studies.credit.__main__ import RECORD, collected, complete, main, run
+from benchmarks.studies.credit.__main__ import collected, complete, files_of, main, run
 from benchmarks.studies.credit.cells import Cell
 from benchmarks.studies.credit.plan import (
     ARMS,
@@ -41,8 +42,11 @@ from benchmarks.studies.credit.report import (
     sources_table,
 )
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
+from benchmarks.studies.restore import restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Scored
+
+ROOT = Path(__file__).parents[2]
 
 TINY = msgspec.structs.replace(
     QUICK, starts=1, steps=1, parameters=2, validation=1, recorded=1, continuations=1
@@ -156,6 +160,16 @@ def test_cells_train_are_kept_and_are_collected(tmp_path: Path) -> None:
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     with pytest.raises(ConfigError, match="started with other options"):
         collected(QUICK, tmp_path)
+    other = tmp_path / "restored"
+    restore("credit", other, {"settings.json": TINY}, files_of(found))
+    assert collected(TINY, other) == found
+    trained = {path: path.stat().st_mtime_ns for path in other.rglob("*.json")}
+    run(TINY, other, ["outcome", "critic"], [1])
+    assert {c.arm for c in collected(TINY, other).cells} == {*arms, "critic"}
+    assert all(path.stat().st_mtime_ns == time for path, time in trained.items())
+    (other / "judged" / "critic.json").unlink()
+    with pytest.raises(ConfigError, match="lacks the recorded episodes, which a record does not"):
+        run(TINY, other, [], [])
     with pytest.raises(ConfigError, match="holds no study"):
         collected(TINY, tmp_path / "other")
 
@@ -163,7 +177,7 @@ def test_cells_train_are_kept_and_are_collected(tmp_path: Path) -> None:
 def test_the_page_shows_the_record(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    found = read_record("credit", Study)
     assert len(found.origin.commit) == 40 and not found.origin.dirty
     assert all(len(c.commit) == 40 and not c.dirty for c in found.cells)
     assert found.plan == Plan() and {one.source for one in found.judged} == set(SOURCES)
@@ -172,7 +186,7 @@ def test_the_page_shows_the_record(
     printed = capsys.readouterr().out
     for row in json.loads(printed.splitlines()[-1]):
         assert {"name", "success", "cluster_low", "t_low", "steps", "calls", "cpu_s"} <= set(row)
-    page = (RECORD.parents[2] / "docs" / "credit.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "credit.md").read_text(encoding="utf-8")
     for table in (sources_table(found), effects_table(found), arms_table(found)):
         assert table in page
 

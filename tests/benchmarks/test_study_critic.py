@@ -9,6 +9,7 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
 
+from benchmarks.records import read_record
 from benchmarks.studies.critic import __main__ as study
 from benchmarks.studies.critic.sizes import ARMS, QUICK, SOURCES
 from swarm_ui.environments.phone import TEST_APPS, TRAIN_SEEDS, VALIDATION_SEEDS, tasks
@@ -70,6 +71,6 @@ def test_every_arm_names_its_sources() -> None:
 def test_the_page_shows_the_recorded_figures() -> None:
     from benchmarks.studies.critic.report import Record, overview
 
-    record = msgspec.json.decode(study.RECORD.read_bytes(), type=Record)
+    record = read_record(study.NAME, Record)
     page = Path(__file__).parents[2] / "docs" / "credit.md"
     assert overview(record) in page.read_text(encoding="utf-8")

@@ -13,6 +13,8 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
+from benchmarks import records
+from benchmarks.records import read_record
 from benchmarks.studies.invented_training import __main__ as study
 from benchmarks.studies.invented_training.cells import Cell, Cells
 from benchmarks.studies.invented_training.picture import picture
@@ -103,7 +105,7 @@ def folder(tmp_path: Path) -> Path:
     shares = {BASE: 0.3, "0": 0.3, "32": 0.8, "stage1": 0.5}
     for arm, share in shares.items():
         for seed in (0,) if arm == BASE else (1, 2, 3):
-            cells.path(arm, seed).write_bytes(msgspec.json.encode(cell(arm, seed, share)))
+            cells.path(arm, seed).write_bytes(msgspec.json.encode(cell(arm, seed, share)) + b"\n")
     return tmp_path
 
 
@@ -144,6 +146,11 @@ def test_the_blind_set_is_played_once_and_after_everything_else(
     assert run(monkeypatch, "--out", str(folder), "--blind") == 2
     assert "not finished: 32-3" in capsys.readouterr().err and not asked
     last.write_bytes(kept)
+    assert run(monkeypatch, "--out", str(folder), "--blind") == 2
+    assert "needs the trained agents" in capsys.readouterr().err and not asked
+    for name in BLIND_ARMS:
+        for seed in (1, 2, 3):
+            Cells(folder, Plan()).agent(name, seed).mkdir(parents=True)
     assert run(monkeypatch, "--out", str(folder), "--blind") == 0
     assert sorted(asked) == sorted([BASE, *BLIND_ARMS * 3])
     capsys.readouterr()
@@ -152,6 +159,41 @@ def test_the_blind_set_is_played_once_and_after_everything_else(
     assert run(monkeypatch, "--out", str(folder)) == 2
     played = [r for r in record_of(folder).rows if r.split == "blind" and r.name in (BASE, "32")]
     assert [r.success for r in played] == [1.0, 1.0]
+
+
+def test_a_record_is_restored_and_continued(
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    monkeypatch.setattr(records, "RESULTS", other / "results")
+    assert run(monkeypatch, "--out", str(folder), "--summarise", "--record") == 0
+    kept = read_record(study.NAME, Record)
+    assert records.record_path(study.NAME).stat().st_size < 60_000
+    run_there = ("--out", str(other / "runs"))
+    assert run(monkeypatch, *run_there, "--restore", "--summarise", "--record") == 0
+    again = read_record(study.NAME, Record)
+    assert msgspec.structs.replace(again, origin=kept.origin) == kept
+
+    made: list[tuple[str, int]] = []
+
+    def train(self: Cells, name: str, seed: int, tell: object) -> Cell:
+        made.append((name, seed))
+        return cell(name, seed, 0.5)
+
+    monkeypatch.setattr(Cells, "trained", train)
+    words = ("--seeds", "1", "2", "3", "4", "--only", "0", "32", "--record")
+    assert run(monkeypatch, *run_there, "--restore", *words) == 0
+    assert made == [("0", 4), ("32", 4)]
+    seeds = {row.name: row.seeds for row in read_record(study.NAME, Record).rows}
+    assert seeds == {BASE: 0, "0": 4, "32": 4, "stage1": 3}
+
+    capsys.readouterr()
+    monkeypatch.setattr("benchmarks.studies.invented_training.plan.Plan", lambda: Plan(apps=9))
+    assert run(monkeypatch, "--out", str(other / "third"), "--restore") == 2
+    assert "made with other settings (apps=135, now 9)" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -170,7 +212,7 @@ def test_every_kind_of_arm_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_page_shows_the_record(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = msgspec.json.decode(study.RECORD.read_bytes(), type=Record)
+    record = read_record(study.NAME, Record)
     assert len(record.origin.commit) == 40 and not record.origin.dirty
     assert all(len(commit) == 40 for commit in record.commits)
     assert run(monkeypatch, "--recorded") == 0

@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks import records
+from benchmarks.records import read_record
 from benchmarks.studies.commands import study
 from benchmarks.studies.commands.report import Row, StudyRecord, markdown, over_seeds
 from benchmarks.studies.diversity import plan as diversity
@@ -48,13 +50,15 @@ def test_an_episode_counts_once_over_training_seeds() -> None:
 def test_a_recorded_table_is_printed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study, "_RESULTS", tmp_path)
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
     given = study.study_parser("", diversity.Sizes()).parse_args(["--recorded"])
 
     def show() -> int:
         return study.run_study("some", given, diversity.Sizes, diversity.QUICK, (), diversity.cells)
 
-    with pytest.raises(ConfigError, match="nothing of this study is recorded"):
+    with pytest.raises(
+        ConfigError, match=r"nothing is recorded: .*'python -m benchmarks.studies.some --out"
+    ):
         show()
     row = Row(
         name="stage 1", split="apps", success=0.5, low=0.25, high=0.75, seeds=1, by_seed=(0.5,),
@@ -81,7 +85,6 @@ def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) ->
 
 def test_the_page_shows_the_recorded_table() -> None:
     root = Path(__file__).parents[2]
-    kept = root / "benchmarks" / "results" / "real_model.json"
-    record = msgspec.json.decode(kept.read_bytes(), type=StudyRecord)
+    record = read_record("real_model", StudyRecord)
     table = markdown(record.rows, list(dict.fromkeys(row.split for row in record.rows)))
     assert table.strip() in (root / "docs" / "results.md").read_text(encoding="utf-8")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-import msgspec
 import pytest
 
 pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.studies.split.__main__ import RECORD, main
+from benchmarks.records import read_record
+from benchmarks.studies.split.__main__ import main
 from benchmarks.studies.split.arms import CONTRASTS, Arms
 from benchmarks.studies.split.learning import Plan, learn
 from benchmarks.studies.split.report import Study, main_table, needed_edges
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.graph.topology import descendants
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_agents_without_a_path_to_the_acting_one_are_not_in_the_team() -> None:
@@ -57,7 +60,7 @@ def test_learning_is_deterministic_and_its_graphs_lead_to_the_acting_agent() -> 
 def test_the_record_has_an_origin_and_holds_what_the_pages_say(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    study = read_record("split", Study)
     assert len(study.origin.commit) == 40 and not study.origin.dirty
     assert study.plan == Plan() and len(study.learned) >= 5
     assert len(study.differences) == 2 * len(CONTRASTS)
@@ -67,7 +70,7 @@ def test_the_record_has_an_origin_and_holds_what_the_pages_say(
     rows = json.loads(printed.splitlines()[-1])
     for row in rows:
         assert {"name", "success", "low", "high", "seeds", "tokens"} <= set(row)
-    pages = (RECORD.parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
     assert main_table(study) in pages and main_table(study) in printed
 
 

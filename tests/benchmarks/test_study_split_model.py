@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 pytest.importorskip("torch")
@@ -13,7 +12,8 @@ pytest.importorskip("torch")
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
 from benchmarks.origin import origin
-from benchmarks.studies.split_model.__main__ import RECORD, main
+from benchmarks.records import read_record
+from benchmarks.studies.split_model.__main__ import main
 from benchmarks.studies.split_model.controls import answers
 from benchmarks.studies.split_model.plan import QUICK, TRAINING, training_cells
 from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player, arm_jobs
@@ -29,6 +29,8 @@ from benchmarks.studies.split_model.report import (
 from swarm_ui.environments.phone import TEST_SEEDS
 from swarm_ui.environments.phone.split import split_tasks
 from swarm_ui.experiment.split_facts import ScriptedAgents
+
+ROOT = Path(__file__).parents[2]
 
 LOSSES = [{"step": k, "loss": 3.0 / k} for k in range(1, 5)]
 
@@ -93,10 +95,10 @@ def test_twins_need_other_values() -> None:
 def test_the_record_has_an_origin_and_the_page_holds_its_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+    found = read_record("split_model", Study)
     assert len(found.origin.commit) == 40 and not found.origin.dirty
     assert all(len(cell.commit) == 40 and not cell.dirty for cell in found.cells)
-    page = (RECORD.parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
     for part in (main_table(found), contrast_table(found), control_line(found), curve_line(found)):
         assert part in page
     monkeypatch.setattr("sys.argv", ["split_model", "--recorded"])

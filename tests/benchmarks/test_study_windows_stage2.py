@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -12,11 +13,13 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
+from benchmarks import records
 from benchmarks.origin import Origin
-from benchmarks.studies.windows.__main__ import RECORD, main
+from benchmarks.records import read_record
+from benchmarks.studies.windows.__main__ import main
 from benchmarks.studies.windows.agent import WindowAgentConfig, mix_of
 from benchmarks.studies.windows.arms import NAMES
-from benchmarks.studies.windows.cells import Plan, team_config, train
+from benchmarks.studies.windows.cells import Cell, EdgeArm, Plan, team_config, train
 from benchmarks.studies.windows.controls import Condition, Contestant, Tested, Tests, test_episodes
 from benchmarks.studies.windows.held_out import NEW, SETS, WITHHELD
 from benchmarks.studies.windows.record import (
@@ -28,11 +31,15 @@ from benchmarks.studies.windows.record import (
     make_record,
     rows_table,
 )
-from benchmarks.studies.windows.stage2 import AgentMade
+from benchmarks.studies.windows.stage2 import AgentMade, Stage2
 from swarm_ui.environments.phone import TEST_SEEDS, tasks
+from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
 from swarm_ui.stats.interval import Outcome
+from swarm_ui.storage.durable import write_atomic
+
+ROOT = Path(__file__).parents[2]
 
 test_episodes.__test__ = False  # type: ignore[attr-defined]
 Tested.__test__ = Tests.__test__ = False  # type: ignore[attr-defined]
@@ -119,7 +126,7 @@ def test_contrasts_are_paired_by_seed_and_the_named_ones_come_first() -> None:
 def test_the_record_has_an_origin_and_holds_what_the_page_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = msgspec.json.decode(RECORD.read_bytes(), type=Record)
+    record = read_record("windows", Record)
     assert len(record.origin.commit) == 40 and not record.origin.dirty
     assert record.templates == SETS and record.plan == Plan()
     assert all(len(commit) == 40 for commit in record.commits)
@@ -130,10 +137,70 @@ def test_the_record_has_an_origin_and_holds_what_the_page_says(
     assert len(rows) == len(all_rows(record))
     for row in rows:
         assert {"name", "success", "low", "high", "seeds", "tokens"} <= set(row)
-    page = (RECORD.parents[2] / "docs" / "windows.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
     tables = [rows_table(record, "known"), rows_table(record, "held_out")]
     for table in [*tables, contrasts_table(record), cells_table(record)]:
         assert table in page and table in printed
+
+
+def a_cell(edges: EdgeArm, seed: int) -> Cell:
+    return Cell(
+        edges=edges, credit="critic", seed=seed, graph=(), rollouts=(0.5,), sources={},
+        probabilities={}, steps=1, episodes=1, calls=1, tokens=1, digest="d", seconds=1.0,
+        commit="c" * 40,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A study of two seeds, with an agent that cannot act."""
+    stage2 = tmp_path / "study" / "stage2"
+    agent = tmp_path / "study" / "agent-without-edges"
+    write_atomic(agent / "model.safetensors", "weights")
+    write_atomic(agent / "made.json", '{"steps": 1, "tokens": 2, "cpu_seconds": 3}')
+    check_study(stage2 / "plan.json", Plan())
+    arms: tuple[EdgeArm, ...] = ("none", "learned")
+    for arm, seed in product(arms, (0, 1)):
+        cell, test = a_cell(arm, seed), outcome_of(f"{arm}-critic", seed, 0.5)
+        for path, made in (
+            (stage2 / "cells" / f"{cell.arm}-{seed}" / "cell.json", cell),
+            (stage2 / "tests" / f"{cell.arm}-{seed}-own-edges.json", test),
+        ):
+            write_atomic(path, msgspec.json.format(msgspec.json.encode(made), indent=1))
+    return tmp_path / "study"
+
+
+def test_a_record_is_restored_and_its_agent_is_not_mixed_with_another(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
+
+    def run(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["windows", *words])
+        return main()
+
+    assert run("--out", str(folder), "--record") == 0
+    kept = read_record("windows", Record)
+    assert len(kept.cells) == 4 and kept.fixed is None and kept.agent.tokens == 2
+    other = tmp_path / "other"
+    assert run("--out", str(other), "--restore", "--record") == 0
+    again = read_record("windows", Record)
+    assert msgspec.structs.replace(again, origin=kept.origin) == kept
+    capsys.readouterr()
+
+    agent = other / "agent-without-edges"
+    write_atomic(agent / "model.safetensors", "weights")
+    write_atomic(agent / "made.json", '{"steps": 1, "tokens": 2, "cpu_seconds": 9}')
+    monkeypatch.setattr(Stage2, "_untrained", lambda *_: None)
+    assert run("--out", str(other), "--train-teams", "--teams-seeds", "0", "1") == 2
+    said = capsys.readouterr().err
+    assert "none-critic 0 has tests that are not played" in said and "'cell.json'" in said
+    write_atomic(agent / "model.safetensors", "other weights")
+    assert run("--out", str(other), "--record") == 2
+    assert "has other weights" in capsys.readouterr().err
+    assert run("--out", str(tmp_path / "empty"), "--record") == 2
+    assert "there is no window agent" in capsys.readouterr().err
 
 
 def test_named_contrasts_are_three() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from benchmark_scripts import benchmark_script
+
+from benchmarks.records import record_path
 
 pytest.importorskip("peft")
 
@@ -52,7 +53,7 @@ def test_tables_of_records(local_model: ModuleType) -> None:
 @pytest.mark.parametrize("name", ["served_actor", "local_model"])
 def test_a_page_shows_its_record(name: str, local_model: ModuleType) -> None:
     script = {"served_actor": served_actor, "local_model": local_model}[name]
-    page, record = script.PAGE.read_text(encoding="utf-8"), Path(script.RECORD)
+    page, record = script.PAGE.read_text(encoding="utf-8"), record_path(script.NAME)
     if not record.exists():
         assert with_recorded(page, "") == page, "a page with figures that have no record"
         return

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import Cell, perform, record_of
 from benchmarks.studies.commands.report import StudyRecord, markdown, study_record
+from benchmarks.studies.options import record_options
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study
-from swarm_ui.storage.run_directory import write_atomic
 
-_RESULTS = Path(__file__).parents[2] / "results"
 Sizes = TypeVar("Sizes", bound=msgspec.Struct)
 
 
@@ -37,8 +37,7 @@ def study_parser(description: str, sizes: msgspec.Struct) -> argparse.ArgumentPa
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     parser.add_argument("--dry-run", action="store_true", help="list the cells and their cost")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    parser.add_argument("--record", action="store_true", help="also keep the table in the source")
-    parser.add_argument("--recorded", action="store_true", help="print the table that was kept")
+    record_options(parser, restore=False)
     parser.add_argument("--quick", action="store_true", help="within a minute")
     return parser
 
@@ -64,27 +63,24 @@ def run_study(
     Raises:
         ConfigError: no cell of that name, other settings than before, or a failed command.
     """
-    kept = _RESULTS / f"{name}.json"
     if given.recorded:
-        if not kept.exists():
-            raise ConfigError(f"nothing of this study is recorded yet: there is no '{kept.name}'")
-        _print(msgspec.json.decode(kept.read_bytes(), type=StudyRecord))
+        _print(read_record(name, StudyRecord))
         return 0
     if given.quick:
         texts = {n: v for n, v in vars(given).items() if isinstance(getattr(quick, n, None), str)}
         with tempfile.TemporaryDirectory() as folder:
             sizes = msgspec.structs.replace(quick, **texts)
-            return _study(given, Path(folder), plan(sizes, Path(folder)), quick_cells, None)
+            return _study(given, Path(folder), plan(sizes, Path(folder)), quick_cells, "")
     if given.out is None:
         raise ConfigError("--out FOLDER is needed (or --quick)")
     sizes = kind(**{name: getattr(given, name) for name in kind.__struct_fields__})
     if not (given.dry_run or given.summarise):
         check_study(given.out / "settings.json", sizes)
-    place = kept if given.record else None
-    return _study(given, given.out, plan(sizes, given.out), given.only, place)
+    kept = name if given.record else ""
+    return _study(given, given.out, plan(sizes, given.out), given.only, kept)
 
 
-def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: Path | None) -> int:
+def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: str) -> int:
     chosen = [cell for cell in cells if cell.name.startswith(tuple(only))]
     if not chosen:
         raise ConfigError(f"--only {' '.join(only)}: no cell has such a name; --dry-run lists all")
@@ -94,8 +90,8 @@ def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: 
         _perform(out, cells, chosen)
     record = study_record(out, cells)
     _print(record)
-    if kept is not None:
-        write_atomic(kept, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+    if kept:
+        write_record(kept, record)
     return 0
 
 

@@ -16,12 +16,12 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from benchmarks.origin import commit, machine
+from benchmarks.records import read_record
 from benchmarks.studies.continuation.cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import over_seeds
 from swarm_ui.storage.run_directory import write_atomic
 
-RECORD = Path(__file__).resolve().parents[2] / "results" / "continuation.json"
 RESAMPLES = 4000
 NAMES = {
     "base": "base_x1", "phone": "web_before", "web": "web_after", "control": "web_control",
@@ -76,12 +76,7 @@ def rows() -> list[dict[str, Any]]:
     Raises:
         ConfigError: no run was recorded.
     """
-    if not RECORD.exists():
-        raise ConfigError(
-            f"'{RECORD.name}': nothing was recorded; run benchmarks.studies.continuation"
-        )
-    found = json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
-    assert isinstance(found, list)
+    found: list[dict[str, Any]] = read_record("continuation", dict[str, Any])["rows"]
     return found
 
 

@@ -1,16 +1,18 @@
 """Credit side by side: what each source tells apart, its cost, and what a team learns from it.
 
     python -m benchmarks.studies.credit --out runs/credit [--seeds 1 2 3] [--only outcome critic]
-    python -m benchmarks.studies.credit --out runs/credit --record benchmarks/results/credit.json
+    python -m benchmarks.studies.credit --out runs/credit --record
+    python -m benchmarks.studies.credit --out runs/more --restore --seeds 1 2 3 4
     python -m benchmarks.studies.credit --quick
     python -m benchmarks.studies.credit --recorded
 
 All sources score the same recorded episodes; the reference is a Monte Carlo estimate (see
 ``recorded.py``). Each trains a team with stage 2, in equal steps on equal starts, and is tested on
 the training templates with new parameters. Further arms separate credit, guidance and the grading
-of negatives. Finished parts are not repeated. ``--record`` runs nothing and writes the arms that
-have all seeds. The last line is JSON: the rows. The phone is simulated, critic and adversary are
-scripted.
+of negatives. Finished parts are not repeated. ``--record`` runs nothing and keeps the arms that
+have all seeds. The record holds all results, but neither the recorded episodes nor weights:
+``--restore`` writes those results that the folder lacks, and the study goes on from there. The last
+line is JSON: the rows. The phone is simulated, critic and adversary are scripted.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from benchmarks.origin import Origin, origin
+from benchmarks.records import read_record, write_record
 from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
@@ -35,7 +40,7 @@ from swarm_ui.storage.run_directory import write_atomic
 if TYPE_CHECKING:
     from benchmarks.studies.credit.report import Study
 
-RECORD = Path(__file__).resolve().parents[2] / "results" / "credit.json"
+NAME = "credit"
 _QUICK_ARMS = ("outcome", "critic", "states", "removed")
 
 
@@ -47,10 +52,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder of the study")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", default=list(ARMS), metavar="ARM", help="only these")
-    parser.add_argument("--record", type=Path, help="write the arms with all seeds as JSON")
-    parser.add_argument("--recorded", action="store_true", help="print the committed record")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    given = parser.parse_args()
+    record_options(parser, restore=True)
+    given = parsed(parser)
     unknown = set(given.only) - set(ARMS)
     if unknown:
         raise ConfigError(f"--only: expected {', '.join(ARMS)}, got {min(unknown)!r}")
@@ -61,8 +65,8 @@ def main() -> int:
         return 0
     from benchmarks.studies.credit.report import arms_table, markdown, rows
 
-    if given.record is not None:
-        write_atomic(given.record, json.dumps(msgspec.to_builtins(study), indent=1) + "\n")
+    if given.record:
+        write_record(NAME, study)
     print(markdown(study), arms_table(study), sep="\n\n")
     print(json.dumps(msgspec.to_builtins(rows(study))))
     return 0
@@ -73,12 +77,15 @@ def _study(given: argparse.Namespace) -> Study | None:
     from benchmarks.studies.credit.report import Study
 
     if given.recorded:
-        return msgspec.json.decode(RECORD.read_bytes(), type=Study)
+        return read_record(NAME, Study)
     if given.quick:
         with tempfile.TemporaryDirectory() as folder:
             run(QUICK, Path(folder), _QUICK_ARMS, [1])
             return collected(QUICK, Path(folder))
-    if given.record is None:
+    if given.restore:
+        files = files_of(read_record(NAME, Study))
+        restore(NAME, given.out, {"settings.json": Plan()}, files)
+    if not given.record:
         run(Plan(), given.out, given.only, given.seeds)
         return collected(Plan(), given.out)
     return complete(collected(Plan(), given.out), given.seeds)
@@ -114,6 +121,19 @@ def run(plan: Plan, folder: Path, arms: list[str] | tuple[str, ...], seeds: list
                 with display.bar(path.stem, plan.iterations + 1) as bar:
                     cell = train(plan, ARMS[name], seed, bar.update)
                 write_atomic(path, msgspec.json.encode(cell) + b"\n")
+
+
+def files_of(study: Study) -> dict[str, Any]:
+    """The files of the folder from which :func:`collected` makes this study."""
+    found: dict[str, Any] = {
+        "settings.json": study.plan,
+        "origin.json": study.origin,
+        "base.json": study.base,
+        "recorded/recorded.json": study.recorded,
+    }
+    found |= {f"judged/{one.source}.json": one for one in study.judged}
+    found |= {f"cells/{cell.arm}-{cell.seed}.json": cell for cell in study.cells}
+    return {path: msgspec.to_builtins(each) for path, each in found.items()}
 
 
 def complete(study: Study, seeds: list[int]) -> Study:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import msgspec
 from benchmarks.origin import commit, dirty
 from benchmarks.studies.credit.plan import Arm, Plan, Source
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
+from benchmarks.studies.weights import digest
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
@@ -143,7 +143,7 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
         steps=sum(update.steps for update in updates),
         calls=calls,
         credit_calls=0 if critics.credit is None else calls_of(critics.credit) or 0,
-        digest=_digest(model, graph.agents),
+        digest=digest(model, graph.agents),
         training_seconds=round(trained - began, 1),
         test_seconds=round(time.process_time() - trained, 1),
     )
@@ -230,11 +230,3 @@ def agent_calls(episodes: Sequence[Episode]) -> int:
         for record in episode.steps
         for call in record.trace.calls
     )
-
-
-def _digest(model: LocalModel, adapters: Sequence[str]) -> str:
-    state = hashlib.blake2b(digest_size=16)
-    for name in adapters:
-        for parameter in model.adapter_parameters(name):
-            state.update(parameter.detach().numpy().tobytes())
-    return state.hexdigest()

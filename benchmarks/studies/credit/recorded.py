@@ -29,6 +29,7 @@ from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_s
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import CreditTable
 from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import random_dag
@@ -105,6 +106,12 @@ class Recording:
             played = await rollout_many(make, policy, jobs, concurrency=CONCURRENCY)
             self._folder.mkdir(parents=True, exist_ok=True)
             write_jsonl(episodes, played)
+        if not episodes.exists():
+            raise ConfigError(
+                f"'{self._folder}' lacks the recorded episodes, which a record does not hold: "
+                f"delete '{summary.name}' in it and the folder 'judged' beside it, and the same "
+                "command plays and judges them again"
+            )
         self.episodes = list(read_jsonl(episodes))
         self.states = [await replay_snapshots(make, episode) for episode in self.episodes]
         if summary.exists():

@@ -25,14 +25,16 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.records import read_record, write_record
 from benchmarks.studies.critic.sizes import ARMS, PHONE_TESTS, QUICK, TESTS, Sizes
+from benchmarks.studies.options import parsed, record_options
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
 
-RECORD = Path(__file__).parents[2] / "results" / "critic.json"
+NAME = "critic"
 
 
 def _arguments() -> argparse.Namespace:
@@ -55,9 +57,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-web", action="store_true", help="without MiniWoB++ pages")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
-    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
-    given = parser.parse_args()
+    record_options(parser, restore=False)
+    given = parsed(parser)
     if not (given.quick or given.recorded) and (
         given.out is None or not (given.model or given.summarise)
     ):
@@ -71,7 +72,7 @@ def main() -> int:
     from benchmarks.studies.critic.report import Record, record_of, rows_of, summary
 
     if given.recorded:
-        record = msgspec.json.decode(RECORD.read_bytes(), type=Record)
+        record = read_record(NAME, Record)
     else:
         with tempfile.TemporaryDirectory() as beside:
             folder = given.out or Path(beside) / "quick"
@@ -80,8 +81,7 @@ def main() -> int:
             record = record_of(folder)
             write_atomic(folder / "summary.md", summary(record) + "\n")
     if given.record:
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        write_atomic(RECORD, text + b"\n")
+        write_record(NAME, record)
     print(summary(record))
     print(json.dumps(rows_of(record)))
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from benchmarks.studies.weights import digest
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
@@ -125,15 +125,15 @@ def train(
     spent = time.process_time() - began
     progress(settings.iterations, "test")
     arms = {arm.name: arm for arm in trained_arms(settings, [], "no edges")}
-    digest = _digest(model, names)
-    outcomes = known.get(digest) or played(model, arms["trained-vote"], settings)
+    trained = digest(model, names)
+    outcomes = known.get(trained) or played(model, arms["trained-vote"], settings)
     return CriticCell(
         arm=name,
         seed=seed,
         weights=tuple(metrics.critic_weights or () for metrics in history),
         rollouts=tuple(metrics.success for metrics in history),
         outcomes=outcomes,
-        digest=digest,
+        digest=trained,
         training_seconds=spent,
         seconds=time.process_time() - began,
     )
@@ -146,14 +146,6 @@ def played(model: LocalModel, arm: Arm, settings: Settings) -> tuple[float | Non
     policy = arm.policy(model)
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=size))
     return tuple(None if e.success is None else float(e.success) for e in episodes)
-
-
-def _digest(model: LocalModel, adapters: Sequence[str]) -> str:
-    state = hashlib.blake2b(digest_size=16)
-    for name in adapters:
-        for parameter in model.adapter_parameters(name):
-            state.update(parameter.detach().numpy().tobytes())
-    return state.hexdigest()
 
 
 def _critic(name: str, seed: int) -> tuple[CreditAssigner | None, TrustMode]:

@@ -3,6 +3,7 @@
     python -m benchmarks.studies.invented_training --out runs/invented
     python -m benchmarks.studies.invented_training --out runs/invented --blind
     python -m benchmarks.studies.invented_training --out runs/invented --summarise --record
+    python -m benchmarks.studies.invented_training --out runs/more --restore --seeds 1 2 3 4
     python -m benchmarks.studies.invented_training --recorded
     python -m benchmarks.studies.invented_training --quick
 
@@ -12,7 +13,8 @@ apps instead. All arms have equally many episodes and optimiser steps. Controls:
 credit by outcome, and more stage 1 with demonstrations on the same devices for the same CPU time.
 Each is tested as a vote of four on known templates, new templates, new apps and other invented
 devices; ``--blind`` plays the blind set, once, after all training. Finished cells are not repeated.
-The phone is simulated and the critic scripted.
+The record holds the cells, without the trained agents: ``--restore`` writes those that the folder
+lacks, and the study goes on from there. The phone is simulated and the critic scripted.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -37,7 +42,9 @@ from swarm_ui.storage.run_directory import write_atomic
 if TYPE_CHECKING:
     from benchmarks.studies.invented_training.cells import Cells
 
-RECORD = Path(__file__).parents[2] / "results" / "invented_training.json"
+NAME = "invented_training"
+FILES = ("settings.json", "cells/*.json", "blind.json")
+"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -50,10 +57,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--blind", action="store_true", help="play the blind set, which ends it")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
-    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
+    record_options(parser, restore=True)
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success against devices")
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.out is None and not (given.quick or given.recorded):
         parser.error("--out FOLDER is needed (or --quick, or --recorded)")
     return given
@@ -63,19 +69,21 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     given = _arguments()
     from benchmarks.studies.invented_training.picture import picture
+    from benchmarks.studies.invented_training.plan import Plan
     from benchmarks.studies.invented_training.report import Record, record_of, summary
 
     if given.recorded:
-        record = msgspec.json.decode(RECORD.read_bytes(), type=Record)
+        record = read_record(NAME, Record)
     else:
         with tempfile.TemporaryDirectory() as beside:
             folder = given.out or Path(beside) / "quick"
+            if given.restore:
+                restore(NAME, folder, {"settings.json": Plan()})
             if not given.summarise:
                 _study(given, folder)
             record = record_of(folder)
-    if given.record:
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        write_atomic(RECORD, text + b"\n")
+            if given.record:
+                write_record(NAME, record, packed_files(found_files(folder, FILES)))
     if given.picture is not None:
         picture(record, given.picture)
     print(summary(record))
@@ -128,6 +136,13 @@ def _blind(cells: Cells, seeds: Sequence[int]) -> None:
     missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
     if missing:
         raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")
+    lost = [f"{n}-{s}" for n, s in teams if n != BASE and not cells.agent(n, s).exists()]
+    if lost:
+        raise ConfigError(
+            f"--blind needs the trained agents, which a record does not hold; not in "
+            f"'{cells.folder / 'agents'}': {', '.join(lost)}. To train them again, delete their "
+            f"files in '{cells.folder / 'cells'}' and repeat the command without --blind"
+        )
     found = {f"{name}-{seed}": cells.blind(name, seed) for name, seed in teams}
     write_atomic(cells.blind_path(), msgspec.json.encode(found) + b"\n")
 

@@ -1,6 +1,6 @@
 """Split facts: success and tokens of scripted teams, with edges from none to all, and learned ones.
 
-    python -m benchmarks.studies.split --record benchmarks/results/split.json
+    python -m benchmarks.studies.split --record
     python -m benchmarks.studies.split --quick
     python -m benchmarks.studies.split --recorded
 
@@ -16,20 +16,19 @@ import argparse
 import json
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
 from swarm_ui.experiment.script_runner import script
-from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from benchmarks.studies.split.report import Study
 
-ROOT = Path(__file__).resolve().parents[3]
-RECORD = ROOT / "benchmarks" / "results" / "split.json"
+NAME = "split"
 
 
 @script
@@ -39,18 +38,14 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--episodes", type=int, default=12, help="test episodes of each template")
-    parser.add_argument("--record", type=Path, help="write the figures as JSON, too")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    parser.add_argument("--recorded", action="store_true", help="print the committed record")
-    given = parser.parse_args()
+    record_options(parser, restore=False)
+    given = parsed(parser)
     from benchmarks.studies.split.report import Study, markdown
 
-    if given.recorded:
-        study = msgspec.json.decode(RECORD.read_bytes(), type=Study)
-    else:
-        study = _study(given)
-    if given.record is not None:
-        write_atomic(given.record, json.dumps(msgspec.to_builtins(study), indent=1) + "\n")
+    study = read_record(NAME, Study) if given.recorded else _study(given)
+    if given.record:
+        write_record(NAME, study)
     print(markdown(study))
     print(json.dumps(msgspec.to_builtins(study.rows)))
     return 0

@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import perform, record_of
 from benchmarks.studies.commands.study import study_parser
 from benchmarks.studies.split_model.plan import QUICK, Sizes, training_cells
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
-from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from benchmarks.studies.split_model.report import Study
 
-RECORD = Path(__file__).parents[2] / "results" / "split_model.json"
+NAME = "split_model"
 _PROGRAM = "python -m benchmarks.studies.split_model"
 
 
@@ -44,9 +44,7 @@ def main() -> int:
     from benchmarks.studies.split_model.report import Study
 
     if given.recorded:
-        if not RECORD.exists():
-            raise ConfigError(f"nothing is recorded yet: there is no '{RECORD.name}'")
-        return _print(msgspec.json.decode(RECORD.read_bytes(), type=Study))
+        return _print(read_record(NAME, Study))
     if given.quick:
         sizes = msgspec.structs.replace(QUICK, model=given.model, adapter=given.adapter)
         with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +60,7 @@ def main() -> int:
     else:
         found = _summary(sizes, given.out)
     if given.record:
-        write_atomic(RECORD, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        write_record(NAME, found)
     return _print(found)
 
 

@@ -7,11 +7,9 @@ import resource
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-import msgspec
-
-from benchmarks.studies.split.__main__ import RECORD
+from benchmarks.records import read_record
+from benchmarks.studies.split.arms import Templates
 from benchmarks.studies.split.report import Study as ScriptedStudy
 from benchmarks.studies.split_model.controls import SwappedValues
 from benchmarks.studies.split_model.plan import TRAINING, Sizes
@@ -26,7 +24,6 @@ from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
-Templates = Literal["train", "new_templates"]
 TEMPLATES: tuple[Templates, ...] = ("train", "new_templates")
 SWAPPED = "needed edges, values swapped"
 ARMS = ("no talk", "needed edges", "learned edges", "broadcast", SWAPPED)
@@ -43,7 +40,7 @@ def arm_jobs(sizes: Sizes, templates: Templates) -> list[Job]:
 
 def learned_edges(phone: SplitPhone) -> Edges:
     """The graphs that scripted agents learned, one for each acting app."""
-    study = msgspec.json.decode(RECORD.read_bytes(), type=ScriptedStudy)
+    study = read_record("split", ScriptedStudy)
     (run,) = [one for one in study.learned if one.seed == LEARNED_RUN]
     return lambda task, seed: run.edges[phone.spec(task).acting]
 

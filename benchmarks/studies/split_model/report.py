@@ -9,9 +9,10 @@ import msgspec
 
 from benchmarks.origin import Origin
 from benchmarks.studies.commands.cells import Record, record_of
+from benchmarks.studies.split.arms import Difference, Templates
 from benchmarks.studies.split_model.controls import Answers, answers
 from benchmarks.studies.split_model.plan import TRAINING, Sizes, training_cells
-from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player, Templates
+from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player
 from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
 from swarm_ui.experiment.split_facts import tokens
 from swarm_ui.stats import clustered_difference, clustered_mean
@@ -60,18 +61,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     gave_up: float
     """Share of episodes that were declared infeasible."""
     cpu_s: float
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A contrast on the same episodes."""
-
-    name: str
-    templates: Templates
-    difference: float
-    low: float
-    high: float
-    tokens: float
-    """Tokens of an episode of the first arm, for each of the second."""
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):

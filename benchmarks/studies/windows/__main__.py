@@ -4,14 +4,17 @@
     python -m benchmarks.studies.windows --out runs/windows --agent FOLDER  # a trained one
     python -m benchmarks.studies.windows --out runs/windows --summarise
     python -m benchmarks.studies.windows --out runs/windows --train-teams   # trains teams
-    python -m benchmarks.studies.windows --out runs/windows --record benchmarks/results/windows.json
+    python -m benchmarks.studies.windows --out runs/windows --record
+    python -m benchmarks.studies.windows --out runs/more --restore --train-teams --teams-seeds 0 1 5
     python -m benchmarks.studies.windows --recorded
 
 The phone is simulated, and its long screens are built so that no single agent sees enough. Finished
 parts are not repeated, so the same command continues after an interruption. ``--train-teams``
 begins with an agent that was trained without edges, and trains teams of it with several kinds of
-edges and of credit. The critic is scripted. ``--record`` writes what is finished. The last line of
-``--recorded`` is JSON: the rows of the tables.
+edges and of credit. The critic is scripted. ``--record`` keeps what is finished, with the results
+of which the tables are made, but no weights. ``--restore`` writes those results that the folder
+lacks, and the study goes on from there; with ``--summarise`` or ``--record`` it runs nothing. The
+last line of ``--recorded`` is JSON: the rows of the tables.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
@@ -46,8 +52,12 @@ if TYPE_CHECKING:
     from swarm_ui.rollout.episodes import Job
 
 T = TypeVar("T", bound=msgspec.Struct)
-ROOT = Path(__file__).resolve().parents[3]
-RECORD = ROOT / "benchmarks" / "results" / "windows.json"
+NAME = "windows"
+FILES = (
+    "options.json", "forms/*.json", "random/*.json", "tuning/*.json", "all/*.json", "edges/*.json",
+    "stage2/plan.json", "stage2/cells/*/cell.json", "stage2/tests/*.json",
+)  # fmt: skip
+"""What the record holds of the study's folder, with how both window agents were trained."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,9 +99,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--train-teams", action="store_true", help="train and test teams")
     parser.add_argument("--teams-steps", type=int, default=1_500, help="of its agent")
     parser.add_argument("--teams-seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--record", type=Path, help="write what is finished as JSON")
-    parser.add_argument("--recorded", action="store_true", help="print the committed record")
-    given = parser.parse_args()
+    record_options(parser, restore=True)
+    given = parsed(parser)
     if given.out is None and not given.recorded:
         parser.error("--out is needed, except with --recorded")
     return given
@@ -103,7 +112,7 @@ def main() -> int:
     if given.recorded:
         from benchmarks.studies.windows.record import Record
 
-        _show(msgspec.json.decode(RECORD.read_bytes(), type=Record))
+        _show(read_record(NAME, Record))
         return 0
     options = Options(
         episodes=given.episodes,
@@ -117,13 +126,16 @@ def main() -> int:
     )
     check_learning(Settings())
     study = Study(given.out, options)
-    if given.train_teams or given.record is not None:
+    if given.restore:
+        _restore(given.out, options)
+    if given.train_teams or given.record:
         stage2 = _stage2(given)
         if given.train_teams:
-            stage2.run(partial(print, file=sys.stderr, flush=True))
-        if given.record is not None:
+            _train_teams(stage2, given)
+        if given.record:
             record = _record(stage2, study)
-            write_atomic(given.record, json.dumps(msgspec.to_builtins(record), indent=1) + "\n")
+            files = found_files(given.out, FILES) | stage2.notes() | study.notes()
+            write_record(NAME, record, packed_files(files))
             _show(record)
         return 0
     if not given.summarise:
@@ -140,20 +152,32 @@ def _show(record: Record) -> None:
     print(json.dumps(msgspec.to_builtins(all_rows(record))))
 
 
-def _stage2(given: argparse.Namespace) -> Stage2:
-    """The study of stage 2; its window agent is trained if it is not there."""
-    import torch
+def _restore(out: Path, options: Options) -> None:
+    from benchmarks.studies.windows.cells import Plan
 
-    from benchmarks.studies.windows.agent import WindowAgentConfig
+    restore(NAME, out, {"options.json": options, "stage2/plan.json": Plan()})
+
+
+def _stage2(given: argparse.Namespace) -> Stage2:
+    """The study of stage 2."""
     from benchmarks.studies.windows.cells import Plan
     from benchmarks.studies.windows.stage2 import Stage2
 
+    agent = given.out / "agent-without-edges"
+    return Stage2(given.out / "stage2", agent, Plan(), tuple(given.teams_seeds))
+
+
+def _train_teams(stage2: Stage2, given: argparse.Namespace) -> None:
+    """Run stage 2; its window agent is trained if it is not there."""
+    import torch
+
+    from benchmarks.studies.windows.agent import WindowAgentConfig
+
     torch.set_num_threads(1)
     silence_transformers()
-    agent = given.out / "agent-without-edges"
-    if not agent.exists():
-        _train_agent(WindowAgentConfig.without_edges(given.teams_steps), agent)
-    return Stage2(given.out / "stage2", agent, Plan(), tuple(given.teams_seeds))
+    if not stage2.agent.exists():
+        _train_agent(WindowAgentConfig.without_edges(given.teams_steps), stage2.agent)
+    stage2.run(partial(print, file=sys.stderr, flush=True))
 
 
 def _record(stage2: Stage2, study: Study) -> Record:
@@ -191,13 +215,16 @@ class Study:
 
         from benchmarks.studies.windows.arms import control_arms, test_jobs
         from benchmarks.studies.windows.edges import METHODS
+        from benchmarks.studies.windows.stage2 import agent_made
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
         torch.set_num_threads(1)  # a second thread does not make a tiny network faster
         silence_transformers()
         check_study(self._folder / "options.json", self._options)
         display = ProgressDisplay()
-        model = LocalModel.load(self._agent())
+        agent = self._agent()
+        agent_made(agent, self._note())  # that of the results that are there
+        model = LocalModel.load(agent)
         jobs = test_jobs("forms", self._options.episodes)
         self._measure(display, model, control_arms(), jobs, "forms")
         for method in METHODS:
@@ -246,13 +273,28 @@ class Study:
         if not all(name in played for name in names):
             return None
         jobs = test_jobs("forms", self._options.episodes)
-        return make_fixed(agent_made(self._agent()), [played[name] for name in names], jobs)
+        made = agent_made(self._agent_folder(), self._note())
+        return make_fixed(made, [played[name] for name in names], jobs)
+
+    def notes(self) -> dict[str, Any]:
+        """How the agent was trained, as a file of the record; empty: this part was not run."""
+        from benchmarks.studies.windows.stage2 import agent_made
+
+        if not (self._folder / "options.json").exists():
+            return {}
+        made = agent_made(self._agent_folder(), self._note())
+        return {self._note().name: msgspec.to_builtins(made)}
+
+    def _note(self) -> Path:
+        return self._folder / "agent.json"
+
+    def _agent_folder(self) -> Path:
+        return Path(self._options.agent) if self._options.agent else self._folder / "agent"
 
     def _agent(self) -> Path:
-        if self._options.agent:
-            return Path(self._options.agent)
-        folder = self._folder / "agent"
-        if not folder.exists():
+        """The folder of the agent, which is trained if it is missing."""
+        folder = self._agent_folder()
+        if not self._options.agent and not folder.exists():
             from benchmarks.studies.windows.agent import WindowAgentConfig
 
             _train_agent(WindowAgentConfig.of(self._options.steps), folder)

@@ -9,7 +9,6 @@ has no part of the solver.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import time
 from collections.abc import Iterable, Sequence
@@ -20,6 +19,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from benchmarks.origin import commit
+from benchmarks.studies.weights import digest
 from benchmarks.studies.windows.agent import WindowAgentConfig, long_phone, mix_of, pool
 from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
 from benchmarks.studies.windows.held_out import SETS
@@ -231,7 +231,7 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
         episodes=sum(m.episodes for m in result.history),
         calls=spent.calls,
         tokens=spent.tokens,
-        digest=digest(model),
+        digest=digest(model, NAMES),
         seconds=round(time.process_time() - began, 1),
         commit=commit(),
     )
@@ -264,15 +264,6 @@ def team_config(plan: Plan, edges: EdgeArm, seed: int) -> TeamConfig:
 def training_jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
     """Training episodes: known templates with training parameters."""
     return draw_jobs(SETS["known"], count, rng.getrandbits(31), seeds=TRAIN_SEEDS)
-
-
-def digest(model: LocalModel) -> str:
-    """Digest of the adapters of all agents."""
-    state = hashlib.blake2b(digest_size=16)
-    for name in NAMES:
-        for parameter in model.adapter_parameters(name):
-            state.update(parameter.detach().numpy().tobytes())
-    return state.hexdigest()
 
 
 def _sources(history: Sequence[IterationMetrics]) -> dict[str, int]:

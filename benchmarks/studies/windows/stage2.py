@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -60,25 +60,47 @@ class AgentMade(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of its weights."""
 
 
-def agent_made(folder: Path) -> AgentMade:
-    """How the window agent in a folder was trained."""
+def agent_made(folder: Path, note: Path) -> AgentMade:
+    """How the window agent in a folder was trained.
+
+    Args:
+        folder: folder of the agent.
+        note: what a record said of the agent of its results, restored as a file. It may be missing.
+            Without it the agent must be there, and with it an agent must be the same.
+
+    Raises:
+        ConfigError: there is no agent, or another one than that of the results.
+    """
+    noted = _read(note, AgentMade) if note.exists() else None
+    if not (folder / "model.safetensors").exists():
+        if noted is None:
+            raise ConfigError(f"there is no window agent in '{folder}': run the study first")
+        return noted
     made = msgspec.json.decode((folder / "made.json").read_bytes(), type=dict[str, float])
     weights = (folder / "model.safetensors").read_bytes()
-    return AgentMade(
+    found = AgentMade(
         steps=int(made["steps"]), tokens=int(made["tokens"]), cpu_seconds=made["cpu_seconds"],
         digest=hashlib.blake2b(weights, digest_size=16).hexdigest(),
     )  # fmt: skip
+    if noted is not None and noted.digest != found.digest:
+        raise ConfigError(
+            f"the window agent in '{folder}' has other weights ({found.digest}) than that of the "
+            f"restored results ({noted.digest}), so they cannot be continued with it: put that "
+            "agent there, or run all again in another --out, without --restore"
+        )
+    return noted or found
 
 
 class Stage2:
     """The folder of the study."""
 
     def __init__(self, folder: Path, agent: Path, plan: Plan, seeds: tuple[int, ...]) -> None:
-        self._folder, self._agent, self._plan, self._seeds = folder, agent, plan, seeds
+        self._folder, self.agent, self._plan, self._seeds = folder, agent, plan, seeds
 
     def run(self, say: Say) -> None:
         """Run everything that is missing, in order of importance."""
         check_study(self._folder / "plan.json", self._plan)
+        self.made()  # the agent is that of the results that are there
         self._untrained(("own edges", "top ties"), say)
         for work in self._cells(ARMS[:3], FIRST):
             self._work(work, say)
@@ -106,7 +128,14 @@ class Stage2:
 
     def made(self) -> AgentMade:
         """The window agent that the teams began with."""
-        return agent_made(self._agent)
+        return agent_made(self.agent, self._note())
+
+    def notes(self) -> dict[str, Any]:
+        """How the agent was trained, as a file of the record, by path in the whole study."""
+        return {f"{self._folder.name}/{self._note().name}": msgspec.to_builtins(self.made())}
+
+    def _note(self) -> Path:
+        return self._folder / "agent.json"
 
     def _cells(
         self,
@@ -124,7 +153,7 @@ class Stage2:
         arm = arm_name(edges, credit)
         folder = self._folder / "cells" / f"{arm}-{seed}"
         if not (folder / "cell.json").exists():
-            cell, model = train(self._plan, edges, credit, seed, self._agent)
+            cell, model = train(self._plan, edges, credit, seed, self.agent)
             model.save_adapters(folder / "adapters")
             _write(folder / "cell.json", cell)
             say(f"trained {arm} {seed}: {cell.seconds:.0f} CPU-s, rollouts {cell.rollouts}")
@@ -132,7 +161,13 @@ class Stage2:
         if not left:
             return
         cell = _read(folder / "cell.json", Cell)
-        model = LocalModel.load(self._agent)
+        if not (folder / "adapters").exists():
+            raise ConfigError(
+                f"{arm} {seed} has tests that are not played, and its trained team is not in "
+                f"'{folder}': a record holds no weights. Delete 'cell.json' there, and the same "
+                "command trains the team again"
+            )
+        model = LocalModel.load(self.agent)
         model.load_adapters(folder / "adapters")
         who = Contestant(
             arm=arm, seed=seed, model=model, graph=cell.graph, redrawn=edges == "redrawn"
@@ -146,7 +181,7 @@ class Stage2:
     def _untrained(self, conditions: tuple[Condition, ...], say: Say) -> None:
         left = [c for c in conditions if not self._test_path(UNTRAINED, 0, c).exists()]
         if left:
-            model = LocalModel.load(self._agent)
+            model = LocalModel.load(self.agent)
             who = Contestant(arm=UNTRAINED, seed=0, model=model, trained=False)
             tests = Tests(who, self._plan.each)
             for condition in left:

@@ -13,12 +13,13 @@ from swarm_ui.environments.phone.environment import PhoneEnvironment
 from swarm_ui.environments.phone.invented.invented_apps import (
     BLIND,
     BLIND_DEVICES,
+    UNSEEN,
     invent,
 )
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.environments.phone.invented.wordings import Wordings
 from swarm_ui.environments.phone.parameters import Sampler
-from swarm_ui.environments.phone.splits import TEST_SEEDS, parameter_split
+from swarm_ui.environments.phone.splits import TEST_SEEDS, TRAIN_SEEDS, parameter_split
 from swarm_ui.errors import ConfigError
 
 APPS = 8
@@ -50,8 +51,9 @@ class InventedPhone(PhoneEnvironment):
         """
         Args:
             devices: number of devices in ``tasks``.
-            first: number of the first device. Devices from number :data:`UNSEEN` on are for tests;
-                those from :data:`BLIND` on are played with test seeds only.
+            first: number of the first device. Devices from number :data:`UNSEEN` on are for tests:
+                training seeds are refused; those from :data:`BLIND` on are played with test seeds
+                only.
             apps: number of apps on each device, at least two.
             wordings: ``"few"``: two plain wordings for each kind of task; ``"many"``: thousands.
                 Devices from number :data:`BLIND` on have plain wordings of their own.
@@ -91,15 +93,23 @@ class InventedPhone(PhoneEnvironment):
         Equal arguments give equal assignments.
 
         Raises:
-            ConfigError: no such task, a seed outside the published ranges, or one that is not of
-                tests for a task of the blind set.
+            ConfigError: no such task, a seed outside the published ranges, a training seed for a
+                device that is held out for tests, or a seed that is not of tests for a task of the
+                blind set.
         """
         _, _, apps, wordings = self._world
         number = _device_of(task)
         if number >= BLIND and seed not in TEST_SEEDS:
             raise ConfigError(
                 f"invented: task {task!r} is of the blind set, which is for one test at the end; "
-                f"expected a seed from {TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}, got {seed}"
+                f"on device {number} expected a seed from {TEST_SEEDS.start} to "
+                f"{TEST_SEEDS.stop - 1}, got {seed}"
+            )
+        if number >= UNSEEN and seed in TRAIN_SEEDS:
+            raise ConfigError(
+                f"invented: device {number} of task {task!r} is held out for tests, got the "
+                f"training seed {seed}; train on devices below {UNSEEN}, or play this one with a "
+                f"seed from {TEST_SEEDS.start} to {TEST_SEEDS.stop - 1}"
             )
         template = templates(number, apps, wordings).get(task) if number >= 0 else None
         if template is None:

@@ -123,6 +123,22 @@ def test_it_cannot_be_played_with_seeds_of_training_or_tuning(seeds: range) -> N
         InventedPhone(devices=1).begin(task, seeds.start)
 
 
+@pytest.mark.parametrize("number", [UNSEEN, BLIND])
+def test_held_out_devices_cannot_be_played_with_seeds_of_training(number: int) -> None:
+    task = InventedPhone(devices=1, first=number).tasks[0]
+    for phone in (InventedPhone(devices=1), InventedPhone(devices=1, first=number)):
+        for seed in (TRAIN_SEEDS.start, TRAIN_SEEDS.stop - 1):
+            with pytest.raises(ConfigError, match=rf"device {number} .* {seed}\b"):
+                phone.begin(task, seed)
+        phone.begin(task, TEST_SEEDS.start)
+
+
+def test_devices_of_training_are_played_with_all_seeds() -> None:
+    task = InventedPhone(devices=1, first=UNSEEN - 1).tasks[0]
+    for seeds in (TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS):
+        InventedPhone(devices=1).begin(task, seeds.start)
+
+
 def test_the_setting_of_wordings_does_not_change_it() -> None:
     few, many = (InventedPhone(first=BLIND, devices=1, wordings=w) for w in ("few", "many"))
     for task in few.tasks[::9]:
