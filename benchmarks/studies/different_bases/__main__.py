@@ -12,7 +12,8 @@ one call each and shuffled views. Four clones are compared with four different a
 screens, which the votes of both reach: the shipped base agent and three agents that had more stage
 1 on other devices (``--continued``, agents of benchmarks.studies.invented_training), or four short
 trainings from scratch (``--scratch``). The scripted solver grades every decision. Then the success
-of all votes. Finished cells are not repeated. The phone is simulated. The last line is JSON.
+of all votes. Finished cells are not repeated. The record holds the cells, without agents: ``--restore`` writes
+those that the folder lacks. The phone is simulated. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
 
-RECORD = Path(__file__).parents[2] / "results" / "different_bases.json"
+NAME = "different_bases"
+FILES = ("settings.json", "cells/*.json")
+"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -44,9 +50,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scratch", action="store_true", help="train four agents from scratch")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     parser.add_argument("--summarise", action="store_true", help="print what is there")
-    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
-    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
-    given = parser.parse_args()
+    record_options(parser, restore=True)
+    given = parsed(parser)
     if given.out is None and not (given.quick or given.recorded):
         parser.error("--out FOLDER is needed (or --quick, or --recorded)")
     return given
@@ -55,18 +60,21 @@ def _arguments() -> argparse.Namespace:
 @script
 def main() -> int:
     given = _arguments()
+    from benchmarks.studies.different_bases.plan import Plan
     from benchmarks.studies.different_bases.report import Study, markdown, study_of
 
     if given.recorded:
-        study = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+        study = read_record(NAME, Study)
     else:
         with tempfile.TemporaryDirectory() as beside:
             folder = given.out or Path(beside) / "quick"
+            if given.restore:
+                restore(NAME, folder, {"settings.json": Plan()})
             if not given.summarise:
                 _run(folder, given.continued, scratch=given.scratch, quick=given.quick)
             study = study_of(folder)
-    if given.record:
-        write_atomic(RECORD, msgspec.json.format(msgspec.json.encode(study), indent=1) + b"\n")
+            if given.record:
+                write_record(NAME, study, packed_files(found_files(folder, FILES)))
     print(markdown(study))
     print(json.dumps({"rows": msgspec.to_builtins(study.rows),
                       "contrasts": msgspec.to_builtins(study.contrasts)}))  # fmt: skip

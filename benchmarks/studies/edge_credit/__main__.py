@@ -9,7 +9,8 @@ On split facts every value that a task needs must be said by the agent that sees
 from the outcome less a price on tokens, as in benchmarks.studies.split, or from this and the credit
 of the messages that they carried: of a scripted critic that knows which values are needed, with and
 without errors, or of replays without each message, which know no solution and cost calls. All arms
-have equal episodes and graphs, and six settings each are tried on validation parameters.
+have equal episodes and graphs, and six settings each are tried on validation parameters. The record
+holds the cells; ``--restore`` writes those that the folder lacks, and the study goes on.
 
 The agents and the critic are **scripted** and the phone is simulated: the study says nothing about
 language models. Finished cells are not repeated. The last line is JSON: ``rows`` of ``{name,
@@ -28,10 +29,15 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.storage.run_directory import write_atomic
 
-RECORD = Path(__file__).parents[2] / "results" / "edge_credit.json"
+NAME = "edge_credit"
+FILES = ("settings.json", "oracle.json", "choices/*.json", "cells/*.json")
+"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -42,10 +48,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     parser.add_argument("--summarise", action="store_true", help="print what is there")
-    parser.add_argument("--record", action="store_true", help="also keep the figures in the source")
-    parser.add_argument("--recorded", action="store_true", help="print the figures that were kept")
+    record_options(parser, restore=True)
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw the learning curves")
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.out is None and not (given.quick or given.recorded):
         parser.error("--out FOLDER is needed (or --quick, or --recorded)")
     return given
@@ -55,18 +60,21 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     given = _arguments()
     from benchmarks.studies.edge_credit.picture import picture
+    from benchmarks.studies.edge_credit.plan import Budget
     from benchmarks.studies.edge_credit.report import Study, markdown, study_of
 
     if given.recorded:
-        study = msgspec.json.decode(RECORD.read_bytes(), type=Study)
+        study = read_record(NAME, Study)
     else:
         with tempfile.TemporaryDirectory() as beside:
             folder = given.out or Path(beside) / "quick"
+            if given.restore:
+                restore(NAME, folder, {"settings.json": Budget()})
             if not given.summarise:
                 _run(folder, given.seeds[:1] if given.quick else given.seeds, quick=given.quick)
             study = study_of(folder)
-    if given.record:
-        write_atomic(RECORD, msgspec.json.format(msgspec.json.encode(study), indent=1) + b"\n")
+            if given.record:
+                write_record(NAME, study, packed_files(found_files(folder, FILES)))
     if given.picture is not None:
         picture(study, given.picture)
     print(markdown(study))
