@@ -12,8 +12,8 @@ one call each and shuffled views. Four clones are compared with four different a
 screens, which the votes of both reach: the shipped base agent and three agents that had more stage
 1 on other devices (``--continued``, agents of benchmarks.studies.invented_training), or four short
 trainings from scratch (``--scratch``). The scripted solver grades every decision. Then the success
-of all votes. Finished cells are not repeated. The record holds the cells, without agents: ``--restore`` writes
-those that the folder lacks. The phone is simulated. The last line is JSON.
+of all votes. Finished cells are not repeated. The record holds the cells, without agents:
+``--restore`` writes those that the folder lacks. The phone is simulated. The last line is JSON.
 """
 
 from __future__ import annotations
