@@ -11,13 +11,17 @@ from statistics import fmean
 import msgspec
 
 from benchmarks.origin import Origin, origin
+from benchmarks.records import read_record
 from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
 from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
+from benchmarks.studies.split.report import Study as SplitStudy
 from benchmarks.studies.split.report import needed_edges
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, clustered_difference, clustered_mean, over_seeds
 
 ORACLE = "oracle router"
+AS_SPLIT = "outcome, settings of the study of split facts"
+"""Its record has the end of the budget with the same seeds and test episodes."""
 LABELS = {"train": "known templates", "new_templates": "new templates"}
 _FEW = 3
 _NOTE = "Scripted agents and a scripted critic on a simulated phone."
@@ -137,6 +141,7 @@ def study_of(folder: Path) -> Study:
         choices=[msgspec.json.decode(path.read_bytes(), type=Choice) for path in chosen],
         needed=len(_needed()),
         rows=[_oracle(oracle[t], t) for t in TEMPLATES]
+        + [_as_split(t) for t in TEMPLATES]
         + [
             _row(name, [c.tests[p][t] for c in own], t, p, size.episodes(step))
             for t in TEMPLATES
@@ -176,6 +181,18 @@ def _row(name: str, tested: Sequence[Played], templates: str, point: str, episod
 
 def _oracle(tested: Played, templates: str) -> Row:
     return msgspec.structs.replace(_row(ORACLE, [tested], templates, "all", 0), seeds=0)
+
+
+def _as_split(templates: str) -> Row:
+    """The row of learned edges in the record of the study of split facts."""
+    split = read_record("split", SplitStudy)
+    row = next(r for r in split.rows if (r.name, r.templates) == ("learned edges", templates))
+    return Row(
+        name=AS_SPLIT, templates=templates, point="all",
+        training_episodes=split.learning_episodes, success=row.success, low=row.low,
+        high=row.high, t_low=None, t_high=None, by_seed=[], seeds=row.seeds,
+        episodes=row.episodes, tokens=row.tokens, tokens_low=None, tokens_high=None,
+    )  # fmt: skip
 
 
 def _contrasts(arms: dict[str, list[Cell]], budget: Budget) -> list[Contrast]:
@@ -296,16 +313,18 @@ def curve_table(study: Study) -> str:
     are new templates."""
     points = list(study.budget.points())
     rows = {(r.name, r.templates, r.point): r for r in study.rows}
-    counts = {r.point: r.training_episodes for r in study.rows if r.name != ORACLE}
+    counts = {r.point: r.training_episodes for r in study.rows if r.name == study.speeds[0].name}
     head = ["edges learn from", *(f"after {counts[p]:,} episodes" for p in points), "tokens",
             "new templates", "tokens there"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
-    for name in [ORACLE, *(speed.name for speed in study.speeds)]:
+    runs = {row.name: row.seeds for row in study.rows}
+    for name in [ORACLE, AS_SPLIT, *(speed.name for speed in study.speeds)]:
         known, new = rows[name, "train", "all"], rows[name, "new_templates", "all"]
         cells = [_rate(rows[name, "train", p]) if (name, "train", p) in rows else "–"
                  for p in points]  # fmt: skip
         cells += [f"{known.tokens:,.0f}", _rate(new), f"{new.tokens:,.0f}"]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        label = f"{name}, {runs[name]} run{'s' * (runs[name] > 1)}" if runs[name] else name
+        lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
