@@ -161,7 +161,8 @@ class Cells:
 
     def oracle(self) -> dict[str, Played]:
         """The needed senders only, on the test episodes."""
-        teams, found = SplitTeams(SplitPhone(agents=AGENTS)), {}
+        teams = SplitTeams(SplitPhone(agents=AGENTS))
+        found: dict[str, Played] = {}
         for templates in TEMPLATES:
             jobs = _jobs(templates, self.budget.each, _TEST_DRAW, TEST_SEEDS)
             played = asyncio.run(

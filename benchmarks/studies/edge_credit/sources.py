@@ -23,6 +23,7 @@ from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.assigners.values import OutcomeValue
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.edge_credit import episode_edge_credit
+from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
@@ -109,7 +110,7 @@ class _Ends:
 
     def __init__(self, episode: Episode, policy: GraphPolicy) -> None:
         self._success = episode.success
-        self._executed = {step.trace.run: step.executed.key for step in episode.steps}
+        self._executed = {step.trace.run: (step.executed or WAIT).key for step in episode.steps}
         self._other = OutcomeValue(partial(SplitPhone, agents=AGENTS), policy)
 
     @property
