@@ -362,7 +362,9 @@ def contrasts_table(study: Study) -> str:
                 if one.t_low is None
                 else f"[{100 * one.t_low:+.1f}, {100 * (one.t_high or 0):+.1f}]"
             )
-            cost = f"{other.difference:+,.0f} [{other.low:+,.0f}, {other.high:+,.0f}]"
+            cost = f"{other.difference:+,.0f}"
+            if other.t_low is not None:
+                cost += f" [{other.low:+,.0f}, {other.high:+,.0f}]"
             shown = [_bold(gap, one.named), t, _bold(cost, other.named)]
             where = [f"{one.ours} - {one.theirs}", LABELS[one.templates], one.point]
             lines.append(f"| {' | '.join([*where, *shown])} |")
