@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 from swarm_ui.environments.phone.apps import APPS
@@ -61,8 +62,12 @@ class SplitAssignment(Assignment, frozen=True, kw_only=True):
     """Whether one agent operates all apps, one at a time, on one screen."""
 
 
+@lru_cache(maxsize=1024)
 def split_assign(task: str, seed: int, *, agents: int, whole: bool = False) -> SplitAssignment:
-    """Draw the parameters of a task; equal arguments give equal assignments.
+    """Draw the parameters of a task; equal arguments give the same assignment.
+
+    It is kept, because a study plays one episode with many graphs. Episodes change only clones of
+    its device.
 
     Raises:
         ConfigError: the task does not exist, the seed belongs to no split, or there are too few or

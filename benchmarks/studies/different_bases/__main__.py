@@ -1,0 +1,106 @@
+"""Do four agents with other stage-1 seeds or data give a vote more than four clones?
+
+    python -m benchmarks.studies.different_bases --out runs/different_bases \\
+        --continued runs/invented/agents/stage1-{1,2,3}
+    python -m benchmarks.studies.different_bases --out runs/different_bases --scratch
+    python -m benchmarks.studies.different_bases --out runs/different_bases --summarise --record
+    python -m benchmarks.studies.different_bases --recorded
+    python -m benchmarks.studies.different_bases --quick
+
+First the headroom: how often any of four agents is right, less how often the best of them is, with
+one call each and shuffled views. Four clones are compared with four different agents on the same
+screens, which the votes of both reach: the shipped base agent and three agents that had more stage
+1 on other devices (``--continued``, agents of benchmarks.studies.invented_training), or four short
+trainings from scratch (``--scratch``). The scripted solver grades every decision. Then the success
+of all votes. Finished cells are not repeated. The record holds the cells, without agents:
+``--restore`` writes those that the folder lacks. The phone is simulated. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
+from swarm_ui.experiment.demo.demo_run import check_learning
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.storage.run_directory import write_atomic
+
+NAME = "different_bases"
+FILES = ("settings.json", "cells/*.json")
+"""What the record holds of the study's folder."""
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--continued", type=Path, nargs="+", default=[], metavar="AGENT",
+                        help="three agents after more stage 1 of the shipped one")  # fmt: skip
+    parser.add_argument("--scratch", action="store_true", help="train four agents from scratch")
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--summarise", action="store_true", help="print what is there")
+    record_options(parser, restore=True)
+    given = parsed(parser)
+    if given.out is None and not (given.quick or given.recorded):
+        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
+    return given
+
+
+@script
+def main() -> int:
+    given = _arguments()
+    from benchmarks.studies.different_bases.plan import Plan
+    from benchmarks.studies.different_bases.report import Study, markdown, study_of
+
+    if given.recorded:
+        study = read_record(NAME, Study)
+    else:
+        with tempfile.TemporaryDirectory() as beside:
+            folder = given.out or Path(beside) / "quick"
+            if given.restore:
+                restore(NAME, folder, {"settings.json": Plan()})
+            if not given.summarise:
+                _run(folder, given.continued, scratch=given.scratch, quick=given.quick)
+            study = study_of(folder)
+            if given.record:
+                write_record(NAME, study, packed_files(found_files(folder, FILES)))
+    print(markdown(study))
+    print(json.dumps({"rows": msgspec.to_builtins(study.rows),
+                      "contrasts": msgspec.to_builtins(study.contrasts)}))  # fmt: skip
+    return 0
+
+
+def _run(folder: Path, others: Sequence[Path], *, scratch: bool, quick: bool) -> None:
+    """Make every cell that does not exist yet."""
+    check_learning(Settings())
+    from benchmarks.studies.different_bases.agents import continued, from_scratch
+    from benchmarks.studies.different_bases.cells import play
+    from benchmarks.studies.different_bases.plan import CONTINUED, QUICK, SCRATCH, SPLITS, Plan
+
+    plan = QUICK if quick else Plan()
+    check_study(folder / "settings.json", plan)
+    pools = {CONTINUED: continued(others)} if others else {}
+    if scratch or quick:
+        pools[SCRATCH] = from_scratch(folder / "agents", plan.steps)
+    for split in SPLITS:
+        for pool, agents in pools.items():
+            path = folder / "cells" / f"{pool}-{split}.json"
+            if not path.exists():
+                cell = play(pool, agents, split, plan)
+                write_atomic(path, msgspec.json.encode(cell) + b"\n")
+                print(f"{pool}, {split}: {cell.seconds:.0f} CPU-s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""The figures of the study: headroom of each team, success of its vote, and the contrasts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from benchmarks.origin import Origin, origin
+from benchmarks.studies.different_bases.cells import Cell, Decision, clones
+from benchmarks.studies.different_bases.plan import (
+    AGENTS,
+    DIFFERENT,
+    LIMIT,
+    MAIN,
+    MEASURES,
+    POOLS,
+    SPLITS,
+    Plan,
+    Split,
+)
+from swarm_ui.errors import ConfigError
+from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
+
+_NOTE = (
+    "The phone is simulated, and a scripted solver grades every decision: scores on it are not "
+    "AndroidWorld scores."
+)
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One team of four calls a decision. Shares are in [0, 1]; intervals are 95 %, clustered by
+    template."""
+
+    name: str
+    pool: str
+    split: Split
+    best: bool
+    """Whether it has clones of the agent that is best on validation parameters."""
+    single: float
+    """One of its agents is right; of different agents, the best one."""
+    any: float
+    """Any of its four agents is right."""
+    headroom: float
+    headroom_low: float
+    headroom_high: float
+    vote: float
+    """Its vote is right. All four shares are of the same screens."""
+    success: float
+    """Of the vote, in its own episodes."""
+    low: float
+    high: float
+    seeds: int
+    """Sets of agents."""
+    episodes: int
+    decisions: int
+
+
+class Contrast(msgspec.Struct, frozen=True, kw_only=True):
+    """A difference on the same screens or episodes; 95 %, clustered by template."""
+
+    measure: str
+    pool: str
+    split: Split
+    named: bool
+    difference: float
+    low: float
+    high: float
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures, and where they come from."""
+
+    origin: Origin
+    plan: Plan
+    commits: list[str]
+    data: dict[str, str]
+    """SHA-256 of each cell."""
+    agents: dict[str, list[str]]
+    """SHA-256 of the weights of each pool's agents."""
+    best: dict[str, int]
+    """The agent of each pool that is best on validation parameters."""
+    rows: list[Row]
+    contrasts: list[Contrast]
+    seconds: float
+    """CPU time of all cells."""
+
+
+def study_of(folder: Path) -> Study:
+    """The figures of what is in a folder."""
+    paths = sorted((folder / "cells").glob("*.json"))
+    cells = [msgspec.json.decode(path.read_bytes(), type=Cell) for path in paths]
+    found = {(cell.pool, cell.split): cell for cell in cells}
+    pools = [pool for pool in POOLS if (pool, "validation") in found]
+    if not pools:
+        raise ConfigError(f"'{folder}' has no pool of this study with validation episodes")
+    best = {pool: _best(found[pool, "validation"].decisions) for pool in pools}
+    played = [found[pool, split] for pool in pools for split in SPLITS if (pool, split) in found]
+    return Study(
+        origin=origin("python -m benchmarks.studies.different_bases"),
+        plan=msgspec.json.decode((folder / "settings.json").read_bytes(), type=Plan),
+        commits=sorted({cell.commit for cell in cells}),
+        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        agents={pool: found[pool, "validation"].digests for pool in pools},
+        best=best,
+        rows=[row for cell in played for row in _rows(cell, best[cell.pool])],
+        contrasts=[c for cell in played for c in _contrasts(cell, best[cell.pool])],
+        seconds=round(sum(cell.seconds for cell in cells), 1),
+    )
+
+
+def single(decision: Decision, agent: int) -> float:
+    """Share of its four views with which an agent is right."""
+    return fmean(decision.right[agent])
+
+
+def any_clone(decision: Decision, agent: int) -> float:
+    """Whether an agent is right with any of its four views."""
+    return float(any(decision.right[agent]))
+
+
+def any_different(decision: Decision) -> float:
+    """Whether any of four different agents is right, each with another of the four views: the mean
+    over the four ways to shift the views."""
+    shifts = range(AGENTS)
+    return fmean(
+        float(any(decision.right[k][(k + shift) % AGENTS] for k in range(AGENTS)))
+        for shift in shifts
+    )
+
+
+def _best(decisions: Sequence[Decision]) -> int:
+    """The agent that is most often right; a tie goes to the first."""
+    return max(range(AGENTS), key=lambda k: (fmean(single(d, k) for d in decisions), -k))
+
+
+def _rows(cell: Cell, best: int) -> list[Row]:
+    rows = []
+    for k in [*range(AGENTS), AGENTS]:
+        name = DIFFERENT if k == AGENTS else clones(k)
+        alone, reached = _measures(k, best)
+        gap = _over(cell.decisions, lambda d, a=alone, r=reached: r(d) - a(d))  # type: ignore[misc]
+        success = clustered_mean(cell.success[name])
+        assert success is not None, f"{name}: every episode has a fault"
+        rows.append(
+            Row(
+                name=name, pool=cell.pool, split=cell.split, best=k == best,
+                single=round(fmean(map(alone, cell.decisions)), 4),
+                any=round(fmean(map(reached, cell.decisions)), 4),
+                headroom=round(gap.mean, 4), headroom_low=round(gap.low, 4),
+                headroom_high=round(gap.high, 4),
+                vote=round(fmean(d.votes[k] for d in cell.decisions), 4),
+                success=round(success.mean, 4), low=round(success.low, 4),
+                high=round(success.high, 4), seeds=1, episodes=len(cell.success[name]),
+                decisions=len(cell.decisions),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _measures(k: int, best: int) -> tuple[Callable[[Decision], float], Callable[[Decision], float]]:
+    """One agent of a team is right, and any of it; ``k`` is :data:`AGENTS` for different agents."""
+    if k == AGENTS:
+        return lambda d: single(d, best), any_different
+    return lambda d: single(d, k), lambda d: any_clone(d, k)
+
+
+def _contrasts(cell: Cell, best: int) -> list[Contrast]:
+    votes = clustered_difference(cell.success[DIFFERENT], cell.success[clones(best)])
+    assert votes is not None
+    found = {
+        "headroom": _over(cell.decisions, lambda d: any_different(d) - single(d, best)),
+        "gain of any": _over(cell.decisions, lambda d: any_different(d) - any_clone(d, best)),
+        "gain of the vote": votes,
+    }
+    return [
+        Contrast(
+            measure=measure, pool=cell.pool, split=cell.split, named=cell.split == MAIN,
+            difference=round(found[measure].mean, 4), low=round(found[measure].low, 4),
+            high=round(found[measure].high, 4),
+        )
+        for measure in MEASURES
+    ]  # fmt: skip
+
+
+def _over(decisions: Sequence[Decision], value: Callable[[Decision], float]) -> Interval:
+    """Mean over decisions; the interval is clustered by template."""
+    interval = clustered_mean([Outcome(d.task, d.seed, value(d)) for d in decisions])
+    assert interval is not None, "no decisions"
+    return interval
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def markdown(study: Study) -> str:
+    """All tables."""
+    return "\n\n".join([main_table(study), contrasts_table(study), verdict(study), _NOTE])
+
+
+def main_table(study: Study) -> str:
+    """Every team on every test split."""
+    head = ["team of four, one call each", "split", "one agent right %", "any right %",
+            "headroom, points", "vote right %", "success of the vote %"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    for row in study.rows:
+        if row.split != "validation":
+            gap = _points(row.headroom, row.headroom_low, row.headroom_high)
+            shown = Interval(mean=row.success, low=row.low, high=row.high, n=0).percent()
+            lines.append(
+                f"| {_label(row)} | {SPLITS[row.split]} | {100 * row.single:.1f} | "
+                f"{100 * row.any:.1f} | {gap} | {100 * row.vote:.1f} | {shown} |"
+            )
+    return "\n".join(lines)
+
+
+def contrasts_table(study: Study) -> str:
+    """The named differences in bold; the others are exploratory."""
+    lines = ["| difference, points | agents | split | [95 %] |", "| --- | --- | --- | ---: |"]
+    for one in study.contrasts:
+        if one.split != "validation":
+            gap = _points(one.difference, one.low, one.high)
+            shown = f"**{gap}**" if one.named else gap
+            split = SPLITS[one.split]
+            lines.append(f"| {MEASURES[one.measure]} | {one.pool} | {split} | {shown} |")
+    return "\n".join(lines)
+
+
+def verdict(study: Study) -> str:
+    """Whether each pool's headroom is at least the limit."""
+    lines = []
+    for one in study.contrasts:
+        if one.measure == "headroom" and one.named:
+            enough = "at least" if one.difference >= LIMIT else "under"
+            gap = _points(one.difference, one.low, one.high)
+            lines.append(
+                f"Headroom of different agents ({one.pool}) on new parameters: {gap} points, "
+                f"{enough} the {100 * LIMIT:.0f} points that were set as the limit."
+            )
+    return "\n".join(lines)
+
+
+def _label(row: Row) -> str:
+    which = f"{row.pool}: {row.name}"
+    return f"{which}, the best one" if row.best else which
+
+
+def _points(mean: float, low: float, high: float) -> str:
+    return Interval(mean=mean, low=low, high=high, n=0).percent(signed=True)

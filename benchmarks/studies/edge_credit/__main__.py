@@ -1,0 +1,111 @@
+"""Do edges learn faster from the credit of messages than from the outcome of an episode?
+
+    python -m benchmarks.studies.edge_credit --out runs/edge_credit
+    python -m benchmarks.studies.edge_credit --out runs/edge_credit --summarise --record
+    python -m benchmarks.studies.edge_credit --recorded --picture docs/pictures/edge_credit.svg
+    python -m benchmarks.studies.edge_credit --quick
+
+On split facts every value that a task needs must be said by the agent that sees it. Edges learn
+from the outcome less a price on tokens, as in benchmarks.studies.split, or from this and the credit
+of the messages that they carried: of a scripted critic that knows which values are needed, with and
+without errors, or of replays without each message, which know no solution and cost calls. All arms
+have equal episodes and graphs, and six settings each are tried on validation parameters. The record
+holds the cells; ``--restore`` writes those that the folder lacks, and the study goes on.
+
+The agents and the critic are **scripted** and the phone is simulated: the study says nothing about
+language models. Finished cells are not repeated. The last line is JSON: ``rows`` of ``{name,
+templates, point, success, low, high, seeds, tokens, …}``, ``contrasts`` and ``speeds``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.restore import found_files, packed_files, restore
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.storage.run_directory import write_atomic
+
+NAME = "edge_credit"
+FILES = ("settings.json", "oracle.json", "choices/*.json", "cells/*.json")
+"""What the record holds of the study's folder."""
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--summarise", action="store_true", help="print what is there")
+    record_options(parser, restore=True)
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw the learning curves")
+    given = parsed(parser)
+    if given.out is None and not (given.quick or given.recorded):
+        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
+    return given
+
+
+@script
+def main() -> int:
+    given = _arguments()
+    from benchmarks.studies.edge_credit.picture import picture
+    from benchmarks.studies.edge_credit.plan import Budget
+    from benchmarks.studies.edge_credit.report import Study, markdown, study_of
+
+    if given.recorded:
+        study = read_record(NAME, Study)
+    else:
+        with tempfile.TemporaryDirectory() as beside:
+            folder = given.out or Path(beside) / "quick"
+            if given.restore:
+                restore(NAME, folder, {"settings.json": Budget()})
+            if not given.summarise:
+                _run(folder, given.seeds[:1] if given.quick else given.seeds, quick=given.quick)
+            study = study_of(folder)
+            if given.record:
+                write_record(NAME, study, packed_files(found_files(folder, FILES)))
+    if given.picture is not None:
+        picture(study, given.picture)
+    print(markdown(study))
+    print(json.dumps({name: msgspec.to_builtins(getattr(study, name))
+                      for name in ("rows", "contrasts", "speeds")}))  # fmt: skip
+    return 0
+
+
+def _run(folder: Path, seeds: Sequence[int], *, quick: bool) -> None:
+    """Make every cell that does not exist yet."""
+    from benchmarks.studies.edge_credit.cells import Cells
+    from benchmarks.studies.edge_credit.plan import ARMS, CANDIDATES, QUICK, Budget
+
+    budget = QUICK if quick else Budget()
+    check_study(folder / "settings.json", budget)
+    cells = Cells(folder, budget)
+    if not (folder / "oracle.json").exists():
+        write_atomic(folder / "oracle.json", msgspec.json.encode(cells.oracle()) + b"\n")
+    for arm in CANDIDATES:
+        if not cells.choice_path(arm).exists():
+            write_atomic(cells.choice_path(arm), msgspec.json.encode(cells.choose(arm)) + b"\n")
+            print(f"setting chosen: {arm}", file=sys.stderr, flush=True)
+    # The first two arms decide the first and the third contrast, and leaving out costs most.
+    for arms in (ARMS[:2], ARMS[2:3], ARMS[3:]):
+        for seed, arm in product(seeds, arms):
+            if not cells.path(arm, seed).exists():
+                cell = cells.run(arm, seed)
+                write_atomic(cells.path(arm, seed), msgspec.json.encode(cell) + b"\n")
+                spent = cell.learned.seconds
+                print(f"{arm}, seed {seed}: {spent:.0f} CPU-s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
