@@ -22,6 +22,7 @@ from benchmarks.studies.windows.cells import (
     train,
 )
 from benchmarks.studies.windows.controls import Condition, Contestant, Tested, Tests
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 

@@ -101,8 +101,8 @@ class InventedPhone(PhoneEnvironment):
         number = _device_of(task)
         if number >= BLIND and seed not in TEST_SEEDS:
             raise ConfigError(
-                f"invented: task {task!r} belongs to the blind set, which is for one test at the end; "
-                f"on device {number} expected a seed from {TEST_SEEDS.start} to "
+                f"invented: task {task!r} belongs to the blind set, which is for one test at the "
+                f"end; on device {number} expected a seed from {TEST_SEEDS.start} to "
                 f"{TEST_SEEDS.stop - 1}, got {seed}"
             )
         if number >= UNSEEN and seed in TRAIN_SEEDS:
