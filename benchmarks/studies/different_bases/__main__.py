@@ -28,7 +28,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.records import read_record, write_record
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.script_runner import check_study, script
@@ -41,16 +41,11 @@ FILES = ("settings.json", "cells/*.json")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    flags = ("quick", "summarise", "record", "recorded", "restore")
+    parser = study_options(__doc__, *flags)
     parser.add_argument("--continued", type=Path, nargs="+", default=[], metavar="AGENT",
                         help="three agents after more stage 1 of the shipped one")  # fmt: skip
     parser.add_argument("--scratch", action="store_true", help="train four agents from scratch")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    parser.add_argument("--summarise", action="store_true", help="print what is there")
-    record_options(parser, restore=True)
     given = parsed(parser)
     if given.out is None and not (given.quick or given.recorded):
         parser.error("--out FOLDER is needed (or --quick, or --recorded)")

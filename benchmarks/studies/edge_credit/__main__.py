@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.records import read_record, write_record
-from benchmarks.studies.options import parsed, record_options
+from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import found_files, packed_files, restore
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.storage.run_directory import write_atomic
@@ -41,14 +41,9 @@ FILES = ("settings.json", "oracle.json", "choices/*.json", "cells/*.json")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    flags = ("quick", "summarise", "record", "recorded", "restore")
+    parser = study_options(__doc__, *flags)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    parser.add_argument("--summarise", action="store_true", help="print what is there")
-    record_options(parser, restore=True)
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw the learning curves")
     given = parsed(parser)
     if given.out is None and not (given.quick or given.recorded):
