@@ -17,6 +17,8 @@ EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
 DEFAULT_METHOD: Method = "rft"
 """Method of the demo and of ``swarm-ui train``: as good as DPO on the phone, in less time."""
+DEMO_AGENT = "general"
+"""The included agent that the demo starts from. Studies start from ``base``."""
 Edges = Literal["redraw", "fixed", "learned"]
 PromptFormatName = Literal["", "json", "compact"]
 
@@ -41,7 +43,8 @@ class Settings:
     quick: bool = False
     seed: int = 0
     agent: str | None = None
-    """Folder of the base agent; ``None``: the shipped one."""
+    """``base``, ``general``, or the folder of an agent; ``None``: ``base``. The default of the
+    demo is :data:`DEMO_AGENT`."""
     from_scratch: bool = False
     agents: int = 4
     rounds: int = 3
@@ -132,9 +135,11 @@ class Settings:
         return f"{self.env}-model" if self.given_model else self.env
 
 
-def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
-    """The default settings for an environment and a kind of model."""
-    given: dict[str, Any] = {}
+def defaults(
+    *, quick: bool, env: EnvironmentName, endpoint: bool, from_scratch: bool = False
+) -> Settings:
+    """The default settings of the demo for an environment and a kind of model."""
+    given: dict[str, Any] = {} if endpoint or from_scratch else {"agent": DEMO_AGENT}
     if quick:
         given |= {
             "iterations": 2, "shared_iterations": 1, "episodes": 24, "shared_steps": 24,

@@ -10,10 +10,12 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import settings
 from swarm_ui.experiment.demo import options
+from swarm_ui.experiment.demo.demo_run import agent_folder
 from swarm_ui.experiment.results import BASE, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import base_arms, trained_arms
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
 
 JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
 
@@ -33,7 +35,7 @@ def test_settings_come_back_from_json() -> None:
 
 def test_quick_asks_for_less() -> None:
     quick, full = options.parse(["--quick"]).settings, options.parse([]).settings
-    assert full == Settings()
+    assert full == Settings(agent="general")
     assert quick.iterations * quick.episodes < full.iterations * full.episodes
     assert len(base_arms(quick)) < len(base_arms(full))
 
@@ -44,6 +46,19 @@ def test_options_go_into_the_settings() -> None:
     assert asked.settings.iterations == 5
     assert asked.settings.shared_iterations == 3
     assert asked.settings.tasks == ("open-app", "notes-pin")
+
+
+def test_the_demo_starts_from_the_general_agent_and_studies_from_the_base_agent() -> None:
+    assert agent_folder(options.parse([]).settings) == GENERAL_AGENT
+    assert agent_folder(options.parse(["--quick", "--agent", "base"]).settings) == BASE_AGENT
+    assert agent_folder(options.parse(["--agent", "mine"]).settings) == Path("mine")
+    assert agent_folder(Settings()) == BASE_AGENT
+    before = {k: v for k, v in settings.plain(Settings()).items() if k != "agent"}
+    assert agent_folder(settings.restored(before, "a run of an older version")) == BASE_AGENT
+    for other in (["--from-scratch"], ["--model", "smollm2"], ["--base-url", "u", "--model", "m"]):
+        assert options.parse(other).settings.agent is None
+    with pytest.raises(ConfigError, match="leave out --agent"):
+        options.parse(["--from-scratch", "--agent", "base"])
 
 
 def test_options_that_do_not_go_together() -> None:

@@ -108,8 +108,8 @@ def import_adapters(
 
 @adapters.command("merge")
 def merge_adapter(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="base, smollm2, a folder, or "
-                                         "org/name on the Hugging Face Hub")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="base, general, smollm2, a folder, "
+                                         "or org/name on the Hugging Face Hub")],
     adapter: _Adapter,
     out: _Out,
     force: flags.Force = False,

@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.settings import EDGES, ENVIRONMENTS, METHODS, Settings, defaults
+from swarm_ui.experiment.settings import (
+    DEMO_AGENT,
+    EDGES,
+    ENVIRONMENTS,
+    METHODS,
+    Settings,
+    defaults,
+)
 from swarm_ui.prompts import FORMATS
 
 _ABOUT = """\
 A team of agents learns to operate a phone, and acts on real web pages.
 
 With no options, in two to five minutes on two cores, with no key, GPU, emulator or download:
-takes the base agent that ships; rolls out a team of 4 agents x 3 rounds on the embedded phone;
+takes the general agent that ships; rolls out a team of 4 agents x 3 rounds on the embedded phone;
 has a critic fill the credit table and an adversary write negatives; trains one LoRA adapter for
 each agent; redraws the edges, and repeats; then evaluates on held-out tasks, and on real
 MiniWoB++ pages where a Chromium is found. Prints one table and writes a run directory with an
@@ -71,6 +78,7 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
         quick=given.get("quick", False),
         env=given.get("env", "phone"),
         endpoint="base_url" in given or "model" in given,
+        from_scratch=given.get("from_scratch", False),
     )
     if "base_url" in given and given.get("iterations"):
         raise ConfigError("--iterations: a served model is evaluated, not trained; leave it out")
@@ -123,8 +131,9 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
                               "of each task, 4; endpoint and androidworld: 12)", _COUNT),
         },
         "the base agent": {
-            "agent": ("base agent to use instead of the shipped one", {"metavar": "FOLDER"}),
-            "from-scratch": ("train it first, by stage 1 (minutes)", _SWITCH),
+            "agent": (f"the agent that all start from: general, base, or a folder (default: "
+                      f"{DEMO_AGENT})", {"metavar": "AGENT"}),
+            "from-scratch": ("train a base agent first, by stage 1 (minutes)", _SWITCH),
         },
         "the team and its learning": {
             "agents": (f"number of agents (default: {full.agents})", _INT),

@@ -61,4 +61,4 @@ def test_it_does_most_of_what_it_was_shown_with_parameters_it_never_saw(
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, chosen, concurrency=76))
     done = [o for o in outcomes(episodes) if o is not None]
     assert len(done) == len(chosen)
-    assert sum(done) / len(done) > least  # 0.65 and GENERALRATE when they shipped; chance is 0
+    assert sum(done) / len(done) > least  # 0.63 and 0.95 when they shipped; chance is 0
