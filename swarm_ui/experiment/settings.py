@@ -18,7 +18,8 @@ Method = Literal["rft", "dpo"]
 DEFAULT_METHOD: Method = "rft"
 """Method of the demo and of ``swarm-ui train``: as good as DPO on the phone, in less time."""
 DEMO_AGENT = "general"
-"""The included agent that the demo starts from. Studies start from ``base``."""
+"""The included agent that the demo starts from. Studies start from ``base``, which leaves stage 2
+more to learn."""
 Edges = Literal["redraw", "fixed", "learned"]
 PromptFormatName = Literal["", "json", "compact"]
 

@@ -109,11 +109,11 @@ def test_adapters_load_in_plain_peft(quick: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     from swarm_ui.nodes.models.tiny_agent.local_model import (
-        BASE_AGENT,
+        GENERAL_AGENT,
     )  # registers the architecture
 
     for name in AGENTS:
-        base = AutoModelForCausalLM.from_pretrained(BASE_AGENT)
+        base = AutoModelForCausalLM.from_pretrained(GENERAL_AGENT)
         model = PeftModel.from_pretrained(base, str(quick / "adapters" / name))
         weights = [p for key, p in model.named_parameters() if "lora_B" in key]
         assert weights

@@ -130,9 +130,9 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "episodes-test": (f"test episodes of each arm (default: {full.episodes_test}; miniwob: "
                               "of each task, 4; endpoint and androidworld: 12)", _COUNT),
         },
-        "the base agent": {
-            "agent": (f"the agent that all start from: general, base, or a folder (default: "
-                      f"{DEMO_AGENT})", {"metavar": "AGENT"}),
+        "the agent": {
+            "agent": ("the agent that all start from: general; base, from which stage 2 gains "
+                      f"more; or a folder (default: {DEMO_AGENT})", {"metavar": "AGENT"}),
             "from-scratch": ("train a base agent first, by stage 1 (minutes)", _SWITCH),
         },
         "the team and its learning": {
