@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.openai.model import OpenAIModel
     from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
     from swarm_ui.nodes.models.published_model import PublishedModel
-    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
     from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
-    "BASE_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode", "ChatOptions",
-    "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel", "ProbabilityVote",
-    "PublishedModel", "RateLimits", "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel",
-    "VisionModel", "function_node", "map_node", "mcp_tools",
+    "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
+    "ChatOptions", "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel",
+    "ProbabilityVote", "PublishedModel", "RateLimits", "RetryPolicy", "ScriptedModel", "Tool",
+    "VLLMModel", "VisionModel", "function_node", "map_node", "mcp_tools",
 ]  # fmt: skip
 
 _LAZY = {
@@ -39,6 +39,7 @@ _LAZY = {
     "BASE_AGENT": "tiny_agent.local_model",
     "CausalModel": "transformers.causal_model",
     "ChatOptions": "openai.settings",
+    "GENERAL_AGENT": "tiny_agent.local_model",
     "LocalModel": "tiny_agent.local_model",
     "OpenAIModel": "openai.model",
     "PublishedModel": "published_model",

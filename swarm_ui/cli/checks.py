@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 
 AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
 """The values of ``doctor --need``."""
@@ -76,12 +77,11 @@ def _python() -> Iterator[Check]:
     yield _check("core", "Python", sys.version_info >= (3, 11), about,
                  "install Python 3.11 or newer")  # fmt: skip
     yield _modules("core", "swarm-ui", _CORE, "pip install swarm-ui")
-    agent = importlib.util.find_spec("swarm_ui.nodes.models.tiny_agent")
-    place = Path(agent.origin or "").parent / "base_agent" if agent else Path()
-    whole = (place / "model.safetensors").is_file() and (place / "words.json").is_file()
-    found = "ships with swarm-ui" if whole else f"no weights in {place}"
-    yield _check("core", "base agent", whole, found,
-                 "install swarm-ui again: its files are incomplete")  # fmt: skip
+    for agent, place in SHIPPED_AGENTS.items():
+        whole = (place / "model.safetensors").is_file() and (place / "words.json").is_file()
+        found = "ships with swarm-ui" if whole else f"no weights in {place}"
+        yield _check("core", f"{agent} agent", whole, found,
+                     "install swarm-ui again: its files are incomplete")  # fmt: skip
 
 
 def _extras() -> Iterator[Check]:

@@ -25,6 +25,7 @@ from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import SHAPES
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
@@ -304,9 +305,9 @@ FAMILY = option(
 )  # fmt: skip
 MODEL = option(
     "model", str, "NAME",
-    "base, smollm2, a folder, org/name on the Hugging Face Hub, script:FILE, module:factory, or a "
-    "model that --url serves", "-m",
-    setting="model.name", complete=named("models", "base", *PRETRAINED),
+    "base, general, smollm2, a folder, org/name on the Hugging Face Hub, script:FILE, "
+    "module:factory, or a model that --url serves", "-m",
+    setting="model.name", complete=named("models", *SHIPPED_AGENTS, *PRETRAINED),
 )  # fmt: skip
 LEARNER = also_named(MODEL, "--learner")
 URL = option("url", str, "URL", _URL, setting="model.url")

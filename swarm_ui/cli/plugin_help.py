@@ -11,9 +11,10 @@ from swarm_ui.experiment.plugins.entry_points import Kind, plugin_names
 from swarm_ui.experiment.plugins.run_loggers import LOGGERS
 from swarm_ui.experiment.plugins.wrapping import WRAPPERS
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 
 OWN_NAMES: dict[Kind, tuple[str, ...]] = {
-    "environments": tuple(ENVIRONMENTS), "models": ("base", *PRETRAINED),
+    "environments": tuple(ENVIRONMENTS), "models": (*SHIPPED_AGENTS, *PRETRAINED),
     "wrappers": tuple(WRAPPERS), "loggers": tuple(LOGGERS),
 }  # fmt: skip
 """The names of this package, which come before those of plug-ins."""

@@ -24,6 +24,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     pulled_folder,
 )
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS, adapter_folder
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agent_folder
 
 IN_PROCESS = ("base", "agent", "local")
 """Kinds of models that run in this process and can be trained."""
@@ -34,9 +35,9 @@ SINGLE = "team"
 
 
 def kind_of(section: ModelSection) -> str:
-    """The kind of a model: ``base``, ``endpoint``, ``script``, ``code`` (``module:factory``, or the
-    name of a plug-in), ``agent`` (a base agent's folder) or ``local`` (a model of transformers: a
-    folder, a pulled model, or a name on the Hugging Face Hub).
+    """The kind of a model: ``base`` (an agent of this package), ``endpoint``, ``script``, ``code``
+    (``module:factory``, or the name of a plug-in), ``agent`` (the folder of such an agent) or
+    ``local`` (a model of transformers: a folder, a pulled model, or a name on the hub).
 
     Raises:
         ConfigError: the name is unknown, or the model was not pulled.
@@ -44,7 +45,7 @@ def kind_of(section: ModelSection) -> str:
     name = section.name
     if section.url:
         return "endpoint"
-    if name == "base":
+    if name in SHIPPED_AGENTS:
         return "base"
     if name.startswith("script:"):
         return "script"
@@ -65,9 +66,9 @@ def kind_of(section: ModelSection) -> str:
         return "code"
     if is_hub_name(name):
         return "local"
-    names = ", ".join((*PRETRAINED, *plugin_names("models")))
+    names = ", ".join((*SHIPPED_AGENTS, *PRETRAINED, *plugin_names("models")))
     raise ConfigError(
-        f"no model '{name}': expected base, {names}, the folder of a model, "
+        f"no model '{name}': expected {names}, the folder of a model, "
         "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
         "that an endpoint serves"
     )
@@ -118,7 +119,7 @@ def model_findings(
         yield ("model", "quantize"), problem
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
-        if section.name == "base":
+        if section.name in SHIPPED_AGENTS:
             yield ("model", "url"), "--url needs --model NAME, the name that the endpoint serves"
         if adapters not in ("", SERVED):
             yield at, (f"an endpoint serves its own adapters; write '{SERVED}' to ask for one "
@@ -148,7 +149,8 @@ def describe_model(section: ModelSection) -> str:
     found = plugin("models", section.name) if kind == "code" else None
     if found is not None:
         return str(found)
-    words = {"base": "the base agent that ships (in this process)", "script": section.name}
+    shipped = f"the {section.name} agent that ships (in this process)"
+    words = {"base": shipped, "script": section.name}
     return words.get(kind, f"{section.name} (in this process)")
 
 
@@ -221,10 +223,10 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
         else:
             import torch
 
-            from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+            from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
             torch.set_num_threads(1)  # small matrices gain nothing from more threads
-            model = LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
+            model = LocalModel.load(agent_folder(section.name))
     except ImportError as error:
         raise MissingExtra("train", "a model in this process", error.name or "torch") from error
     folder = adapter_folder(section.adapters)

@@ -23,9 +23,10 @@ MOST_MASKED = 0.2
 """Largest share of masked episodes from which something is concluded."""
 BASE = "base-greedy"
 TRAINED = "trained-greedy"
+GENERAL = "general-greedy"
 ORDER = (
     BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team",
-    TRAINED, "trained-vote", "trained-team",
+    TRAINED, "trained-vote", "trained-team", GENERAL,
 )  # fmt: skip
 """Order of the rows of tables."""
 

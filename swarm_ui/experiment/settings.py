@@ -41,7 +41,7 @@ class Settings:
     quick: bool = False
     seed: int = 0
     agent: str | None = None
-    """Folder of the base agent; ``None``: the shipped one."""
+    """``base``, ``general``, or the folder of an agent; ``None``: ``base``."""
     from_scratch: bool = False
     agents: int = 4
     rounds: int = 3
@@ -133,7 +133,7 @@ class Settings:
 
 
 def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
-    """The default settings for an environment and a kind of model."""
+    """The default settings of the demo for an environment and a kind of model."""
     given: dict[str, Any] = {}
     if quick:
         given |= {

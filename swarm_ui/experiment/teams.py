@@ -12,7 +12,7 @@ from typing import Literal
 
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.experiment.config import Finding, TeamSection
-from swarm_ui.experiment.results import BASE, TRAINED
+from swarm_ui.experiment.results import BASE, GENERAL, TRAINED
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
@@ -224,6 +224,11 @@ def base_arms(settings: Settings) -> list[Arm]:
         vote,
         _team("base-team", f"base team, DAG, {settings.rounds} rounds", n, settings.rounds, edges),
     ]
+
+
+def general_arm() -> Arm:
+    """The general agent of this package, which had more stage 1 and no stage 2."""
+    return Arm(name=GENERAL, label="general agent, no stage 2, greedy")
 
 
 def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:

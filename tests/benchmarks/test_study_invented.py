@@ -25,7 +25,7 @@ from benchmarks.studies.invented_training.plan import (
     BLIND_ARMS,
     CONTRASTS,
     DEVICES_APART,
-    KINDS,
+    GENERAL,
     QUICK,
     Plan,
     blind_jobs,
@@ -41,6 +41,7 @@ from benchmarks.studies.invented_training.report import (
 )
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, tasks
 from swarm_ui.environments.phone.invented import BLIND, UNSEEN, blind_tasks
+from swarm_ui.environments.phone.invented.mixed_phone import SIMPLE_KINDS
 from swarm_ui.rollout.pool import Job
 from swarm_ui.stats import Outcome
 
@@ -59,7 +60,7 @@ def test_half_of_the_training_episodes_are_on_the_devices_of_arm_and_seed(arm) -
         assert len(jobs) == 400 and all(number in TRAIN_SEEDS for _, number in jobs)
         own = [job for job in jobs if job[0].startswith("invented-")]
         assert len(own) == (200 if arm.devices else 0)
-        assert {task.split("-")[2] for task, _ in own} <= set(KINDS)
+        assert {task.split("-")[2] for task, _ in own} <= set(SIMPLE_KINDS)
         first = DEVICES_APART * seed
         assert numbers(jobs) <= set(range(first, first + arm.devices))
         assert len(numbers(jobs)) >= 0.8 * arm.devices and max(numbers(jobs), default=0) < UNSEEN
@@ -102,9 +103,9 @@ def folder(tmp_path: Path) -> Path:
     cells = Cells(tmp_path, Plan())
     cells.path(BASE, 0).parent.mkdir()
     (tmp_path / "settings.json").write_bytes(msgspec.json.encode(Plan()))
-    shares = {BASE: 0.3, "0": 0.3, "32": 0.8, "stage1": 0.5}
+    shares = {BASE: 0.3, GENERAL: 0.6, "0": 0.3, "32": 0.8, "stage1": 0.5}
     for arm, share in shares.items():
-        for seed in (0,) if arm == BASE else (1, 2, 3):
+        for seed in (0,) if arm in (BASE, GENERAL) else (1, 2, 3):
             cells.path(arm, seed).write_bytes(msgspec.json.encode(cell(arm, seed, share)) + b"\n")
     return tmp_path
 
@@ -117,9 +118,12 @@ def test_figures_of_cells(folder: Path, tmp_path: Path) -> None:
     named = [c for c in record.contrasts if c.named]
     assert [(c.ours, c.theirs) for c in named] == list(CONTRASTS)
     assert all(c.split == "apps" and c.low > 0.1 and len(c.by_seed) == 3 for c in named)
+    shipped = {c.theirs: c for c in record.contrasts if c.ours == GENERAL and c.split == "apps"}
+    assert set(shipped) == {BASE, "stage1"} and shipped[BASE].low > 0.05
+    assert len(shipped[BASE].by_seed) == 1 and len(shipped["stage1"].by_seed) == 3
     blind = [c for c in record.contrasts if c.split == "blind"]
     assert blind and all(c.app_low is not None and not c.named for c in blind)
-    assert rows_table(record).count("\n") == 1 + 4
+    assert rows_table(record).count("\n") == 1 + 5
     assert contrasts_table(record).count("**") == 2 * len(CONTRASTS)
     picture(record, tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").stat().st_size > 10_000
@@ -152,7 +156,7 @@ def test_the_blind_set_is_played_once_and_after_everything_else(
         for seed in (1, 2, 3):
             Cells(folder, Plan()).agent(name, seed).mkdir(parents=True)
     assert run(monkeypatch, "--out", str(folder), "--blind") == 0
-    assert sorted(asked) == sorted([BASE, *BLIND_ARMS * 3])
+    assert sorted(asked) == sorted([BASE, GENERAL, *BLIND_ARMS * 3])
     capsys.readouterr()
     assert run(monkeypatch, "--out", str(folder), "--blind") == 2
     assert "has played its blind set" in capsys.readouterr().err

@@ -82,9 +82,9 @@ concurrency = 0
         "validation, train",
         "  bad.toml:3: 'phone' has no task 'contacts-ad'; did you mean 'contacts-add'?",
         "  bad.toml:3: 'phone' has no task 'notes-creat'; did you mean 'notes-create'?",
-        "  bad.toml:5: no model 'nobody': expected base, smollm2, the folder of a model, org/name "
-        "on the Hugging Face Hub, script:FILE, module:factory, or with --url the name that an "
-        "endpoint serves",
+        "  bad.toml:5: no model 'nobody': expected base, general, smollm2, the folder of a model, "
+        "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
+        "that an endpoint serves",
         "  bad.toml:9: 'agent_9>agent_0' is not SENDER>LISTENER; expected random, none, chain, "
         "debate, star, tree, the folder of a run that learned edges, or pairs of agent_0, agent_1",
     ], "each on one line where nobody reads on a terminal"

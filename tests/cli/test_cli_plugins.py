@@ -104,7 +104,9 @@ def test_they_are_shown_where_names_are_listed(shell: Shell, site: Path) -> None
         assert word in [item.value for item in found.shell_complete(None, word[:2])], option
     wrong = shell("run kichen")
     assert wrong.code == 2 and "did you mean 'kitchen'?" in " ".join(wrong.err.split())
-    assert "base, smollm2, cook, the folder" in " ".join(shell("run phone -m nobody").err.split())
+    assert "base, general, smollm2, cook, the folder" in " ".join(
+        shell("run phone -m nobody").err.split()
+    )
 
 
 def test_doctor_imports_each_and_says_what_is_wrong(shell: Shell, broken: Path) -> None:  # noqa: F811

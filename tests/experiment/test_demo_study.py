@@ -10,10 +10,12 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import settings
 from swarm_ui.experiment.demo import options
+from swarm_ui.experiment.demo.demo_run import agent_folder
 from swarm_ui.experiment.results import BASE, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import base_arms, trained_arms
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
 
 JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
 
@@ -44,6 +46,19 @@ def test_options_go_into_the_settings() -> None:
     assert asked.settings.iterations == 5
     assert asked.settings.shared_iterations == 3
     assert asked.settings.tasks == ("open-app", "notes-pin")
+
+
+def test_the_demo_starts_from_the_base_agent_or_the_named_one() -> None:
+    assert agent_folder(options.parse([]).settings) == BASE_AGENT
+    assert agent_folder(options.parse(["--quick", "--agent", "general"]).settings) == GENERAL_AGENT
+    assert agent_folder(options.parse(["--agent", "mine"]).settings) == Path("mine")
+    assert agent_folder(Settings()) == BASE_AGENT
+    before = {k: v for k, v in settings.plain(Settings()).items() if k != "agent"}
+    assert agent_folder(settings.restored(before, "a run of an older version")) == BASE_AGENT
+    for other in (["--from-scratch"], ["--model", "smollm2"], ["--base-url", "u", "--model", "m"]):
+        assert options.parse(other).settings.agent is None
+    with pytest.raises(ConfigError, match="leave out --agent"):
+        options.parse(["--from-scratch", "--agent", "base"])
 
 
 def test_options_that_do_not_go_together() -> None:

@@ -94,6 +94,8 @@ def test_both_files_are_complete(dist: Path) -> None:
         about = wheel.read(f"{NAME}.dist-info/METADATA").decode()
     assert f"{NAME}.dist-info/licenses/LICENSE" in names and "swarm_ui/py.typed" in names
     for data in ("tiny_agent/base_agent/model.safetensors",
+                 "tiny_agent/general_agent/model.safetensors",
+                 "tiny_agent/general_agent/training.json",
                  "pretrained/smollm2_phone/adapter_model.safetensors"):  # fmt: skip
         assert f"swarm_ui/nodes/models/{data}" in names
     assert f"\nVersion: {swarm_ui.__version__}\n" in about

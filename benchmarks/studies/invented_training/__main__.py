@@ -11,6 +11,7 @@ Stage 2 (RFT, scripted critic, four voters without edges) trains the shipped bas
 phone's training templates; in most arms half of the episodes are on 8 to 64 devices with invented
 apps instead. All arms have equally many episodes and optimiser steps. Controls: the untrained team,
 credit by outcome, and more stage 1 with demonstrations on the same devices for the same CPU time.
+The general agent of this package, which had more of that stage 1, is tested beside them.
 Each is tested as a vote of four on known templates, new templates, new apps and other invented
 devices; ``--blind`` plays the blind set, once, after all training. Finished cells are not repeated.
 The record holds the cells, without the trained agents: ``--restore`` writes those that the folder
@@ -91,7 +92,7 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     """Make every cell that does not exist yet."""
     check_learning(Settings())
     from benchmarks.studies.invented_training.cells import Cells
-    from benchmarks.studies.invented_training.plan import ARM, BASE, QUICK, Plan
+    from benchmarks.studies.invented_training.plan import ARM, BASE, GENERAL, QUICK, Plan
 
     unknown = sorted(set(given.only or ()) - set(ARM))
     if unknown:
@@ -104,8 +105,9 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
         raise ConfigError(f"'{folder}' has played its blind set, so the study is finished")
     if given.blind:
         return _blind(cells, seeds)
-    if cells.load(BASE, 0) is None:
-        write_atomic(cells.path(BASE, 0), msgspec.json.encode(cells.base()) + b"\n")
+    for name, make in ((BASE, cells.base), (GENERAL, cells.general)):
+        if cells.load(name, 0) is None:
+            write_atomic(cells.path(name, 0), msgspec.json.encode(make()) + b"\n")
     for name, seed in _order(given.only or list(ARM), seeds):
         if cells.load(name, seed) is None:
             with display.bar(f"{name}-{seed}", plan.iterations + 1) as bar:
@@ -125,9 +127,9 @@ def _order(names: Sequence[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
 
 def _blind(cells: Cells, seeds: Sequence[int]) -> None:
     """Play the blind set with the arms of the contrasts, and write all outcomes at once."""
-    from benchmarks.studies.invented_training.plan import BASE, BLIND_ARMS
+    from benchmarks.studies.invented_training.plan import BASE, BLIND_ARMS, GENERAL
 
-    teams = [(BASE, 0), *((name, seed) for name in BLIND_ARMS for seed in seeds)]
+    teams = [(BASE, 0), (GENERAL, 0), *((name, seed) for name in BLIND_ARMS for seed in seeds)]
     missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
     if missing:
         raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")

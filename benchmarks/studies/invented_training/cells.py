@@ -16,6 +16,7 @@ from benchmarks.studies.invented_training.plan import (
     ARM,
     BASE,
     DEVICES_APART,
+    GENERAL,
     SPLITS,
     Arm,
     Plan,
@@ -28,19 +29,19 @@ from benchmarks.studies.invented_training.plan import (
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
+from swarm_ui.experiment.stage1.general_agent import more_stage1, shipped_training, solver_steps
 from swarm_ui.experiment.teams import base_arms, rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import Critics
-from swarm_ui.optim.stage1.supervised import Stage1Config, train
-from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal, Stream
-from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
+from swarm_ui.optim.stage1.supervised import Stage1Config
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout.episodes import Job, rollout_many
@@ -109,6 +110,15 @@ class Cells:
             outcomes=self.test(BASE, 0, held_out_jobs(self.plan)),
         )  # fmt: skip
 
+    def general(self) -> Cell:
+        """The general agent of this package; its training is that of the file."""
+        done = shipped_training()
+        return Cell(
+            arm=GENERAL, seed=0, commit=commit(), steps=done.steps, samples=done.samples, calls=0,
+            training_seconds=done.cpu_seconds,
+            outcomes=self.test(GENERAL, 0, held_out_jobs(self.plan)),
+        )  # fmt: skip
+
     def trained(self, name: str, seed: int, tell: Tell) -> Cell:
         """Train one arm and test it."""
         arm = ARM[name]
@@ -129,6 +139,8 @@ class Cells:
         voters = arms["base-vote"]
         if name == BASE:
             model = LocalModel.load(BASE_AGENT)
+        elif name == GENERAL:
+            model = LocalModel.load(GENERAL_AGENT)
         elif ARM[name].stage1:
             model = LocalModel.load(folder)
         else:
@@ -211,32 +223,18 @@ async def demonstrations(arm: Arm, seed: int) -> list[ActionSample]:
         for group in (tasks("train"), names)
         for job in draw_jobs(group, _CONTROL_DEMONSTRATIONS, rng.getrandbits(32), seeds=TRAIN_SEEDS)
     ]
-    environment = make_environment()
-    steps: list[ActionSample] = []
-    for task, number in jobs:
-        steps += await demonstrate(environment, task=task, seed=number, rng=rng)
-    return steps
+    return await solver_steps(make_environment(), jobs, rng)
 
 
 def _train(
     model: LocalModel, shown: Sequence[ActionSample], seed: int, steps: int
 ) -> tuple[float, int]:
     """CPU-seconds and number of samples."""
-    stream = _Counted(derive(seed, "more stage 1"), KNOWN_WORDS, _CONTROL, shown)
     config = Stage1Config(
         steps=steps, learning_rate=_CONTROL_RATE, questions_first=0.0, seed=1000 + seed
     )
-    return train(model, stream, config).cpu_seconds, stream.drawn
-
-
-class _Counted(Stream):
-    """Counts the samples that were drawn."""
-
-    drawn = 0
-
-    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
-        self.drawn += 1
-        return super().draw(questions)
+    done = more_stage1(model, shown, _CONTROL, config, seed=derive(seed, "more stage 1"))
+    return done.cpu_seconds, done.samples
 
 
 def _empty(folder: Path) -> Path:

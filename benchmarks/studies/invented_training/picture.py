@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies.invented_training.plan import ARM, BASE, SPLITS
+from benchmarks.studies.invented_training.plan import ARM, BASE, GENERAL, SPLITS
 from benchmarks.studies.invented_training.report import LABELS, Record, Row
 
 _INKS = {"apps": "#b3541e", "templates": "#33658a", "parameters": "#55803c", "devices": "#7a5195"}
+_LINES = {BASE: ("#8a9ba8", "--"), GENERAL: ("#2b2d42", ":")}
 _MARKS = {"stage1": "D", "outcome": "s"}
 _NOTE = "bars: 95 %, clustered by template and training run. Simulated phone, scripted critic"
 
@@ -37,9 +38,10 @@ def _panel(axes: Any, split: str, rows: dict[str, Row]) -> None:
     counts = sorted(ARM[n].devices for n in rows if n.isdigit())
     at = {count: place for place, count in enumerate(counts)}
     for name, row in rows.items():
-        if name == BASE:
-            axes.axhline(100 * row.success, color="#8a9ba8", linestyle="--", label=LABELS[BASE])
-            axes.axhspan(100 * row.low, 100 * row.high, color="#8a9ba8", alpha=0.12, linewidth=0)
+        if name in _LINES:
+            color, style = _LINES[name]
+            axes.axhline(100 * row.success, color=color, linestyle=style, label=LABELS[name])
+            axes.axhspan(100 * row.low, 100 * row.high, color=color, alpha=0.12, linewidth=0)
         else:
             control = name in _MARKS
             x = at.get(ARM[name].devices, 0) + (0.22 if name == "stage1" else -0.22) * control

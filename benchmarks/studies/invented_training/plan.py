@@ -5,28 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import msgspec
 
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, jobs, tasks
-from swarm_ui.environments.phone.assignment import Assignment, assign
-from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN, InventedPhone
+from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN
+from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.rollout.pool import Job
 
-KINDS = (
-    "open", "create", "delete", "missing", "check", "show", "edit", "read", "toggle", "state",
-    "setting", "absent", "choice",
-)  # fmt: skip
-"""Kinds of tasks on the invented devices: one goal in one app, as on the phone."""
 WORDINGS: Literal["few"] = "few"
 """Plain wordings, as on the phone, so that only apps and screens are more varied."""
 DEVICES_APART = 10_000
 """Devices of seed ``s`` begin at this number times ``s``: every seed has devices of its own."""
 TEST_DRAW = 1
 BASE = "base"
+GENERAL = "general"
+"""The general agent of this package, untrained like :data:`BASE`; see ``docs/base_agent.md``."""
 MAIN = "32"
 """The arm of the contrasts."""
 
@@ -50,7 +46,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """On invented devices that no training uses."""
     test_devices: int = 8
     blind: int = 90
-    """On the blind set; one of a template, and only of :data:`KINDS`."""
+    """On the blind set; one of a template, and only with one goal in one app."""
 
     def settings(self, seed: int) -> Settings:
         """The team: four agents without edges that vote once."""
@@ -110,25 +106,16 @@ SPLITS = {
     "blind": "blind set",
 }
 BLIND_ARMS = ("0", "32", "stage1")
-"""The arms that play the blind set, besides the untrained team."""
-
-
-class MixedPhone(InventedPhone):
-    """The phone's own tasks and those of all invented devices."""
-
-    def assign(self, task: str, seed: int) -> Assignment:
-        return super().assign(task, seed) if task.startswith("invented-") else assign(task, seed)
+"""The arms that play the blind set, besides the untrained teams."""
 
 
 def make_environment() -> MixedPhone:
     return MixedPhone(devices=1, wordings=WORDINGS)
 
 
-@cache
 def device_tasks(first: int, count: int) -> tuple[str, ...]:
-    """The tasks of ``count`` devices from number ``first`` on that are of :data:`KINDS`."""
-    phone = InventedPhone(devices=count, first=first, wordings=WORDINGS)
-    return tuple(task for task in phone.tasks if task.split("-")[2] in KINDS)
+    """The tasks of ``count`` devices from number ``first`` on with one goal in one app."""
+    return simple_tasks(first, count, WORDINGS)
 
 
 def training_jobs(arm: Arm, seed: int, count: int, rng: random.Random) -> list[Job]:

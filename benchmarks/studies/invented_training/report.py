@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -15,6 +15,7 @@ from benchmarks.studies.invented_training.plan import (
     ARMS,
     BASE,
     CONTRASTS,
+    GENERAL,
     MAIN,
     SPLITS,
     WORDINGS,
@@ -32,7 +33,13 @@ from swarm_ui.stats import (
     over_seeds,
 )
 
-LABELS = {BASE: "four untrained agents"} | {arm.name: arm.label for arm in ARMS}
+LABELS = {
+    BASE: "four untrained agents",
+    **{arm.name: arm.label for arm in ARMS},
+    GENERAL: "four general agents (included), no stage 2",
+}
+UNTRAINED = (BASE, GENERAL)
+"""Teams of one cell, which belongs to no training seed."""
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
 
 
@@ -136,7 +143,8 @@ def _with_blind(cells: Sequence[Cell], path: Path) -> list[Cell]:
 def _pairs(arms: dict[str, list[Cell]]) -> list[tuple[str, str]]:
     """The named contrasts first; then every arm against the untrained team and the main arm."""
     others = [(name, BASE) for name in arms if name != BASE]
-    others += [(MAIN, name) for name in arms if name not in (MAIN, BASE)]
+    others += [(MAIN, name) for name in arms if name not in (MAIN, *UNTRAINED)]
+    others.append((GENERAL, "stage1"))
     pairs = [*CONTRASTS, *(pair for pair in others if pair not in CONTRASTS)]
     return [pair for pair in pairs if pair[0] in arms and pair[1] in arms]
 
@@ -147,7 +155,7 @@ def _row(cells: Sequence[Cell], split: str) -> list[Row]:
     rate = clustered_mean(outcomes)
     if rate is None:
         return []
-    trained = 0 if cells[0].arm == BASE else len(played)
+    trained = 0 if cells[0].arm in UNTRAINED else len(played)
     each = [mean_of(cell.outcomes[split]) for cell in played]
     t = _over_seeds(each)
     return [
@@ -166,12 +174,13 @@ def _row(cells: Sequence[Cell], split: str) -> list[Row]:
 
 
 def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[Contrast]:
-    """Over the seeds that both have; the untrained team is the same for every seed."""
+    """Over the seeds that both have; an untrained team is the same for every seed."""
     mine = {cell.seed: cell.outcomes[split] for cell in ours if split in cell.outcomes}
     other = {cell.seed: cell.outcomes[split] for cell in theirs if split in cell.outcomes}
-    if theirs[0].arm == BASE and other:
-        (only,) = other.values()
-        other = {s: [msgspec.structs.replace(o, run=s) for o in only] for s in mine}
+    if theirs[0].arm in UNTRAINED and other:
+        other = _for_seeds(other, mine)
+    elif ours[0].arm in UNTRAINED and mine:
+        mine = _for_seeds(mine, other)
     seeds = sorted(set(mine) & set(other))
     gap = clustered_difference(
         [o for s in seeds for o in mine[s]], [o for s in seeds for o in other[s]]
@@ -197,6 +206,14 @@ def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[
             app_high=None if by_app is None else round(by_app.high, 4),
         )
     ]  # fmt: skip
+
+
+def _for_seeds(
+    outcomes: dict[int, list[Outcome]], seeds: Iterable[int]
+) -> dict[int, list[Outcome]]:
+    """The outcomes of an untrained team, repeated for each training seed."""
+    (only,) = outcomes.values()
+    return {s: [msgspec.structs.replace(o, run=s) for o in only] for s in seeds}
 
 
 def of_app(outcome: Outcome) -> Outcome:

@@ -1,1 +1,1 @@
-"""The embedded base agent: a tiny transformer that reads screens as compact tokens."""
+"""The embedded agents: a tiny transformer that reads screens as compact tokens."""

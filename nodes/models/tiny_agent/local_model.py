@@ -25,12 +25,13 @@ from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT, agent_name
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
 from swarm_ui.nodes.models.transformers.decoding.decoding import Row
 from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
 
-__all__ = ["BASE_AGENT", "Counters", "LocalModel"]
+__all__ = ["BASE_AGENT", "GENERAL_AGENT", "Counters", "LocalModel"]
 
 _REPLY_TOKENS = 20
 _UNLOADABLE = (
@@ -38,8 +39,6 @@ _UNLOADABLE = (
     msgspec.MsgspecError,
 )  # fmt: skip
 """Exceptions of transformers for files that are missing, damaged or malformed."""
-BASE_AGENT = Path(__file__).parent / "base_agent"
-"""The checkpoint that is shipped with the library."""
 
 
 class LocalModel(InProcessModel[Encoded]):
@@ -102,7 +101,7 @@ class LocalModel(InProcessModel[Encoded]):
                 f"{folder}: the weights have {network.config.vocab_size} tokens, the word list has "
                 f"{len(tokenizer)}; the two files do not belong together"
             )
-        return cls(network, tokenizer, constrained=constrained)
+        return cls(network, tokenizer, name=agent_name(folder), constrained=constrained)
 
     def with_words(self, more: Sequence[str], *, seed: int = 0) -> LocalModel:
         """A copy without adapters and with a larger vocabulary, for further training.

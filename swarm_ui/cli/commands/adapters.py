@@ -18,6 +18,7 @@ from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import IN_PROCESS, SINGLE, kind_of, load_in_process
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS, adapter_folder
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS, format_named
 
 adapters = typer.Typer(help="LoRA adapters: list, import, merge, export.")
@@ -107,8 +108,8 @@ def import_adapters(
 
 @adapters.command("merge")
 def merge_adapter(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="base, smollm2, a folder, or "
-                                         "org/name on the Hugging Face Hub")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="base, general, smollm2, a folder, "
+                                         "or org/name on the Hugging Face Hub")],
     adapter: _Adapter,
     out: _Out,
     force: flags.Force = False,
@@ -172,11 +173,7 @@ def _files() -> Any:
 def _model_place(name: str) -> Path:
     from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 
-    if name == "base":
-        from swarm_ui.nodes import BASE_AGENT
-
-        return BASE_AGENT
-    return model_folder(name)
+    return SHIPPED_AGENTS.get(name) or model_folder(name)
 
 
 def _expect_replaceable(out: Path, force: bool) -> None:
@@ -201,4 +198,6 @@ def _trained_with(about: AdapterMetadata) -> str:
 
 
 def _model_option(base: str) -> str:
-    return "" if base in ("", "base-agent") else f" --model {base}"
+    if base in ("", "base-agent"):
+        return ""
+    return f" --model {'general' if base == 'general-agent' else base}"

@@ -41,9 +41,10 @@ published = false         # miniwob: the page's clock and upstream's reward
 wrap = []                 # wrappers, the innermost first, such as ["step-limit:steps=12"]
 
 [model]
-name = "base"             # base: ships with swarm-ui; smollm2 (swarm-ui models pull smollm2);
-                          # a folder of a model; "org/name" on the Hugging Face Hub; script:FILE;
-                          # "module:factory"; or, with url, the name that is served
+name = "base"             # base and general ship with swarm-ui; smollm2 (after swarm-ui
+                          # models pull smollm2); a folder of a model; "org/name" on the Hugging
+                          # Face Hub; script:FILE; "module:factory"; or, with url, the name that is
+                          # served
 url = ""                  # OpenAI-compatible, up to /v1, such as "http://localhost:8000/v1"
 key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself never stands here
 adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;

@@ -35,6 +35,8 @@ from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder as named_folder
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -215,19 +217,16 @@ def check_needs(settings: Settings) -> None:
 
 
 def agent_folder(settings: Settings) -> Path:
-    """Folder of the named base agent, or of the shipped one."""
-    if settings.agent is not None:
-        return Path(settings.agent)
-    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
-
-    return BASE_AGENT
+    """Folder of the agent that is named; ``None``: of the base agent."""
+    return named_folder("base" if settings.agent is None else settings.agent)
 
 
 def check_learning(settings: Settings) -> None:
     """Raise ``ConfigError`` if models cannot run in this process, or there is no base agent."""
-    if settings.agent is not None and not (Path(settings.agent) / "config.json").is_file():
+    if not settings.from_scratch and not (agent_folder(settings) / "config.json").is_file():
         raise ConfigError(
-            f"--agent: no agent in '{settings.agent}'; make one with demos/train_base_agent.py"
+            f"--agent: no agent in '{agent_folder(settings)}'; expected "
+            f"{', '.join(SHIPPED_AGENTS)}, or a folder that demos/train_base_agent.py made"
         )
     _check_extra()
     import torch

@@ -30,11 +30,13 @@ from swarm_ui.experiment.teams import (
     agent_names,
     base_arms,
     endpoint_arms,
+    general_arm,
     trained_arms,
     trained_model_arms,
 )
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import LocalRollout
 
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam
     from swarm_ui.nodes.models.openai.model import OpenAIModel
 
-_EVERYWHERE = frozenset({"base-greedy", "base-vote", "trained-greedy", "trained-vote"})
+_EVERYWHERE = frozenset(
+    {"base-greedy", "base-vote", "trained-greedy", "trained-vote", general_arm().name}
+)
 """Arms that are measured on new templates and apps too; the DAG costs twice the vote."""
 _ON_PAGES = frozenset({"base-greedy", "base-vote", "trained-vote"})
 _LEARNED_ON_PAGES = frozenset({*_EVERYWHERE, "trained-team"})
@@ -67,9 +71,7 @@ async def learn_on_phone(run: DemoRun) -> Path:
     )
     model, agent, play = LocalModel.load(run.agent), str(run.agent), run.evaluator.play_in_workers
     with WorkerPool(settings.processes) as workers:
-        trials = _phone_trials(settings, base_arms(settings))
-        base = play(trials, agent, workers, limit=1, label="evaluation of the base agent")
-        trained = await _alongside(base, run.train(model, environment))
+        trained = await _alongside(_untrained(run, workers), run.train(model, environment))
         arms = trained_arms(settings, trained.edges, trained.edges_label)
         trials = _phone_trials(settings, arms, str(run.directory.adapters)) + _curve_trials(run)
         label = "evaluation of the trained team"
@@ -159,6 +161,18 @@ async def learn_with_model(run: DemoRun) -> Path:
         trained = await run.train(model, environment)
         await play(trained_model_arms(settings, trained.edges, trained.edges_label))
     return run.finish([place.split])
+
+
+async def _untrained(run: DemoRun, workers: WorkerPool) -> None:
+    """Play the base agent and, in a full run that starts from it, the general agent."""
+    settings, play = run.settings, run.evaluator.play_in_workers
+    trials = _phone_trials(settings, base_arms(settings))
+    label = "evaluation of the base agent"
+    await play(trials, str(run.agent), workers, limit=1, label=label)
+    if run.agent == BASE_AGENT and not settings.quick:
+        trials = _phone_trials(settings, [general_arm()])
+        label = "evaluation of the general agent"
+        await play(trials, str(GENERAL_AGENT), workers, limit=1, label=label)
 
 
 async def _alongside(

@@ -122,9 +122,11 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "episodes-test": (f"test episodes of each arm (default: {full.episodes_test}; miniwob: "
                               "of each task, 4; endpoint and androidworld: 12)", _COUNT),
         },
-        "the base agent": {
-            "agent": ("base agent to use instead of the shipped one", {"metavar": "FOLDER"}),
-            "from-scratch": ("train it first, by stage 1 (minutes)", _SWITCH),
+        "the agent": {
+            "agent": ("the agent that all start from: base; general, which had more stage 1 and "
+                      "leaves stage 2 little to gain; or a folder (default: base)",
+                      {"metavar": "AGENT"}),
+            "from-scratch": ("train a base agent first, by stage 1 (minutes)", _SWITCH),
         },
         "the team and its learning": {
             "agents": (f"number of agents (default: {full.agents})", _INT),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.update.distributed.sharded_base import sharding_wanted
 from swarm_ui.optim.update.distributed.spread import assigned, spread_of
@@ -89,12 +89,8 @@ def _spread_of(settings: TeamConfig, adapters: Sequence[str], processes: int) ->
 def _shape(section: ModelSection) -> ModelShape | None:
     """The sizes of the model; ``None``: it is still on the hub."""
     kind = kind_of(section)
-    if kind == "base":
-        from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
-
-        return ModelShape.of_folder(BASE_AGENT)
-    if kind == "agent":
-        return ModelShape.of_folder(Path(section.name))
+    if kind in ("base", "agent"):
+        return ModelShape.of_folder(agent_folder(section.name))
     return None if on_hub(section) else ModelShape.of_folder(model_folder(section.name))
 
 

@@ -1,0 +1,154 @@
+"""More stage 1 of the base agent, with demonstrations on many invented devices."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import torch
+from msgspec.structs import replace
+
+from swarm_ui.environment import Environment
+from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
+from swarm_ui.environments.phone.invented import Wordings
+from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
+from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
+from swarm_ui.rollout.pool import Job
+from swarm_ui.storage.run_directory import write_atomic
+
+FIRST_DEVICE = 5_000
+"""Devices of the general agent begin at this number. No study trains on them: seed ``s`` of a study
+begins at 10,000 times ``s``."""
+HALF_DEMONSTRATIONS = Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
+"""The other half is on invented screens, in their proportion in the base agent's own stage 1."""
+TRAINING_FILE = "training.json"
+"""Beside the weights: the :class:`Training` that made them."""
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """What a training took."""
+
+    steps: int
+    samples: int
+    tokens: int
+    cpu_seconds: float
+    loss: float
+    """Mean of the last reported steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneralAgentConfig:
+    """Settings of training a general agent. The defaults produced the shipped checkpoint."""
+
+    devices: int = 1_024
+    """Invented devices with demonstrations, numbered from :data:`FIRST_DEVICE` on."""
+    device_episodes: int = 4_096
+    """Demonstrated episodes on them, spread over the devices and their tasks."""
+    phone_episodes: int = 2_048
+    """Demonstrated episodes on the phone's training templates, besides those of the base agent."""
+    wordings: tuple[Wordings, ...] = ("few",)
+    """Wordings of the goals on the devices; the episodes are divided between them."""
+    mix: Mix = HALF_DEMONSTRATIONS
+    stage1: Stage1Config = field(
+        default_factory=lambda: Stage1Config(
+            steps=5_000, learning_rate=4e-3, questions_first=0.0, seed=7
+        )
+    )
+    seed: int = 7
+
+
+def make_general_agent(
+    config: GeneralAgentConfig,
+    folder: Path,
+    *,
+    start: Path = BASE_AGENT,
+    report: Callable[[Progress], None] | None = None,
+) -> Training:
+    """Continue stage 1 of the agent in ``start`` and save the result into ``folder``.
+
+    It runs in this process, on one thread. ``report``: called with the progress.
+    """
+    torch.set_num_threads(1)
+    learner = LocalModel.load(start)
+    shown = [*pool(BaseAgentConfig()), *asyncio.run(general_demonstrations(config))]
+    made = more_stage1(learner, shown, config.mix, config.stage1, seed=config.seed, report=report)
+    done = replace(made, cpu_seconds=round(made.cpu_seconds, 1), loss=round(made.loss, 4))
+    learner.save(folder)
+    write_atomic(folder / TRAINING_FILE, msgspec.json.format(msgspec.json.encode(done)) + b"\n")
+    return done
+
+
+def more_stage1(
+    model: LocalModel,
+    shown: Sequence[ActionSample],
+    mix: Mix,
+    config: Stage1Config,
+    *,
+    seed: int,
+    report: Callable[[Progress], None] | None = None,
+) -> Training:
+    """Train all weights of an agent further, on demonstrations and invented screens.
+
+    Args:
+        model: trained in place.
+        shown: the demonstrations.
+        mix: shares of demonstrations and screens.
+        config: steps and learning rate.
+        seed: seed of the samples.
+        report: called with the progress.
+    """
+    stream = _Counted(seed, KNOWN_WORDS, mix, shown)
+    done = train(model, stream, config, report=report)
+    return Training(
+        steps=done.steps, samples=stream.drawn, tokens=done.tokens,
+        cpu_seconds=done.cpu_seconds, loss=done.loss,
+    )  # fmt: skip
+
+
+def shipped_training() -> Training:
+    """How the general agent of this package was trained."""
+    return msgspec.json.decode((GENERAL_AGENT / TRAINING_FILE).read_bytes(), type=Training)
+
+
+async def general_demonstrations(config: GeneralAgentConfig) -> list[ActionSample]:
+    """The solver's steps on the phone's training templates and on the invented devices."""
+    rng = random.Random(f"general agent {config.seed}")
+    drawn = draw_jobs(tasks("train"), config.phone_episodes, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    steps = await solver_steps(MixedPhone(devices=1), drawn, rng)
+    for at, wordings in enumerate(config.wordings):
+        count = len(range(at, config.device_episodes, len(config.wordings)))
+        names = simple_tasks(FIRST_DEVICE, config.devices, wordings)
+        drawn = draw_jobs(names, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        environment = MixedPhone(devices=1, wordings=wordings)
+        steps += await solver_steps(environment, drawn, rng)
+    return steps
+
+
+async def solver_steps(
+    environment: Environment, jobs: Sequence[Job], rng: random.Random
+) -> list[ActionSample]:
+    """The solver's steps in these episodes, and the way back from random actions."""
+    steps: list[ActionSample] = []
+    for task, seed in jobs:
+        steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
+    return steps
+
+
+class _Counted(Stream):
+    """Counts the samples that were drawn."""
+
+    drawn = 0
+
+    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
+        self.drawn += 1
+        return super().draw(questions)
