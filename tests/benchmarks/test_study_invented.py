@@ -192,7 +192,7 @@ def test_a_record_is_restored_and_continued(
     assert run(monkeypatch, *run_there, "--restore", *words) == 0
     assert made == [("0", 4), ("32", 4)]
     seeds = {row.name: row.seeds for row in read_record(study.NAME, Record).rows}
-    assert seeds == {BASE: 0, "0": 4, "32": 4, "stage1": 3}
+    assert seeds == {BASE: 0, GENERAL: 0, "0": 4, "32": 4, "stage1": 3}
 
     capsys.readouterr()
     monkeypatch.setattr("benchmarks.studies.invented_training.plan.Plan", lambda: Plan(apps=9))

@@ -133,7 +133,8 @@ def _blind(cells: Cells, seeds: Sequence[int]) -> None:
     missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
     if missing:
         raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")
-    lost = [f"{n}-{s}" for n, s in teams if n != BASE and not cells.agent(n, s).exists()]
+    trained = [team for team in teams if team[0] in BLIND_ARMS]
+    lost = [f"{n}-{s}" for n, s in trained if not cells.agent(n, s).exists()]
     if lost:
         raise ConfigError(
             f"--blind needs the trained agents, which a record does not hold; not in "
