@@ -218,6 +218,8 @@ def _script(words: list[str]) -> str | None:
     # An option is declared by its flag, or by its name as the key of a table.
     declared = {*re.findall(r'"(--[a-z][a-z-]*)"', text)}
     declared |= {f"--{name}" for name in re.findall(r'^ +"([a-z][a-z-]*)": \(', text, re.MULTILINE)}
+    if "study_options" in text:  # a flag of studies is declared by its quoted name
+        declared |= {"--out", *(f"--{name}" for name in re.findall(r'"([a-z]+)"', text))}
     lacking = [word for word in rest if word.startswith("--") and word not in declared]
     return f"{place.name} has no {', '.join(lacking)}" if lacking else None
 
