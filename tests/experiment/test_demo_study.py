@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import settings
-from swarm_ui.experiment.demo import options
+from swarm_ui.experiment.demo import flows, options
 from swarm_ui.experiment.demo.demo_run import agent_folder
-from swarm_ui.experiment.results import BASE, ArmResult, Cost, Results
+from swarm_ui.experiment.results import BASE, GENERAL, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import base_arms, trained_arms
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
@@ -59,6 +62,28 @@ def test_the_demo_starts_from_the_base_agent_or_the_named_one() -> None:
         assert options.parse(other).settings.agent is None
     with pytest.raises(ConfigError, match="leave out --agent"):
         options.parse(["--from-scratch", "--agent", "base"])
+
+
+def test_a_full_run_from_the_base_agent_also_plays_the_general_agent() -> None:
+    def played(settings: Settings) -> dict[str, list[tuple[str, str]]]:
+        found: dict[str, list[tuple[str, str]]] = {}
+
+        async def note(trials: Any, agent: str, *_: Any, **__: Any) -> None:
+            found[Path(agent).name] = [(trial.split, trial.arm.name) for trial in trials]
+
+        run = SimpleNamespace(
+            settings=settings,
+            agent=agent_folder(settings),
+            evaluator=SimpleNamespace(play_in_workers=note),
+        )
+        asyncio.run(flows._untrained(run, None))  # type: ignore[arg-type]
+        return found
+
+    splits = [(split, GENERAL) for split in ("parameters", "templates", "apps")]
+    assert played(Settings())["general_agent"] == splits
+    assert list(played(Settings(quick=True))) == ["base_agent"]
+    assert list(played(Settings(agent="general"))) == ["general_agent"]
+    assert GENERAL not in dict(played(Settings(agent="general"))["general_agent"]).values()
 
 
 def test_options_that_do_not_go_together() -> None:
