@@ -176,7 +176,8 @@ def credit_contrast() -> Contrast:
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
     data, old, split, power = (read(name) for name in RECORDS)
-    found = answers(data, split, read("split_model"), credit_contrast())
+    others = read("split_model"), read("invented_training")
+    found = answers(data, split, *others, credit_contrast())
     return [
         ("README.md", "results", short_table(data)),
         ("docs/results.md", "answers", found),

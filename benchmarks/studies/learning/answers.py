@@ -15,20 +15,23 @@ _FEW = 3
 _METHODS = {"rft_vote": "RFT", "full_vote": "DPO"}
 
 
-def answers(learning: Record, split: Record, split_model: Record, credit: Contrast) -> str:
+def answers(
+    learning: Record, split: Record, split_model: Record, invented: Record, credit: Contrast
+) -> str:
     """The six answers as a numbered list.
 
     Args:
         learning: benchmarks/results/learning.json.
         split: benchmarks/results/split.json.
         split_model: benchmarks/results/split_model.json.
+        invented: benchmarks/results/invented_training.json.
         credit: the scripted critic minus the outcome, of benchmarks/results/credit.json; for what
             ``learning`` does not contain yet.
     """
     lines = [
         f"**Does stage 2 help on tasks like those it was trained on?** "
         f"{_stage_2(learning, 'new_parameters')}",
-        f"**On new apps?** {_stage_2(learning, 'new_apps')}",
+        f"**On new apps?** {_stage_2(learning, 'new_apps')} {_varied(invented)}",
         f"**Does talk help, and when?** {_talk(learning, split_model)}",
         f"**Do learned edges help, and when?** {_edges(split)}",
         f"**Is credit for messages worth more than the outcome?** {_credit(learning, credit)}",
@@ -45,6 +48,20 @@ def _stage_2(learning: Record, split: str) -> str:
     return (
         f"{_verdict(*ends[1:], row['seeds'])}: a trained team that votes "
         f"({_METHODS[name]}) minus four untrained agents: {_points(*ends)}, {_seeds(row['seeds'])}."
+    )
+
+
+def _varied(invented: Record) -> str:
+    """What demonstrations on many invented devices gain on the blind set."""
+    line = next(
+        c for c in invented["contrasts"]
+        if (c["ours"], c["theirs"], c["split"]) == ("general", "base", "blind")
+    )  # fmt: skip
+    gap = _points(line["difference"], line["low"], line["high"])
+    return (
+        "Demonstrations on many invented devices do: four [general agents](generalisation.md) "
+        f"minus four base agents, both without stage 2, on a blind set of 16 apps: {gap}, "
+        f"{_seeds(1)}."
     )
 
 
@@ -83,8 +100,8 @@ def _credit(learning: Record, other: Contrast) -> str:
         ends = (line["gap"], line["low"], line["high"])
         return (
             f"{_verdict(*ends[1:], line['seeds'])}: credit of the scripted critic minus "
-            f"that of the outcome, without guidance in either: {_points(*ends)}, "
-            f"{_seeds(line['seeds'])}."
+            f"that of the outcome, on known templates and without guidance in either: "
+            f"{_points(*ends)}, {_seeds(line['seeds'])}."
         )
     ends = (other.difference, other.cluster_low, other.cluster_high)
     return (
