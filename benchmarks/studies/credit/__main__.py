@@ -58,12 +58,13 @@ def main() -> int:
     study = _study(given)
     if study is None:
         return 0
-    from benchmarks.studies.credit.report import arms_table, markdown, rows
+    from benchmarks.studies.credit.report import markdown, rows
 
     if given.record:
         write_record(NAME, study)
-    print(markdown(study), arms_table(study), sep="\n\n")
-    print(json.dumps(msgspec.to_builtins(rows(study))))
+    found = rows(study)
+    print(markdown(study, found))
+    print(json.dumps(msgspec.to_builtins(found)))
     return 0
 
 
