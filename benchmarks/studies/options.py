@@ -32,9 +32,14 @@ def study_options(text: str | None, *names: str, out: bool = True) -> argparse.A
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The options of the command line; exits with one line where those of the record conflict."""
+def parsed(parser: argparse.ArgumentParser, *, folder: bool = False) -> argparse.Namespace:
+    """The options of the command line; exits with one line if those of the record conflict.
+
+    ``folder``: ``--out`` is needed, unless ``--quick`` or ``--recorded`` is given.
+    """
     given = parser.parse_args()
+    if folder and given.out is None and not (given.quick or given.recorded):
+        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
     for name in ("record", "restore"):
         for other in ("recorded", "quick"):
             if getattr(given, name, False) and getattr(given, other, False):

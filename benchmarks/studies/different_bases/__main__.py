@@ -21,15 +21,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.restore import found_files, packed_files, restore
+from benchmarks.studies.recorded_study import recorded_study
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
@@ -46,10 +44,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--continued", type=Path, nargs="+", default=[], metavar="AGENT",
                         help="three agents after more stage 1 of the shipped one")  # fmt: skip
     parser.add_argument("--scratch", action="store_true", help="train four agents from scratch")
-    given = parsed(parser)
-    if given.out is None and not (given.quick or given.recorded):
-        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
-    return given
+    return parsed(parser, folder=True)
 
 
 @script
@@ -58,18 +53,13 @@ def main() -> int:
     from benchmarks.studies.different_bases.plan import Plan
     from benchmarks.studies.different_bases.report import Study, markdown, study_of
 
-    if given.recorded:
-        study = read_record(NAME, Study)
-    else:
-        with tempfile.TemporaryDirectory() as beside:
-            folder = given.out or Path(beside) / "quick"
-            if given.restore:
-                restore(NAME, folder, {"settings.json": Plan()})
-            if not given.summarise:
-                _run(folder, given.continued, scratch=given.scratch, quick=given.quick)
-            study = study_of(folder)
-            if given.record:
-                write_record(NAME, study, packed_files(found_files(folder, FILES)))
+    study = recorded_study(
+        given, NAME, Study, settings=Plan(), files=FILES,
+        run=lambda folder: _run(
+            folder, given.continued, scratch=given.scratch, quick=given.quick
+        ),
+        read=study_of,
+    )  # fmt: skip
     print(markdown(study))
     print(json.dumps({"rows": msgspec.to_builtins(study.rows),
                       "contrasts": msgspec.to_builtins(study.contrasts)}))  # fmt: skip

@@ -22,16 +22,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.restore import found_files, packed_files, restore
+from benchmarks.studies.recorded_study import recorded_study
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -45,10 +43,7 @@ def _arguments() -> argparse.Namespace:
     parser = study_options(__doc__, *flags)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw the learning curves")
-    given = parsed(parser)
-    if given.out is None and not (given.quick or given.recorded):
-        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
-    return given
+    return parsed(parser, folder=True)
 
 
 @script
@@ -58,18 +53,12 @@ def main() -> int:
     from benchmarks.studies.edge_credit.plan import Budget
     from benchmarks.studies.edge_credit.report import Study, markdown, study_of
 
-    if given.recorded:
-        study = read_record(NAME, Study)
-    else:
-        with tempfile.TemporaryDirectory() as beside:
-            folder = given.out or Path(beside) / "quick"
-            if given.restore:
-                restore(NAME, folder, {"settings.json": Budget()})
-            if not given.summarise:
-                _run(folder, given.seeds[:1] if given.quick else given.seeds, quick=given.quick)
-            study = study_of(folder)
-            if given.record:
-                write_record(NAME, study, packed_files(found_files(folder, FILES)))
+    seeds = given.seeds[:1] if given.quick else given.seeds
+    study = recorded_study(
+        given, NAME, Study, settings=Budget(), files=FILES,
+        run=lambda folder: _run(folder, seeds, quick=given.quick),
+        read=study_of,
+    )  # fmt: skip
     if given.picture is not None:
         picture(study, given.picture)
     print(markdown(study))

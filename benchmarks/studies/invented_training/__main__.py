@@ -23,16 +23,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.restore import found_files, packed_files, restore
+from benchmarks.studies.recorded_study import recorded_study
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -55,10 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", help="only these arms, such as 0 32 stage1")
     parser.add_argument("--blind", action="store_true", help="play the blind set, which ends it")
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success against devices")
-    given = parsed(parser)
-    if given.out is None and not (given.quick or given.recorded):
-        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
-    return given
+    return parsed(parser, folder=True)
 
 
 @script
@@ -68,18 +63,11 @@ def main() -> int:
     from benchmarks.studies.invented_training.plan import Plan
     from benchmarks.studies.invented_training.report import Record, record_of, summary
 
-    if given.recorded:
-        record = read_record(NAME, Record)
-    else:
-        with tempfile.TemporaryDirectory() as beside:
-            folder = given.out or Path(beside) / "quick"
-            if given.restore:
-                restore(NAME, folder, {"settings.json": Plan()})
-            if not given.summarise:
-                _study(given, folder)
-            record = record_of(folder)
-            if given.record:
-                write_record(NAME, record, packed_files(found_files(folder, FILES)))
+    record = recorded_study(
+        given, NAME, Record, settings=Plan(), files=FILES,
+        run=lambda folder: _study(given, folder),
+        read=record_of,
+    )  # fmt: skip
     if given.picture is not None:
         picture(record, given.picture)
     print(summary(record))

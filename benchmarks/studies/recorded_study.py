@@ -1,0 +1,49 @@
+"""The course of a study with a folder and a record, as its options ask for it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benchmarks.records import read_record, write_record
+from benchmarks.studies.restore import found_files, packed_files, restore
+
+T = TypeVar("T")
+
+
+def recorded_study(
+    given: argparse.Namespace,
+    name: str,
+    kind: type[T],
+    *,
+    settings: Any,
+    files: Sequence[str],
+    run: Callable[[Path], None],
+    read: Callable[[Path], T],
+) -> T:
+    """The record, or the results of the study's folder, after what is missing there has been run.
+
+    Args:
+        given: the options, of :func:`~benchmarks.studies.options.study_options`.
+        name: name of the record.
+        kind: type of the record.
+        settings: settings of the full study, as in its ``settings.json``.
+        files: patterns of the files that the record holds.
+        run: runs what is missing in a folder.
+        read: reads the results in a folder.
+    """
+    if given.recorded:
+        return read_record(name, kind)
+    with tempfile.TemporaryDirectory() as beside:
+        folder = given.out or Path(beside) / "quick"
+        if given.restore:
+            restore(name, folder, {"settings.json": settings})
+        if not given.summarise:
+            run(folder)
+        study = read(folder)
+        if given.record:
+            write_record(name, study, packed_files(found_files(folder, files)))
+    return study
