@@ -212,9 +212,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw gains and intervals")
     parser.add_argument("--pages", action="store_true", help="write the record into docs/")
-    given = parsed(parser)
-    if not (given.recorded or given.quick or given.out):
-        parser.error("--out FOLDER is needed (or --quick, or --recorded)")
+    given = parsed(parser, folder=True)
     if given.graphs < 0:
         parser.error(f"--graphs: expected at least 0, got {given.graphs}")
     return given
