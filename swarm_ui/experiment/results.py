@@ -25,10 +25,10 @@ BASE = "base-greedy"
 TRAINED = "trained-greedy"
 GENERAL = "general-greedy"
 ORDER = (
-    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team",
-    TRAINED, "trained-vote", "trained-team", GENERAL,
+    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team", GENERAL,
+    TRAINED, "trained-vote", "trained-team",
 )  # fmt: skip
-"""Order of the rows of tables."""
+"""Order of the rows of tables. The last one is the headline of a report."""
 
 
 def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:

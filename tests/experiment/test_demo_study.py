@@ -86,6 +86,14 @@ def test_a_full_run_from_the_base_agent_also_plays_the_general_agent() -> None:
     assert GENERAL not in dict(played(Settings(agent="general"))["general_agent"]).values()
 
 
+def test_the_headline_is_the_trained_team_and_not_the_general_agent() -> None:
+    results = Results()
+    for name in (GENERAL, "trained-team", BASE):
+        results.put(result(name, (1.0, 0.0, 1.0, 0.0)))
+    results.sort(["parameters"])
+    assert [arm.arm for arm in results.arms] == [BASE, GENERAL, "trained-team"]
+
+
 def test_options_that_do_not_go_together() -> None:
     with pytest.raises(ConfigError, match="leave out --quick"):
         options.parse(["--resume", "run", "--quick"])
