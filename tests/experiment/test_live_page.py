@@ -325,11 +325,11 @@ async def test_the_page_follows_the_run_and_leads_into_the_viewer(
         assert await tab.js("document.title") == "swarm-ui: a run, live"
         assert await tab.js("document.documentElement.scrollWidth <= innerWidth")
         assert tab.log == []
-        await tab.js("document.querySelector('#episodes a').click()")
+        await tab.leave("document.querySelector('#episodes a').click()")
         await tab.until("!!document.querySelector('#viewer .scene')")
         assert "Episode 2 of apps.jsonl" in await tab.js(text)
         assert await tab.js("document.title") != "owned"
-        await tab.js("history.back()")
+        await tab.leave("history.back()")
         await tab.until("!!document.querySelector('#episodes a')")
         server.shutdown()
         server.server_close()

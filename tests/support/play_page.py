@@ -39,6 +39,10 @@ class Tab:
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 
+    async def leave(self, expression: str) -> None:
+        """Run what opens another page. A page that is gone cannot answer, so it runs afterwards."""
+        await self.js(f"void setTimeout(() => {{ {expression} }})")
+
     async def until(self, expression: str) -> None:
         """Wait until something holds on the page."""
         async with asyncio.timeout(PATIENCE):
