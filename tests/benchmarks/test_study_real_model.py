@@ -118,6 +118,28 @@ def test_a_record_is_restored_and_continued(
         run(2, "--out", str(tmp_path / "third"))
 
 
+def test_a_record_keeps_rows_of_the_plan_that_the_folder_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    cells = [Cell(row, ("eval",), row=row) for row in ("base", "stage 1", "stage 2")]
+
+    def made(commit: str, *names: str) -> StudyRecord:
+        return StudyRecord(
+            rows=[Row(name=name, split="apps", success=0.5, low=0.4, high=0.6, seeds=1,
+                      by_seed=(0.5,), episodes=4, calls=len(commit), cpu_s=1.0) for name in names],
+            cells=[Record(name=name, command="x", commit=commit, dirty=False, cpu_s=1.0,
+                          seconds=1.0, threads="1") for name in names],
+        )  # fmt: skip
+
+    assert study.with_recorded("some", made("new", "stage 1"), cells) == made("new", "stage 1")
+    records.write_record("some", made("earlier", "of an older plan", "base", "stage 1"))
+    found = study.with_recorded("some", made("new", "stage 2", "stage 1"), cells)
+    commits = [("base", "earlier"), ("stage 1", "new"), ("stage 2", "new")]
+    assert [(each.name, each.commit) for each in found.cells] == commits
+    assert [(row.name, row.calls) for row in found.rows] == [(n, len(c)) for n, c in commits]
+
+
 def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) -> None:
     sizes = diversity.Sizes()
     cells = diversity.cells(sizes, tmp_path)

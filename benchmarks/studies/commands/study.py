@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from benchmarks.records import read_record, write_record
+from benchmarks.records import read_record, record_path, write_record
 from benchmarks.studies.commands.cells import Cell, perform, record_of
 from benchmarks.studies.commands.report import StudyRecord, markdown, study_record
 from benchmarks.studies.kept_results import kept_results
@@ -92,8 +92,29 @@ def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: 
     record = study_record(out, cells)
     _print(record)
     if kept:
+        record = with_recorded(kept, record, cells)
         write_record(kept, record, packed_files(kept_files(out, cells)))
     return 0
+
+
+def with_recorded(name: str, record: StudyRecord, cells: Sequence[Cell]) -> StudyRecord:
+    """A study's results, and those recorded rows of its plan that its folder lacks.
+
+    A folder may lack rows because a record of an earlier version holds no cells to restore.
+    """
+    if not record_path(name).exists():
+        return record
+    old = read_record(name, StudyRecord)
+    order = {row: place for place, row in enumerate(dict.fromkeys(each.row for each in cells))}
+    made = {(row.name, row.split) for row in record.rows}
+    lacking = [r for r in old.rows if r.name in order and (r.name, r.split) not in made]
+    names = {cell.name: place for place, cell in enumerate(cells)}
+    done = {each.name for each in record.cells}
+    earlier = [each for each in old.cells if each.name in names and each.name not in done]
+    return StudyRecord(
+        rows=sorted([*record.rows, *lacking], key=lambda row: order[row.name]),
+        cells=sorted([*record.cells, *earlier], key=lambda each: names[each.name]),
+    )
 
 
 def kept_files(out: Path, cells: Sequence[Cell]) -> dict[str, Any]:
