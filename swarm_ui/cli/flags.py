@@ -24,7 +24,7 @@ from swarm_ui.experiment.plugins.wrapping import WRAPPERS
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import SHAPES
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
-from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
+from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, CRITIC_ADAPTERS
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS
 
@@ -320,7 +320,7 @@ SET = Option(
 TEAM = (
     option("adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters; or one adapter, "
            "for all agents: its folder, or smollm2-phone (default: none)",
-           setting="model.adapters", complete=one_of(*SHIPPED_ADAPTERS)),
+           setting="model.adapters", complete=one_of(*AGENT_ADAPTERS)),
     option("prompt_format", str, "NAME", "format of prompts and replies: json or compact; default: "
            "the adapter's, or else the model's", setting="model.prompt_format",
            complete=one_of(*FORMATS)),
@@ -420,7 +420,8 @@ TRAINING = (
            "learned or outcome; default: scripted where the environment has one, else outcome",
            setting="critic.kind", complete=one_of("scripted", "llm", "learned", "outcome")),
     option("critic_model", str, "NAME", "llm: the model that is asked, default: the agents' own; "
-           "learned: the folder of the critic", setting="critic.model"),
+           "learned: the folder of the critic, or smollm2-critic", setting="critic.model",
+           complete=one_of(*CRITIC_ADAPTERS)),
     option("critic_url", str, "URL", "llm: its endpoint, up to /v1 (default: none)",
            setting="critic.url"),
     option("judge", str, "NAME", "who says which single actions are right, for guidance and "

@@ -23,8 +23,9 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     not_pulled,
     pulled_folder,
 )
-from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS, adapter_folder
+from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agent_folder
+from swarm_ui.optim.credit.learned.critic_files import CARD
 
 IN_PROCESS = ("base", "agent", "local")
 """Kinds of models that run in this process and can be trained."""
@@ -288,6 +289,12 @@ def _check_adapters(section: ModelSection, agents: int, learned: Sequence[str]) 
             names = _trained_adapters(folder, agents)
         places = [folder / name for name in dict.fromkeys(names)]
     for place in places:
+        if os.path.isfile(place / CARD):
+            raise ConfigError(
+                f"the adapter '{place}' is a critic, which scores replies and writes none; "
+                f"expected an adapter of agents, such as {AGENT_ADAPTERS[0]}. To use a critic: "
+                f"--critic learned --critic-model {section.adapters}"
+            )
         read_metadata(place).expect_format(place, section.prompt_format)
 
 
@@ -297,7 +304,7 @@ def _saved_adapters(folder: Path) -> list[str]:
     if not known:
         raise ConfigError(
             f"no adapters in '{folder}': expected RUN/adapters of a training run, the folder of "
-            f"one adapter, or the name of one in this package ({', '.join(SHIPPED_ADAPTERS)})"
+            f"one adapter, or the name of one in this package ({', '.join(AGENT_ADAPTERS)})"
         )
     return known
 

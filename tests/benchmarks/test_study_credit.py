@@ -16,7 +16,14 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 
 from benchmarks.records import read_record
 from benchmarks.studies.credit import cells as study_cells
-from benchmarks.studies.credit.__main__ import collected, complete, files_of, main, run
+from benchmarks.studies.credit.__main__ import (
+    WITHOUT_MODEL,
+    collected,
+    complete,
+    files_of,
+    main,
+    run,
+)
 from benchmarks.studies.credit.cells import Cell
 from benchmarks.studies.credit.plan import (
     ARMS,
@@ -83,7 +90,8 @@ def test_arms_differ_in_what_they_name() -> None:
     assert crossed == set(product(("outcome", "critic"), (0.0, 0.7), (False, True)))
     assert all(arm.method == "dpo" and arm.judged for arm in FACTORS)
     assert set(ARMS.values()) == {*SIDE_BY_SIDE, *GUIDED, *FACTORS}
-    assert set(CRITIC_FREE) == set(SOURCES) - {"outcome", "critic"} and len(CONTRASTS) == 3
+    assert set(CRITIC_FREE) == set(SOURCES) - {"outcome", "critic", "learned"}
+    assert len(CONTRASTS) == 3
 
 
 async def test_attempts_at_one_start_see_the_same_first_screen() -> None:
@@ -147,17 +155,17 @@ def test_differences_are_paired_by_seed_and_the_best_source_is_chosen_on_validat
 
 def test_cells_train_are_kept_and_are_collected(tmp_path: Path) -> None:
     arms = ["outcome", "states", "dpo-critic-guided-graded"]
-    run(TINY, tmp_path, arms, [1])
+    run(TINY, tmp_path, arms, [1], WITHOUT_MODEL)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     found = collected(TINY, tmp_path)
     assert [c.arm for c in found.cells] == arms
-    assert {one.source for one in found.judged} == set(SOURCES)
+    assert {one.source for one in found.judged} == set(WITHOUT_MODEL) == set(SOURCES) - {"learned"}
     assert all(one.calls > 0 for one in found.judged if one.source in ("removed", "shapley"))
     assert found.recorded.episodes == TINY.attempts and found.recorded.continuations > 0
     for one in found.cells:
         assert len(one.test) == TINY.parameters and one.calls > 0 and one.training_seconds > 0
     assert markdown(found, rows(found))
-    run(TINY, tmp_path, arms, [1])
+    run(TINY, tmp_path, arms, [1], WITHOUT_MODEL)
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     with pytest.raises(ConfigError, match="started with other options"):
         collected(QUICK, tmp_path)
@@ -165,12 +173,12 @@ def test_cells_train_are_kept_and_are_collected(tmp_path: Path) -> None:
     restore("credit", other, {"settings.json": TINY}, files_of(found))
     assert collected(TINY, other) == found
     trained = {path: path.stat().st_mtime_ns for path in other.rglob("*.json")}
-    run(TINY, other, ["outcome", "critic"], [1])
+    run(TINY, other, ["outcome", "critic"], [1], WITHOUT_MODEL)
     assert {c.arm for c in collected(TINY, other).cells} == {*arms, "critic"}
     assert all(path.stat().st_mtime_ns == time for path, time in trained.items())
     (other / "judged" / "critic.json").unlink()
     with pytest.raises(ConfigError, match="lacks the recorded episodes, which a record does not"):
-        run(TINY, other, [], [])
+        run(TINY, other, [], [], WITHOUT_MODEL)
     with pytest.raises(ConfigError, match="holds no study"):
         collected(TINY, tmp_path / "other")
 
@@ -181,7 +189,7 @@ def test_the_page_shows_the_record(
     found = read_record("credit", Study)
     assert len(found.origin.commit) == 40 and not found.origin.dirty
     assert all(len(c.commit) == 40 and not c.dirty for c in found.cells)
-    assert found.plan == Plan() and {one.source for one in found.judged} == set(SOURCES)
+    assert found.plan == Plan() and {one.source for one in found.judged} >= set(WITHOUT_MODEL)
     monkeypatch.setattr("sys.argv", ["credit", "--recorded"])
     assert main() == 0
     printed = capsys.readouterr().out

@@ -155,12 +155,14 @@ def test_an_exported_adapter_is_half_as_large_and_names_no_path(
     assert done.code in (0, 1) and "llama, trained" in done.out  # played; its weights are random
 
 
-def test_the_adapter_in_this_package_has_a_name(shell: Shell, here: Path) -> None:  # noqa: F811
-    (facts,) = shell("adapters list --json").json["adapters"]
-    assert (facts["name"], facts["prompt_format"]) == ("smollm2-phone", "compact")
-    assert facts["base_model"] == "smollm2" and facts["base_fingerprint"]
-    assert facts["bytes"] < 8_000_000
-    assert shell("models list --json").json["models"][0]["adapters"] == ["smollm2-phone"]
+def test_the_adapters_in_this_package_have_names(shell: Shell, here: Path) -> None:  # noqa: F811
+    listed = shell("adapters list --json").json["adapters"]
+    names = ["smollm2-phone", "smollm2-critic"]
+    assert [facts["name"] for facts in listed] == names
+    for facts in listed:
+        assert facts["prompt_format"] == "compact" and facts["bytes"] < 8_000_000
+        assert facts["base_model"] == "smollm2" and facts["base_fingerprint"]
+    assert shell("models list --json").json["models"][0]["adapters"] == names
     done = shell("adapters import smollm2-phone start --agents 2")
     assert done.code == 0 and "--model smollm2" in done.err
     assert equal(here / "start" / "agent_1", adapter_folder("smollm2-phone"))

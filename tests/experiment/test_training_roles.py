@@ -69,6 +69,11 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
         assert roles.adversary is not None
 
 
+def test_the_critic_of_this_package_is_named() -> None:
+    section = CriticSection(kind="learned", model="smollm2-critic", judge="scripted")
+    assert not list(critic_findings(Config(critic=section)))
+
+
 async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> None:
     folder = save_random_critic(save_llama(tmp_path / "base"), tmp_path / "critics")
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")

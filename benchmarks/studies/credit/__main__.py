@@ -1,5 +1,6 @@
 """Comparison of credit sources: their accuracy, their cost, and what a team learns from each.
 
+    swarm-ui models pull smollm2    # the model of the learned critic
     python -m benchmarks.studies.credit --out runs/credit [--seeds 1 2 3] [--only outcome critic]
     python -m benchmarks.studies.credit --out runs/credit --record
     python -m benchmarks.studies.credit --out runs/more --restore --seeds 1 2 3 4
@@ -22,6 +23,7 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,7 @@ import msgspec
 
 from benchmarks.origin import Origin, origin
 from benchmarks.records import read_record, write_record
-from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan
+from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan, Source
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import restore
 from swarm_ui.errors import ConfigError
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 NAME = "credit"
 _QUICK_ARMS = ("outcome", "critic", "states", "removed")
+WITHOUT_MODEL = tuple(source for source in SOURCES if source != "learned")
+"""The sources that need no language model."""
 
 
 @script
@@ -76,7 +80,7 @@ def _study(given: argparse.Namespace) -> Study | None:
         return read_record(NAME, Study)
     if given.quick:
         with tempfile.TemporaryDirectory() as folder:
-            run(QUICK, Path(folder), _QUICK_ARMS, [1])
+            run(QUICK, Path(folder), _QUICK_ARMS, [1], WITHOUT_MODEL)
             return collected(QUICK, Path(folder))
     if given.restore:
         files = files_of(read_record(NAME, Study))
@@ -87,8 +91,17 @@ def _study(given: argparse.Namespace) -> Study | None:
     return complete(collected(Plan(), given.out), given.seeds)
 
 
-def run(plan: Plan, folder: Path, arms: list[str] | tuple[str, ...], seeds: list[int]) -> None:
-    """Run what is not finished: the recorded episodes first, then the cells, arm by arm."""
+def run(
+    plan: Plan,
+    folder: Path,
+    arms: Sequence[str],
+    seeds: Sequence[int],
+    sources: Sequence[Source] = tuple(SOURCES),
+) -> None:
+    """Run what is not finished: the recorded episodes first, then the cells, arm by arm.
+
+    ``sources``: those that judge the recorded episodes.
+    """
     from benchmarks.studies.credit.cells import tested, train
     from benchmarks.studies.credit.recorded import Recording
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
@@ -102,7 +115,7 @@ def run(plan: Plan, folder: Path, arms: list[str] | tuple[str, ...], seeds: list
     if not base.exists():
         test, _ = tested(plan, LocalModel.load(BASE_AGENT), trained=False)
         write_atomic(base, msgspec.json.encode(test) + b"\n")
-    missing = [s for s in SOURCES if not (folder / "judged" / f"{s}.json").exists()]
+    missing = [s for s in sources if not (folder / "judged" / f"{s}.json").exists()]
     if missing:
         recording = Recording(plan, folder / "recorded")
         asyncio.run(recording.load())

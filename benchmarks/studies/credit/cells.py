@@ -27,7 +27,9 @@ from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm as Team
 from swarm_ui.experiment.teams import rollout_arm, trained_arms
 from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes.models.pretrained.shipped_adapters import SMOLLM2_CRITIC
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.assigner import calls_of
@@ -35,6 +37,7 @@ from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
 from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
 from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
 from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
@@ -186,10 +189,13 @@ def assigner(
     """An assigner by its name in :data:`~benchmarks.studies.credit.plan.SOURCES`.
 
     The value of a decision in replays is the outcome when one greedy agent goes on, never the
-    solver's. ``adapter``: the weights of this agent; ``None``: the base agent.
+    solver's. ``adapter``: the weights of this agent; ``None``: the base agent. Raises
+    ``ConfigError`` if the model of the learned critic was not pulled.
     """
     if source == "critic":
         return ScriptedCritic(PhoneEnvironment)
+    if source == "learned":
+        return learned_critic(CausalModel.named(SMOLLM2_CRITIC.base), SMOLLM2_CRITIC.folder)
     batches: dict[Source, type[BatchAssigner]] = {
         "agents": AgentAdvantage,
         "states": StateAdvantage,

@@ -10,8 +10,9 @@ import msgspec
 from swarm_ui.experiment.settings import Method
 
 Source = Literal[
-    "outcome", "critic", "agents", "states", "tree", "progress", "removed", "resampled", "shapley"
-]
+    "outcome", "critic", "agents", "states", "tree", "progress", "removed", "resampled", "shapley",
+    "learned",
+]  # fmt: skip
 """Where the credit of a message comes from; see :data:`SOURCES`."""
 
 SOURCES: dict[Source, str] = {
@@ -24,6 +25,7 @@ SOURCES: dict[Source, str] = {
     "removed": "leave one out",
     "resampled": "resampling",
     "shapley": "Shapley",
+    "learned": "learned critic (SmolLM2)",
 }
 CRITIC_FREE: tuple[Source, ...] = (
     "agents", "states", "tree", "progress", "removed", "resampled", "shapley",

@@ -16,6 +16,8 @@ class ShippedAdapter:
     """Name of its model in :data:`~swarm_ui.nodes.models.pretrained.catalogue.PRETRAINED`."""
     title: str
     folder: Path
+    critic: bool = False
+    """Whether it scores the replies of agents, and writes none itself."""
 
 
 SMOLLM2_PHONE = ShippedAdapter(
@@ -24,8 +26,19 @@ SMOLLM2_PHONE = ShippedAdapter(
     title="stage 1 on the simulated phone, invented devices and pages",
     folder=Path(__file__).parent / "smollm2_phone",
 )
-SHIPPED_ADAPTERS: dict[str, ShippedAdapter] = {SMOLLM2_PHONE.name: SMOLLM2_PHONE}
+SMOLLM2_CRITIC = ShippedAdapter(
+    name="smollm2-critic",
+    base="smollm2",
+    title="critic of replies on the simulated phone, invented devices and pages",
+    folder=Path(__file__).parent / "smollm2_critic",
+    critic=True,
+)
+SHIPPED_ADAPTERS: dict[str, ShippedAdapter] = {
+    each.name: each for each in (SMOLLM2_PHONE, SMOLLM2_CRITIC)
+}
 """Every adapter in this package, by name."""
+AGENT_ADAPTERS = tuple(each.name for each in SHIPPED_ADAPTERS.values() if not each.critic)
+CRITIC_ADAPTERS = tuple(each.name for each in SHIPPED_ADAPTERS.values() if each.critic)
 
 
 def adapter_folder(name: str | Path) -> Path:

@@ -18,6 +18,8 @@ from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.models import kind_of, learned_adapters, load_in_process, open_model
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
+from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
+from swarm_ui.optim.credit.learned.critic_files import CARD
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.rollout.per_process import PerProcess
@@ -69,10 +71,12 @@ def critic_findings(config: Config) -> Iterator[Finding]:
                    "outcome")  # fmt: skip
     if "learned" in kinds:
         if not section.model:
-            yield at, "a learned critic needs --critic-model FOLDER, the folder of its adapter"
-        elif not (Path(section.model) / "adapter_config.json").is_file():
-            yield ("critic", "model"), (f"no learned critic in '{section.model}': expected the "
-                                        "folder OUT/final that swarm-ui critic wrote")  # fmt: skip
+            yield at, ("a learned critic needs --critic-model: the folder of its adapter, or "
+                       f"{' or '.join(CRITIC_ADAPTERS)}")  # fmt: skip
+        elif not (adapter_folder(section.model) / CARD).is_file():
+            yield ("critic", "model"), (f"no learned critic in '{section.model}': expected "
+                                        "the folder OUT/final that swarm-ui critic wrote, or "
+                                        f"{' or '.join(CRITIC_ADAPTERS)}")  # fmt: skip
         if section.adversary == "llm":
             yield ("critic", "adversary"), ("the model of a learned critic writes no actions; "
                                             "expected scripted or none")  # fmt: skip
@@ -132,9 +136,10 @@ async def open_critics(
             elif in_workers is not None:
                 made[kind] = _critic_in_workers(config, in_workers)
             else:
-                base = _critic_base(config, Path(section.model))
+                folder = adapter_folder(section.model)
+                base = _critic_base(config, folder)
                 asked = await opened.enter_async_context(open_model(base))
-                made[kind] = _learned_critic(asked, Path(section.model))
+                made[kind] = _learned_critic(asked, folder)
         adversaries: dict[str, Adversary | None] = {"scripted": ScriptedAdversary(), "none": None}
         if section.adversary == "llm" and other is not None:
             adversaries["llm"] = LLMAdversary(other)
@@ -195,7 +200,7 @@ def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigne
         from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER, critic_name
         from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
         from swarm_ui.optim.credit.learned.critic_files import read_card
-    folder, agents = Path(config.critic.model).absolute(), config.model
+    folder, agents = adapter_folder(config.critic.model).absolute(), config.model
     read_card(folder)  # a wrong folder is told before workers start
     section = _critic_base(config, folder)
     local = kind_of(agents) == "local"
