@@ -131,7 +131,6 @@ def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
         ("--judge scripted MINIWOB", "has no scripted critic"),
         ("--critic learned", "a learned critic needs --critic-model: the folder"),
         ("--critic learned --critic-model smollm2-phone", "no learned critic in 'smollm2-phone'"),
-        ("--model smollm2 --adapters smollm2-critic", "is a critic, which scores replies"),
         ("--critic learned --critic-model nowhere", "no learned critic in 'nowhere'"),
         ("--critic-model gpt", "nobody asks this model: give --critic llm"),
         ("--critic llm --critic-model nobody", "no model 'nobody'"),

@@ -20,6 +20,7 @@ from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, CriticSection, ModelSection
+from swarm_ui.experiment.models import model_findings
 from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, PublishedModel
@@ -72,6 +73,15 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
 def test_the_critic_of_this_package_is_named() -> None:
     section = CriticSection(kind="learned", model="smollm2-critic", judge="scripted")
     assert not list(critic_findings(Config(critic=section)))
+
+
+def test_agents_refuse_a_critic_as_their_adapter(tmp_path: Path) -> None:
+    base = save_llama(tmp_path / "base")
+    for critic in ("smollm2-critic", str(save_random_critic(base, tmp_path / "critic"))):
+        section = ModelSection(name=str(base), adapters=critic)
+        (finding,) = model_findings(section, 2)
+        assert "is a critic, which scores replies" in finding[1]
+        assert f"--critic-model {critic}" in finding[1]
 
 
 async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> None:
