@@ -59,10 +59,12 @@ def requests() -> tuple[list[Request], list[Request]]:
 
 async def at_once(model: LocalModel, asked: list[Request]) -> list[Completion]:
     """Send every request from a separate coroutine, as agents do."""
+    model.forget_prompts()
     return [c for [c] in await asyncio.gather(*(model.generate([r]) for r in asked))]
 
 
 async def one_by_one(model: LocalModel, asked: list[Request]) -> list[Completion]:
+    model.forget_prompts()
     return [(await model.generate([request]))[0] for request in asked]
 
 

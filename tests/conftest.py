@@ -21,7 +21,9 @@ os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", MPLBACKEND="Agg"
 # collector looks through all of them again and again, for a fifth of the CPU time of the suite.
 gc.disable()
 
-hypothesis.settings.register_profile("deterministic", derandomize=True, deadline=None)
+hypothesis.settings.register_profile(
+    "deterministic", derandomize=True, deadline=None, max_examples=50
+)
 hypothesis.settings.load_profile("deterministic")
 
 

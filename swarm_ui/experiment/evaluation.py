@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -145,25 +144,27 @@ class Evaluator:
                 self._watch.shown("")
 
     async def play_in_workers(
-        self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, limit: int, label: str
+        self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, label: str
     ) -> None:
-        """Play phone episodes of the base agent in worker processes, on at most ``limit`` of them.
+        """Play phone episodes of the base agent in worker processes.
 
         Trials that have a result are left out. ``agent`` is the agent's folder.
         """
-        trials, work, turn = self.left(trials), 0, itertools.count()
+        trials, work = self.left(trials), 0
         if not trials:
             return
         # Episodes of a team take longer than those of one agent, by as much as it has calls.
         total = sum(trial.arm.calls * len(trial.jobs) for trial in trials)
-        together = limit * max(t.arm.calls * min(BATCH_SIZE, len(t.jobs)) for t in trials)
+        together = workers.processes * max(
+            t.arm.calls * min(BATCH_SIZE, len(t.jobs)) for t in trials
+        )
         with self._display.bar(label, total, together=together) as bar:
 
             async def part(trial: Trial, at: int) -> BatchResult:
                 nonlocal work
                 jobs = trial.jobs[at : at + BATCH_SIZE]
                 batch = Batch(trial.arm, agent, trial.adapters, jobs)
-                played = await workers.play(batch, next(turn) % limit)
+                played = await workers.play(batch)
                 work += trial.arm.calls * len(jobs)
                 bar.update(work, trial.arm.label)
                 return played
@@ -173,7 +174,8 @@ class Evaluator:
                 parts = await asyncio.gather(*(part(trial, at) for at in starts))
                 self._record_batches(trial, parts)
 
-            await asyncio.gather(*map(whole, trials))
+            # The longest batches first, so that all workers end at about the same time.
+            await asyncio.gather(*map(whole, sorted(trials, key=lambda t: -t.arm.calls)))
 
     def _record_batches(self, trial: Trial, parts: Sequence[BatchResult]) -> None:
         result = ArmResult(

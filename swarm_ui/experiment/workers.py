@@ -1,7 +1,7 @@
 """Plays phone episodes in worker processes.
 
-A second thread does not make a tiny network faster, so each core gets a process. Each worker has
-its own queue and continues while the main process is busy.
+A second thread does not make a tiny network faster, so each core gets a process. A worker takes the
+next batch as soon as it is free, also while the event loop of the main process is busy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from swarm_ui.errors import SwarmError
@@ -66,7 +67,8 @@ class BatchResult:
 class WorkerPool:
     """Worker processes, for a ``with`` statement. Leaving it cancels batches not yet started."""
 
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, *, at_first: int | None = None) -> None:
+        """``at_first``: workers that play before :meth:`use_all`; ``None``: all of them."""
         # A fork server imports torch once for all workers. On macOS, forking a process that has
         # loaded system frameworks is not safe.
         forks = sys.platform == "linux"
@@ -76,25 +78,55 @@ class WorkerPool:
         self._workers = [
             ProcessPoolExecutor(1, mp_context=context, initializer=_enter) for _ in range(processes)
         ]
+        # Threads, because the event loop may be busy for seconds when a worker becomes free.
+        self._threads = ThreadPoolExecutor(processes)
+        self._free: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
+        self._waiting = list(self._workers)
+        self._use(processes if at_first is None else max(1, min(processes, at_first)))
 
     def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers:
             worker.shutdown(wait=False, cancel_futures=True)
+        self.use_all()  # a thread that waits for a worker gets one, which takes no batch any more
         for worker in self._workers:
             worker.shutdown(wait=True)
+        self._threads.shutdown(wait=True)
 
-    async def play(self, batch: Batch, number: int) -> BatchResult:
-        """Play a batch on one worker. Raises ``SwarmError`` if the process died."""
-        worker = self._workers[number % len(self._workers)]
+    @property
+    def processes(self) -> int:
+        """Number of workers that play."""
+        return len(self._workers) - len(self._waiting)
+
+    def use_all(self) -> None:
+        """Let all workers play."""
+        self._use(len(self._waiting))
+
+    def _use(self, count: int) -> None:
+        for _ in range(count):
+            self._free.put(self._waiting.pop())
+
+    async def play(self, batch: Batch) -> BatchResult:
+        """Play a batch on the next free worker, in the order of the calls. Raises ``SwarmError`` if
+        the process died."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(worker, play, batch)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._play, batch
+            )
         except BrokenProcessPool as error:
             raise SwarmError(
                 "a process of the evaluation died (out of memory?); resume with --resume"
             ) from error
+
+    def _play(self, batch: Batch) -> BatchResult:
+        worker = self._free.get()
+        try:
+            return worker.submit(play, batch).result()
+        finally:
+            self._free.put(worker)
 
 
 def play(batch: Batch) -> BatchResult:

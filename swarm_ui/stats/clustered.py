@@ -79,11 +79,14 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
     runs = sorted({o.run for o in kept})
 
     @cache
-    def clusters(drawn: tuple[int, ...]) -> list[list[tuple[float, int]]]:
-        """Sum and number of the outcomes of the drawn runs, by template and episode."""
+    def clusters(drawn: tuple[int, ...]) -> list[list[complex]]:
+        """Sum (real) and number (imaginary) of the outcomes of the drawn runs, by template and
+        episode. Complex numbers, because both are then added at once."""
         return [
             [
-                (sum(v * drawn.count(r) for r, v in cell), sum(drawn.count(r) for r, _ in cell))
+                complex(
+                    sum(v * drawn.count(r) for r, v in cell), sum(drawn.count(r) for r, _ in cell)
+                )
                 for cell in episodes.values()
             ]
             for episodes in templates.values()
@@ -91,20 +94,18 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
 
     rng = random.Random(seed)
     if len(runs) == 1:
-        one_run = [[value for value, _ in cluster] for cluster in clusters((runs[0],))]
+        one_run = [[cell.real for cell in cluster] for cluster in clusters((runs[0],))]
         means = _resampled_means(one_run, rng, resamples)
     else:
         means = []
         for _ in range(resamples):
             drawn = tuple(sorted(rng.choices(runs, k=len(runs))))
-            total, count = 0.0, 0
+            total = 0j
             for cluster in rng.choices(clusters(drawn), k=len(templates)):
                 chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
-                for value, number in chosen:
-                    total += value
-                    count += number
-            if count:
-                means.append(total / count)
+                total = sum(chosen, total)
+            if total.imag:
+                means.append(total.real / total.imag)
     mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
     return percentile_interval(mean, means, len(kept))
 

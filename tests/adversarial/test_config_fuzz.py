@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, plain, read_draft
 from swarm_ui.experiment.runs import check_config
 
-QUICK, MANY, VARIANTS = 60, 1_000, 200
+QUICK, MANY, VARIANTS = 30, 1_000, 200
 SECTIONS = ("environment", "model", "team", "run", "train")
 SETTINGS = [
     f"{section}.{name}"

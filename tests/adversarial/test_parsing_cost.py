@@ -91,8 +91,8 @@ READERS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("ending", ["", WAIT])
 def test_operations_grow_with_the_length(read: Callable[[str], object], ending: str) -> None:
     for atom in ATOMS:
-        few, many = (cost(read, atom * (size // len(atom)) + ending) for size in (500, 8_000))
-        assert many <= 20 * few + 2_000, f"{atom!r}: {few} operations, then {many}"
+        few, many = (cost(read, atom * (size // len(atom)) + ending) for size in (500, 4_000))
+        assert many <= 10 * few + 2_000, f"{atom!r}: {few} operations, then {many}"
 
 
 @settings(max_examples=60, deadline=None)

@@ -153,8 +153,16 @@ def test_differences_are_paired_by_seed_and_the_best_source_is_chosen_on_validat
     assert "exploratory" in effects_table(found) and "not run" in arms_table(made)
 
 
-def test_cells_train_are_kept_and_are_collected(tmp_path: Path) -> None:
-    arms = ["outcome", "states", "dpo-critic-guided-graded"]
+@pytest.mark.parametrize(
+    ("arms", "more"),
+    [
+        (["outcome"], "states"),
+        pytest.param(
+            ["outcome", "states", "dpo-critic-guided-graded"], "critic", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_cells_train_are_kept_and_are_collected(tmp_path: Path, arms: list[str], more: str) -> None:
     run(TINY, tmp_path, arms, [1], WITHOUT_MODEL)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     found = collected(TINY, tmp_path)
@@ -173,8 +181,8 @@ def test_cells_train_are_kept_and_are_collected(tmp_path: Path) -> None:
     restore("credit", other, {"settings.json": TINY}, files_of(found))
     assert collected(TINY, other) == found
     trained = {path: path.stat().st_mtime_ns for path in other.rglob("*.json")}
-    run(TINY, other, ["outcome", "critic"], [1], WITHOUT_MODEL)
-    assert {c.arm for c in collected(TINY, other).cells} == {*arms, "critic"}
+    run(TINY, other, ["outcome", more], [1], WITHOUT_MODEL)
+    assert {c.arm for c in collected(TINY, other).cells} == {*arms, more}
     assert all(path.stat().st_mtime_ns == time for path, time in trained.items())
     (other / "judged" / "critic.json").unlink()
     with pytest.raises(ConfigError, match="lacks the recorded episodes, which a record does not"):

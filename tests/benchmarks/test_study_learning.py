@@ -99,7 +99,7 @@ def test_adapters_of_the_imitation_follow_from_the_seed() -> None:
 def played(model: LocalModel, intervention: Intervene) -> list[str]:
     """The executed actions of four untrained agents on a DAG."""
     arm = dataclasses.replace(rollout_arm(SETTINGS, fixed_graph(SETTINGS)), trained=False)
-    policy, jobs = GraphPolicy(arm.graph(model)), draw_jobs(tasks("train"), 4, 0)
+    policy, jobs = GraphPolicy(arm.graph(model)), draw_jobs(tasks("train"), 2, 0)
     episodes = asyncio.run(
         rollout_many(PhoneEnvironment, policy, jobs, concurrency=4, intervention=intervention)
     )

@@ -47,6 +47,7 @@ async def test_workers_ask_for_what_this_process_loads_once(tmp_path: Path) -> N
     assert not list((tmp_path / "there/served").iterdir())
 
 
+@pytest.mark.slow
 async def test_one_update_ahead_the_versions_before_stay(tmp_path: Path) -> None:
     with Server() as server:
         here, episodes = await trained(server, tmp_path / "here", staleness=1)

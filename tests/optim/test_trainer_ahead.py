@@ -102,8 +102,15 @@ def assert_equal(ours: TinyModel, theirs: TinyModel) -> None:
     assert all(torch.equal(a, b) for a, b in zip(weights(ours), weights(theirs), strict=True))
 
 
-@pytest.mark.parametrize("staleness", [0, 1])
-@pytest.mark.parametrize("method", ["dpo", "pg"])
+@pytest.mark.parametrize(
+    ("staleness", "method"),
+    [
+        (0, "pg"),
+        (1, "dpo"),
+        pytest.param(0, "dpo", marks=pytest.mark.slow),
+        pytest.param(1, "pg", marks=pytest.mark.slow),
+    ],
+)
 def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     tmp_path: Path, staleness: int, method: Any
 ) -> None:
@@ -186,8 +193,15 @@ def test_episodes_name_the_version_that_played(tmp_path: Path) -> None:
         assert versions == [{f"agent_0@{number}"} for number in expected]
 
 
-@pytest.mark.parametrize("sent", [False, True])
-@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize(
+    ("after", "sent"),
+    [
+        (0, True),
+        (1, False),
+        pytest.param(0, False, marks=pytest.mark.slow),
+        pytest.param(1, True, marks=pytest.mark.slow),
+    ],
+)
 def test_rollouts_in_flight_are_played_again_with_the_weights_they_began_with(
     tmp_path: Path, sent: bool, after: int
 ) -> None:

@@ -66,7 +66,11 @@ def as_quiet(quiet: TinyModel, expected: TeamResult, tolerance: float) -> Callab
 
 
 @pytest.mark.parametrize(
-    ("config", "tolerance"), [(CONFIG, 1e-3), (EXACT, 0.0)], ids=["one shared first", "exact"]
+    ("config", "tolerance"),
+    [
+        pytest.param(EXACT, 0.0, id="exact"),
+        pytest.param(CONFIG, 1e-3, id="one shared first", marks=pytest.mark.slow),
+    ],
 )
 def test_two_processes_train_the_team_of_one(
     tmp_path: Path, config: TeamConfig, tolerance: float

@@ -69,11 +69,16 @@ def deferred(node: ast.AST) -> bool:
     return checking or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-def imports(path: Path, *, at_import_time: bool = False) -> Iterator[str]:
+@cache
+def imports(path: Path, *, at_import_time: bool = False) -> tuple[str, ...]:
     """Modules a file imports, inside functions and for type checkers too.
 
     With ``at_import_time``: only those imported when the file itself is imported.
     """
+    return tuple(imported(path, at_import_time))
+
+
+def imported(path: Path, at_import_time: bool) -> Iterator[str]:
     pending: list[ast.AST] = [parse(path)]
     while pending:
         node = pending.pop()

@@ -102,7 +102,7 @@ def calls(draw: st.DrawFn) -> RecordedCall:
     )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=texts.filter(bool),
     goal=texts,
@@ -138,7 +138,7 @@ def test_what_is_read_is_what_was_written(
     assert store.runs() == []
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(texts.filter(bool), min_size=2, max_size=5, unique=True))
 def test_runs_of_other_names_are_other_runs(store: Stores, names: list[str]) -> None:
     for name in names:

@@ -59,7 +59,9 @@ async def at_once(model: ChatModel, asked: Sequence[Request]) -> list[Completion
 
 
 def answers(model: ChatModel, asked: Sequence[Request]) -> list[Completion]:
-    """As :func:`at_once`, from synchronous code."""
+    """As :func:`at_once`, from synchronous code; nothing is reused from an earlier call."""
+    if isinstance(model, LocalModel):
+        model.forget_prompts()
     return asyncio.run(at_once(model, asked))
 
 

@@ -221,7 +221,7 @@ def test_a_run_that_did_not_begin_has_a_picture() -> None:
 IDS = [f"{path}{name}:{r}" for path in ("", "t:0/") for name in "abc" for r in range(3)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_whatever_a_file_says_there_is_a_picture_of_it(data: st.DataObject) -> None:
     made = data.draw(st.lists(st.sampled_from(IDS), unique=True))

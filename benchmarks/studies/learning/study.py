@@ -220,13 +220,8 @@ class Study:
 
         async def play() -> None:
             with WorkerPool(processes) as workers:
-                await evaluation.play_in_workers(
-                    trials,
-                    str(agent),
-                    workers,
-                    limit=processes,
-                    label=f"{run.path.name}: evaluation",
-                )
+                label = f"{run.path.name}: evaluation"
+                await evaluation.play_in_workers(trials, str(agent), workers, label=label)
 
         if evaluation.left(trials):
             asyncio.run(play())

@@ -85,11 +85,16 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
     def _embed(self, ids: torch.Tensor, cache: Cache | None) -> torch.Tensor:
         """Smeared embeddings, shape ``[batch, tokens, width]``."""
         before = None if cache is None else getattr(cache, "last_ids", None)
-        if before is None:
-            before = torch.full_like(ids[:, :1], self._pad)
+        first = torch.full_like(ids[:, :1], self._pad) if before is None else before
+        previous = torch.cat([first, ids[:, :-1]], dim=1)
+        last = ids[:, -1:]
+        if before is not None and ids.shape[1] > 1:
+            # Rows with fewer new tokens than others are padded on the left.
+            padding = torch.eq(ids, self._pad).sum(1, keepdim=True)
+            previous.scatter_(1, padding.clamp_max(ids.shape[1] - 1), before)
+            last = torch.where(padding < ids.shape[1], last, before)
         if cache is not None:
-            cache.last_ids = ids[:, -1:]  # type: ignore[attr-defined]
-        previous = torch.cat([before, ids[:, :-1]], dim=1)
+            cache.last_ids = last  # type: ignore[attr-defined]
         scale = math.sqrt(self.config.hidden_size)
         here = self.embed_tokens(ids) * scale
         past = self.embed_tokens(previous) * scale

@@ -34,6 +34,8 @@ from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProc
 __all__ = ["BASE_AGENT", "GENERAL_AGENT", "Counters", "LocalModel"]
 
 _REPLY_TOKENS = 20
+_PREFIX_BYTES = 2**26
+"""Room for the prompts of one round of the episodes that fill a batch."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError,
     msgspec.MsgspecError,
@@ -60,7 +62,13 @@ class LocalModel(InProcessModel[Encoded]):
     ) -> None:
         """``network``: a transformers causal language model over the tokenizer's tokens;
         ``constrained``: restrict replies to the actions that are possible on the screen."""
-        super().__init__(network, name=name, pad_id=tokenizer.pad_id, stops=(tokenizer.eos_id,))
+        super().__init__(
+            network,
+            name=name,
+            pad_id=tokenizer.pad_id,
+            stops=(tokenizer.eos_id,),
+            prefix_bytes=_PREFIX_BYTES,
+        )
         self.tokenizer = tokenizer
         self._constrained = constrained
 

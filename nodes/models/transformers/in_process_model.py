@@ -29,6 +29,7 @@ from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.adapters.equal_weights import EqualWeights
 from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
+from swarm_ui.nodes.models.transformers.decoding.greedy_replies import GreedyReplies, equal_rows
 from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
 from swarm_ui.nodes.models.unsent import not_sent
@@ -37,6 +38,8 @@ _BATCH_ROWS = 64
 _BATCHES = 4
 """Forwards for one batch of requests. Rows of similar length are put into one forward."""
 _BATCH_TOKENS = 65_536
+_KEPT_REPLIES = 4 * _BATCH_ROWS * _BATCHES
+"""Enough for the calls of several rounds of the episodes that fill a batch."""
 
 
 class Prompt(Protocol):
@@ -99,6 +102,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
         """
         self._prefixes = PrefixStore(prefix_bytes)
+        self._replies = GreedyReplies(_KEPT_REPLIES)
         self._equal = EqualWeights()
         self._weights_seen = -1
         super().__init__(network, targets)
@@ -182,8 +186,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Does nothing: there are no resources."""
 
     def forget_prompts(self) -> None:
-        """Free the memory that holds the beginnings of recent prompts."""
+        """Free the memory that holds recent prompts and replies."""
         self._prefixes.clear()
+        self._replies.clear()
 
     def set_linger(self, seconds: float) -> None:
         """Wait this long for more requests before a forward, if observations come over a socket."""
@@ -203,32 +208,54 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         rows = [self._row(job.request, job.prompt) for job in jobs]
         self._notice_changed_weights()
         asked = self._one_of_equal([job.version for job in jobs])
-        done: dict[int, Completion] = {}
-        for chunk in self._chunks([len(row.prompt) for row in rows], asked):
-            versions = [asked[i] for i in chunk]
-            sharing = Sharing(self._prefixes, versions) if self._prefixes.max_bytes else None
-            with self._routing(versions) as routing:
+        new = self._continuations(rows, asked)
+        done = [self._completion(job, each) for job, each in zip(jobs, new, strict=True)]
+        counters = self.counters
+        counters.calls += len(rows)
+        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done)
+        counters.completion_tokens += sum(c.usage.completion_tokens for c in done)
+        counters.seconds += time.perf_counter() - begun
+        return done
+
+    def _continuations(
+        self, rows: Sequence[Row], versions: Sequence[str | None]
+    ) -> list[Continuation]:
+        """The replies to rows. Equal greedy rows are computed once, if the batch changes none."""
+        if not self._same_in_any_batch:
+            return self._computed(rows, versions)
+        first = equal_rows(versions, rows)
+        found: dict[int, Continuation] = {}
+        for k in dict.fromkeys(first):
+            known = self._replies.find(versions[k], rows[k]) if rows[k].temperature <= 0 else None
+            if known is not None:
+                found[k] = known
+        left = [k for k in dict.fromkeys(first) if k not in found]
+        new = self._computed([rows[k] for k in left], [versions[k] for k in left])
+        for k, each in zip(left, new, strict=True):
+            found[k] = each
+            if rows[k].temperature <= 0:
+                self._replies.add(versions[k], rows[k], each)
+        return [found[k] for k in first]
+
+    def _computed(self, rows: Sequence[Row], versions: Sequence[str | None]) -> list[Continuation]:
+        done: dict[int, Continuation] = {}
+        for chunk in self._chunks([len(row.prompt) for row in rows], versions):
+            own = [versions[i] for i in chunk]
+            sharing = Sharing(self._prefixes, own) if self._prefixes.max_bytes else None
+            with self._routing(own) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
                     sharing, same_in_any_batch=self._same_in_any_batch,
                 )  # fmt: skip
-            done |= {i: self._completion(jobs[i], each) for i, each in zip(chunk, new, strict=True)}
-        counters = self.counters
-        counters.calls += len(rows)
-        counters.prompt_tokens += sum(c.usage.prompt_tokens for c in done.values())
-        counters.completion_tokens += sum(c.usage.completion_tokens for c in done.values())
-        counters.seconds += time.perf_counter() - begun
-        return [done[i] for i in range(len(jobs))]
+            done |= dict(zip(chunk, new, strict=True))
+        return [done[i] for i in range(len(rows))]
 
     def _notice_changed_weights(self) -> None:
         """Discard cached results of other weights, after any in-place change, including changes of
         the base model."""
-        if self._same_in_any_batch and not self._prefixes.max_bytes:
-            return
         seen = sum(weight._version for weight in self.network.parameters())
         if seen != self._weights_seen:
-            self._prefixes.clear()
-            self._equal.forget()
+            self._forget_replies()
         self._weights_seen = seen
 
     def _one_of_equal(self, versions: Sequence[str | None]) -> list[str | None]:
@@ -247,9 +274,14 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return [None if version is None else first[numbers[version]] for version in versions]
 
     def _register(self, name: str, number: int) -> str:
-        self._prefixes.clear()  # saved adapters are loaded with the versions they had
-        self._equal.forget()
+        self._forget_replies()  # saved adapters are loaded with the versions they had
         return super()._register(name, number)
+
+    def _forget_replies(self) -> None:
+        """Discard what was computed with other weights."""
+        self._prefixes.clear()
+        self._replies.clear()
+        self._equal.forget()
 
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:
         text = self._text(job.prompt, new.ids)

@@ -70,13 +70,18 @@ async def learn_on_phone(run: DemoRun) -> Path:
         phone.CONCURRENCY,
     )
     model, agent, play = LocalModel.load(run.agent), str(run.agent), run.evaluator.play_in_workers
-    with WorkerPool(settings.processes) as workers:
-        trained = await _alongside(_untrained(run, workers), run.train(model, environment))
+
+    async def train_and_test() -> None:
+        trained = await run.train(model, environment)
+        workers.use_all()
         arms = trained_arms(settings, trained.edges, trained.edges_label)
         trials = _phone_trials(settings, arms, str(run.directory.adapters)) + _curve_trials(run)
-        label = "evaluation of the trained team"
-        await play(trials, agent, workers, limit=settings.processes, label=label)
-    await _try_pages(run, model, trained)
+        tested = play(trials, agent, workers, label="evaluation of the trained team")
+        await _alongside(tested, _try_pages(run, model, trained))
+
+    # This process trains, which takes a core; the workers get that core too when it has finished.
+    with WorkerPool(settings.processes, at_first=settings.processes - 1) as workers:
+        await _alongside(_untrained(run, workers), train_and_test())
     need = await need_of_a_team()
     return run.finish([*phone.SPLITS, miniwob.SPLIT], need)
 
@@ -168,24 +173,21 @@ async def _untrained(run: DemoRun, workers: WorkerPool) -> None:
     settings, play = run.settings, run.evaluator.play_in_workers
     trials = _phone_trials(settings, base_arms(settings))
     label = "evaluation of the base agent"
-    await play(trials, str(run.agent), workers, limit=1, label=label)
+    await play(trials, str(run.agent), workers, label=label)
     if run.agent == BASE_AGENT and not settings.quick:
         trials = _phone_trials(settings, [general_arm()])
         label = "evaluation of the general agent"
-        await play(trials, str(GENERAL_AGENT), workers, limit=1, label=label)
+        await play(trials, str(GENERAL_AGENT), workers, label=label)
 
 
-async def _alongside(
-    aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, TrainedTeam]
-) -> TrainedTeam:
-    """Run both and return the result of ``main``; the first error stops both and is raised."""
+async def _alongside(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all at the same time; the first error stops them and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(aside)
-            task = group.create_task(main)
+            for each in work:
+                group.create_task(each)
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures.exceptions[0].__cause__
-    return task.result()
 
 
 def _phone_trials(settings: Settings, arms: list[Arm], adapters: str | None = None) -> list[Trial]:

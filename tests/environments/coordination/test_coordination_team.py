@@ -113,7 +113,13 @@ def successes(episodes: list[Episode]) -> float:
     return sum(bool(episode.success) for episode in episodes) / len(episodes)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in ("leader", "cover") else pytest.mark.slow)
+        for kind in KINDS
+    ],
+)
 async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
     told = await play(distributed(), [*jobs(kind, 8, 2), *jobs(kind, 16, 2)])
     assert successes(told) == 1.0

@@ -27,7 +27,9 @@ def train(steps: int, per_step: int) -> EdgeDistribution:
     return distribution
 
 
-@pytest.mark.parametrize(("steps", "per_step"), [(30, 8), (150, 1)])
+@pytest.mark.parametrize(
+    ("steps", "per_step"), [(30, 8), pytest.param(150, 1, marks=pytest.mark.slow)]
+)
 def test_finds_the_helpful_edge_and_drops_the_harmful_one(steps: int, per_step: int) -> None:
     before = EdgeDistribution(NAMES).marginals()
     after = train(steps, per_step).marginals()

@@ -67,8 +67,15 @@ def trainer_of(model: Path, data: Encoded, folder: Path, **settings: Any) -> Any
 # -- scores of replies ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pair", [False, True])
-@pytest.mark.parametrize("rows", [4096, 3])
+@pytest.mark.parametrize(
+    ("rows", "pair"),
+    [
+        (4096, False),
+        (3, True),
+        pytest.param(4096, True, marks=pytest.mark.slow),
+        pytest.param(3, False, marks=pytest.mark.slow),
+    ],
+)
 def test_scores_of_replies_are_those_of_trl(
     model: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     pair: bool, rows: int,

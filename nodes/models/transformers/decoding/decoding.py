@@ -50,8 +50,8 @@ class Row:
     grammar: Grammar | None = None
     """``None``: any token."""
     sparse: bool = True
-    """Whether tokens without an alternative are read several at a time, and noise is drawn for the
-    listed tokens only: suitable for large vocabularies; the samples differ."""
+    """Whether noise is drawn for the listed tokens only: suitable for large vocabularies; the
+    samples differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,14 @@ class _State:
     """
 
     __slots__ = (
-        "_allowed", "_cursor", "_final", "_stops", "end", "ended", "feed", "ids", "logprob",
-        "noise", "row",
+        "_allowed", "_cursor", "_final", "_stops", "_words", "end", "ended", "feed", "ids",
+        "logprob", "noise", "row",
     )  # fmt: skip
 
-    def __init__(self, row: Row, stops: Collection[int], device: torch.device) -> None:
+    def __init__(self, row: Row, stops: Collection[int], device: torch.device, words: int) -> None:
+        """``words``: number of tokens of the vocabulary."""
         self.row = row
+        self._words = words
         sampled = row.temperature > 0
         self.noise = torch.Generator(device).manual_seed(row.seed) if sampled else None
         self.ids: list[int] = []
@@ -140,8 +142,11 @@ class _State:
         while self._cursor is not None and not self._final:
             self._allowed = self._cursor.allowed()
             ids, mask = self._allowed
-            if not self.row.sparse or mask is not None or len(ids) != 1:
+            if mask is not None or len(ids) != 1:
                 return
+            if self.noise is not None and not self.row.sparse:
+                # What a row draws for a token does not depend on which tokens before it were free.
+                torch.rand(self._words, generator=self.noise, device=self.noise.device)
             self._append(ids[0])
             if not self._final:
                 self._cursor.take(ids[0])
@@ -167,9 +172,9 @@ def generate(
     forward pass of this row alone decides.
     """
     cost = forward_cost(network)
-    states = [_State(row, stops, network.device) for row in rows]
     prompts = [row.prompt for row in rows]
     here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
+    states = [_State(row, stops, network.device, logits.shape[2]) for row in rows]
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()
     while True:

@@ -130,8 +130,20 @@ def together(folder: Path, config: TeamConfig, processes: int) -> list[UpdateSta
     return msgspec.json.decode((folder / "stats.json").read_bytes(), type=list[UpdateStats])
 
 
-@pytest.mark.parametrize("method", ["dpo", "ipo", "rft", "pg"])
-@pytest.mark.parametrize(("spread", "processes"), [("batches", 2), ("adapters", 2), ("auto", 3)])
+@pytest.mark.parametrize(
+    ("method", "spread", "processes"),
+    [
+        pytest.param(
+            method,
+            spread,
+            processes,
+            # By default every method is checked with one spread, and every spread with one method.
+            marks=() if method == "dpo" or spread == "batches" else pytest.mark.slow,
+        )
+        for method in ("dpo", "ipo", "rft", "pg")
+        for spread, processes in (("batches", 2), ("adapters", 2), ("auto", 3))
+    ],
+)
 def test_several_processes_are_one(
     tmp_path: Path, method: Method, spread: Spread, processes: int
 ) -> None:
@@ -158,7 +170,9 @@ def test_several_processes_are_one(
     assert distance(load_file(tmp_path / "twice.safetensors"), weights(model)) <= 10 * tolerance
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 7])
+@pytest.mark.parametrize(
+    "batch_size", [1, *(pytest.param(size, marks=pytest.mark.slow) for size in (4, 7))]
+)
 def test_a_share_of_a_batch_may_be_empty(tmp_path: Path, batch_size: int) -> None:
     settings = replace(BATCHES.update, batch_size=batch_size, micro_batch_tokens=100)
     config = replace(BATCHES, update=settings, shared_iterations=1, shared_steps=4)

@@ -1,0 +1,135 @@
+"""The embedded agent computes equal greedy requests and common beginnings of prompts once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from local_models import alike, answers, at_once, disturb, requests, with_adapters
+
+from swarm_ui.message import Heard
+from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.nodes import LocalModel
+from swarm_ui.nodes.models.transformers.decoding import decoding, prefill
+
+
+def again(model: LocalModel, asked: Sequence[Request]) -> list[Completion]:
+    """The answers, which may reuse those of earlier calls."""
+    return asyncio.run(at_once(model, asked))
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Tokens of each forward pass, padding included."""
+    counts: list[int] = []
+    forward = prefill.forward
+
+    def counted(network: Any, ids: torch.Tensor, *rest: Any) -> torch.Tensor:
+        counts.append(ids.numel())
+        return forward(network, ids, *rest)
+
+    monkeypatch.setattr(prefill, "forward", counted)
+    monkeypatch.setattr(decoding, "forward", counted)
+    return counts
+
+
+def test_a_greedy_request_is_computed_once(read: list[int]) -> None:
+    model = with_adapters()
+    asked = [msgspec.structs.replace(r, adapter="agent_0") for r in requests(6)]
+    first = again(model, [*asked, *asked])
+    assert first[:6] == first[6:]
+    calls, tokens = model.counters.calls, model.counters.prompt_tokens
+    read.clear()
+    assert again(model, asked) == first[:6]
+    assert read == []
+    assert model.counters.calls == calls + 6  # the counts are those of the requests
+    assert model.counters.prompt_tokens == tokens + tokens // 2
+
+
+def test_other_weights_or_adapters_or_samples_are_computed(read: list[int]) -> None:
+    model = with_adapters()
+    asked = [msgspec.structs.replace(r, adapter="agent_0") for r in requests(6)]
+    before = again(model, asked)
+    for changed in ({"adapter": "agent_1"}, {"adapter": None}, {"temperature": 1.0}):
+        read.clear()
+        again(model, [msgspec.structs.replace(r, **changed) for r in asked])
+        assert read
+    disturb(model, "agent_0", seed=1)
+    assert not alike(again(model, asked), before)
+    with torch.no_grad():
+        for weight in model.module.parameters():
+            weight.mul_(1.1)
+    changed_base = again(model, asked)
+    assert alike(changed_base, answers(model, asked)) and not alike(changed_base, before)
+
+
+def test_equal_prompts_with_other_possible_actions_are_computed() -> None:
+    """Whether an element is enabled is not in the prompt, and decides what can be clicked."""
+    model = with_adapters()
+    for request in requests(40):
+        assert request.decision is not None
+        screen = msgspec.structs.replace(
+            request.decision.observation, actions=("click", "navigate_back")
+        )
+        off = tuple(msgspec.structs.replace(e, enabled=False) for e in screen.elements)
+        free, bound = (
+            again(model, [msgspec.structs.replace(request, decision=Decision(observation=shown))])[
+                0
+            ]
+            for shown in (screen, msgspec.structs.replace(screen, elements=off))
+        )
+        assert bound.prompt == free.prompt
+        assert '"index"' not in bound.text
+        if '"index"' in free.text:
+            return
+    raise AssertionError("no reply named an element")
+
+
+def test_replies_of_later_rounds_are_those_of_whole_prompts(read: list[int]) -> None:
+    def rounds(model: LocalModel, *, forget: bool) -> list[Completion]:
+        found: list[Completion] = []
+        asked = [
+            msgspec.structs.replace(r, adapter=f"agent_{k % 3}", temperature=0.8 * (k % 2))
+            for k, r in enumerate(requests(18))
+        ]
+        for number in range(3):
+            if forget:
+                model.forget_prompts()
+            replies = again(model, asked)
+            found += replies
+            asked = [
+                msgspec.structs.replace(r, seed=number, decision=heard(r, said.text))
+                for r, said in zip(asked, replies, strict=True)
+            ]
+        return found
+
+    def heard(request: Request, text: str) -> Any:
+        assert request.decision is not None
+        said = Heard(sender="agent_0", round=1, content=text, own=True)
+        return msgspec.structs.replace(request.decision, heard=(*request.decision.heard, said))
+
+    whole = rounds(with_adapters(), forget=True)
+    most = sum(read)
+    read.clear()
+    assert alike(rounds(with_adapters(), forget=False), whole)
+    assert sum(read) < 0.7 * most
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8, 2.0])
+def test_tokens_without_an_alternative_change_no_reply(
+    monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    """They are read together; a sample is the same as if each of them had been drawn."""
+    asked = [msgspec.structs.replace(r, temperature=temperature) for r in requests(24)]
+    together = answers(with_adapters(), asked)
+
+    def one_at_a_time(state: Any) -> None:
+        if not state._final:
+            state._allowed = state._cursor.allowed()
+
+    monkeypatch.setattr(decoding._State, "_look_ahead", one_at_a_time)
+    assert alike(answers(with_adapters(), asked), together)
