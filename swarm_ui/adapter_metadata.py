@@ -20,6 +20,8 @@ from swarm_ui.storage.run_directory import installed
 
 METADATA_FILE = "swarm_ui.json"
 """Name of the file in the folder of an adapter, or of a model."""
+CRITIC_FILE = "critic.json"
+"""Name of the file in the folder of an adapter that is a critic."""
 _LONGEST = 65_536
 _SAMPLES = 1024
 """Values of each tensor that a fingerprint reads."""

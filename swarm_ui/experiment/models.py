@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.adapter_metadata import read_metadata
+from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra, SwarmError
 from swarm_ui.experiment.config import Config, Finding, ModelSection
 from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
@@ -25,7 +25,6 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
 )
 from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agent_folder
-from swarm_ui.optim.credit.learned.critic_files import CARD
 
 IN_PROCESS = ("base", "agent", "local")
 """Kinds of models that run in this process and can be trained."""
@@ -289,7 +288,7 @@ def _check_adapters(section: ModelSection, agents: int, learned: Sequence[str]) 
             names = _trained_adapters(folder, agents)
         places = [folder / name for name in dict.fromkeys(names)]
     for place in places:
-        if os.path.isfile(place / CARD):
+        if os.path.isfile(place / CRITIC_FILE):
             raise ConfigError(
                 f"the adapter '{place}' is a critic, which scores replies and writes none; "
                 f"expected an adapter of agents, such as {AGENT_ADAPTERS[0]}. To use a critic: "

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from swarm_ui.adapter_metadata import CRITIC_FILE
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChoosingModel
 from swarm_ui.optim.credit.learned.question import OPTIONS
@@ -16,7 +17,7 @@ from swarm_ui.optim.credit.learned.scaling import Scaling
 from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import write_atomic
 
-CARD = "critic.json"
+CARD = CRITIC_FILE
 CARD_VERSION = 2
 
 

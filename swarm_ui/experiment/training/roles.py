@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_ui.adapter_metadata import read_metadata
+from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSection
@@ -19,7 +19,6 @@ from swarm_ui.experiment.models import kind_of, learned_adapters, load_in_proces
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
-from swarm_ui.optim.credit.learned.critic_files import CARD
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.rollout.per_process import PerProcess
@@ -73,7 +72,7 @@ def critic_findings(config: Config) -> Iterator[Finding]:
         if not section.model:
             yield at, ("a learned critic needs --critic-model: the folder of its adapter, or "
                        f"{' or '.join(CRITIC_ADAPTERS)}")  # fmt: skip
-        elif not (adapter_folder(section.model) / CARD).is_file():
+        elif not (adapter_folder(section.model) / CRITIC_FILE).is_file():
             yield ("critic", "model"), (f"no learned critic in '{section.model}': expected "
                                         "the folder OUT/final that swarm-ui critic wrote, or "
                                         f"{' or '.join(CRITIC_ADAPTERS)}")  # fmt: skip
