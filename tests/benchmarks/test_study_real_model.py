@@ -15,6 +15,7 @@ from benchmarks.studies.commands.report import Row, StudyRecord, markdown, over_
 from benchmarks.studies.diversity import plan as diversity
 from benchmarks.studies.real_model.plan import Plan
 from benchmarks.studies.real_model.sizes import Sizes
+from benchmarks.studies.restore import packed_files
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.stats import Outcome
@@ -132,12 +133,32 @@ def test_a_record_keeps_rows_of_the_plan_that_the_folder_lacks(
                           seconds=1.0, threads="1") for name in names],
         )  # fmt: skip
 
-    assert study.with_recorded("some", made("new", "stage 1"), cells) == made("new", "stage 1")
-    records.write_record("some", made("earlier", "of an older plan", "base", "stage 1"))
-    found = study.with_recorded("some", made("new", "stage 2", "stage 1"), cells)
+    def kept(new: StudyRecord, **settings: object) -> StudyRecord:
+        return study.with_recorded("some", new, cells, settings)
+
+    assert kept(made("new", "stage 1"), steps=4) == made("new", "stage 1")
+    files = packed_files({"settings.json": {"steps": 4}})
+    records.write_record("some", made("earlier", "of an older plan", "base", "stage 1"), files)
+    assert kept(made("new", "stage 1"), steps=5) == made("new", "stage 1")
+    found = kept(made("new", "stage 2", "stage 1"), steps=4)
     commits = [("base", "earlier"), ("stage 1", "new"), ("stage 2", "new")]
     assert [(each.name, each.commit) for each in found.cells] == commits
     assert [(row.name, row.calls) for row in found.rows] == [(n, len(c)) for n, c in commits]
+
+
+def test_settings_name_the_weights_of_the_adapter(tmp_path: Path) -> None:
+    (tmp_path / "adapter").mkdir()
+    weights = tmp_path / "adapter" / "adapter_model.safetensors"
+    sizes = Sizes(adapter=str(weights.parent))
+    with pytest.raises(ConfigError, match=r"--adapter .*: expected the folder of an adapter"):
+        study.settings_of(sizes)
+    weights.write_bytes(b"one")
+    first = study.settings_of(sizes)
+    weights.write_bytes(b"two")
+    assert study.settings_of(sizes) != first
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / weights.name).write_bytes(b"one")
+    assert study.settings_of(Sizes(adapter=str(tmp_path / "moved"))) == first
 
 
 def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) -> None:

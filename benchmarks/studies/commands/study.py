@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,10 +16,11 @@ from benchmarks.studies.commands.cells import Cell, perform, record_of
 from benchmarks.studies.commands.report import StudyRecord, markdown, study_record
 from benchmarks.studies.kept_results import kept_results
 from benchmarks.studies.options import study_options
-from benchmarks.studies.restore import found_files, packed_files, restore
+from benchmarks.studies.restore import found_files, packed_files, recorded_files, restore
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study
+from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 
 _SETTINGS = "settings.json"
 Sizes = TypeVar("Sizes", bound=msgspec.Struct)
@@ -74,11 +76,32 @@ def run_study(
         raise ConfigError("--out FOLDER is needed (or --quick)")
     sizes = kind(**{name: getattr(given, name) for name in kind.__struct_fields__})
     if given.restore:
-        restore(name, given.out, {_SETTINGS: sizes})
+        restore(name, given.out, {_SETTINGS: settings_of(sizes)})
     if not (given.dry_run or given.summarise):
-        check_study(given.out / _SETTINGS, sizes)
+        check_study(given.out / _SETTINGS, settings_of(sizes))
     kept = name if given.record else ""
     return _study(given, given.out, plan(sizes, given.out), given.only, kept)
+
+
+def settings_of(sizes: msgspec.Struct) -> dict[str, Any]:
+    """The settings that all cells of a study share: its sizes, with a hash in place of an adapter.
+
+    An adapter of this package keeps its name when its weights change, and a folder may be moved.
+
+    Raises:
+        ConfigError: there is no such adapter.
+    """
+    settings = msgspec.structs.asdict(sizes)
+    if adapter := settings.get("adapter"):
+        try:
+            weights = (adapter_folder(adapter) / "adapter_model.safetensors").read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"--adapter {adapter}: expected the folder of an adapter or the name of one in "
+                f"this package, got {error.strerror or error}: '{error.filename}'"
+            ) from error
+        settings["adapter"] = f"sha256 {hashlib.sha256(weights).hexdigest()[:16]}"
+    return settings
 
 
 def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: str) -> int:
@@ -92,17 +115,21 @@ def _study(given: Any, out: Path, cells: list[Cell], only: Sequence[str], kept: 
     record = study_record(out, cells)
     _print(record)
     if kept:
-        record = with_recorded(kept, record, cells)
-        write_record(kept, record, packed_files(kept_files(out, cells)))
+        files = kept_files(out, cells)
+        record = with_recorded(kept, record, cells, files[_SETTINGS])
+        write_record(kept, record, packed_files(files))
     return 0
 
 
-def with_recorded(name: str, record: StudyRecord, cells: Sequence[Cell]) -> StudyRecord:
+def with_recorded(
+    name: str, record: StudyRecord, cells: Sequence[Cell], settings: dict[str, Any]
+) -> StudyRecord:
     """A study's results, and those recorded rows of its plan that its folder lacks.
 
-    A folder may lack rows because a record of an earlier version holds no cells to restore.
+    A folder may lack rows because a record of an earlier version held no cells to restore. Rows
+    with other settings are not kept.
     """
-    if not record_path(name).exists():
+    if not record_path(name).exists() or recorded_files(name).get(_SETTINGS) != settings:
         return record
     old = read_record(name, StudyRecord)
     order = {row: place for place, row in enumerate(dict.fromkeys(each.row for each in cells))}

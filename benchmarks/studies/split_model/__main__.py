@@ -28,7 +28,7 @@ import msgspec
 from benchmarks.origin import origin
 from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import perform, record_of
-from benchmarks.studies.commands.study import study_parser
+from benchmarks.studies.commands.study import settings_of, study_parser
 from benchmarks.studies.options import parsed
 from benchmarks.studies.restore import packed_files, restore
 from benchmarks.studies.split_model.plan import QUICK, SETTINGS_FILE, Sizes, training_cells
@@ -58,11 +58,11 @@ def main() -> int:
         raise ConfigError("--out FOLDER is needed (or --quick)")
     sizes = Sizes(**{name: getattr(given, name) for name in Sizes.__struct_fields__})
     if given.restore:
-        restore(NAME, given.out, {SETTINGS_FILE: sizes})
+        restore(NAME, given.out, {SETTINGS_FILE: settings_of(sizes)})
     if given.dry_run:
         return _plan(sizes, given.out)
     if not given.summarise:
-        check_study(given.out / SETTINGS_FILE, sizes)
+        check_study(given.out / SETTINGS_FILE, settings_of(sizes))
         found = _run(sizes, given.out, given.only)
     else:
         found = _summary(sizes, given.out)
