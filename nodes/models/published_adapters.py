@@ -122,8 +122,8 @@ class PublishedAdapters:
         except (OSError, ConfigError) as error:
             raise ModelError(
                 f"cannot load the published {version} of '{self.model.name}' in this process: "
-                f"{error}. To do: publish in a folder that all machines see under the same path, "
-                "or without a folder"
+                f"{error}. To do: publish it in a folder that all machines see under the same "
+                "path, or publish it without a folder, so that its files are sent"
             ) from error
         self.model.lease(version)
         self._loaded[version] = found.digest

@@ -127,7 +127,7 @@ def _row(name: str, a: Outcomes, b: Outcomes, keys: list[Key]) -> Comparison:
 
 
 def mcnemar(better: int, worse: int) -> float:
-    """Two-sided p-value of McNemar's exact test: a sign test on episodes that only one solved."""
+    """Two-sided p-value of McNemar's exact test: a sign test on episodes solved by one run only."""
     n = better + worse
     tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
     return float(min(1.0, 2 * tail / 2.0**n))

@@ -123,7 +123,7 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
 
 
 def _is_new(graph: Dag) -> bool:
-    """Whether a graph, or one inside it, has what structures of version 1 do not express."""
+    """Whether a graph, or a graph inside it, needs version 2 of the structure format."""
     by_value = any(isinstance(condition, RouteBy) for condition in graph.when.values())
     mapped = any(isinstance(node, MappedGraph) for node in graph.nodes.values())
     inside = filter(None, map(inner_graph, graph.nodes.values()))

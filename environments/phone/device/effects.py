@@ -135,7 +135,7 @@ def system_of(device: Device) -> System:
 
 
 class TypeCharacter(msgspec.Struct, frozen=True, gc=False):
-    """Add a character to the field in focus; empty: delete the last one."""
+    """Add a character to the field in focus. If ``character`` is empty, delete the last one."""
 
     character: str
 
@@ -146,7 +146,7 @@ class TypeCharacter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Focus(msgspec.Struct, frozen=True, gc=False):
-    """Move the focus to another field; empty: hide the keyboard."""
+    """Move the focus to another field. If ``field`` is empty, hide the keyboard."""
 
     field: str
 

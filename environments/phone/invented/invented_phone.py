@@ -1,4 +1,4 @@
-"""Phones with invented apps behind the environment contract."""
+"""An environment of simulated phones whose apps are invented."""
 
 from __future__ import annotations
 

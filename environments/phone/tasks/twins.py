@@ -36,7 +36,7 @@ _MISSING: Mapping[str, Template] = {
 
 
 def _deleted(table: Table) -> Make:
-    """Delete one more record, whose values are drawn like those of the missing one."""
+    """The task to delete a record that exists; its values are drawn like those of a missing one."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_record(table, sampler, device)

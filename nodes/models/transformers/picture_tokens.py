@@ -151,7 +151,7 @@ class PictureTokens:
             yield picture, (ids >= picture.first) & (ids < picture.first + picture.vectors)
 
     def _vectors_of(self, picture: _Picture) -> Tensor:
-        """``[vectors, width]``."""
+        """The vectors of a picture, ``[vectors, width]``; computed when they are first needed."""
         vectors = self._vectors.get(picture.first)
         if vectors is None:
             inputs = picture.inputs or self._processed(picture.png)[1]
@@ -206,7 +206,7 @@ class PictureTokens:
         return args, new
 
     def _embedded(self, ids: Tensor, seen: Tensor) -> Tensor:
-        """``[rows, tokens, width]``."""
+        """The embeddings of tokens and pictures, ``[rows, tokens, width]``."""
         embeddings: Any = self._network.get_input_embeddings()
         embedded: Tensor = embeddings(self.plain(ids))
         wanted = ids[seen]

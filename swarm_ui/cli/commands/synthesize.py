@@ -80,7 +80,7 @@ def _environments(incomplete: str) -> list[str]:
     flags.QUIET,
 )  # fmt: skip
 def synthesize(arguments: flags.Arguments) -> int:
-    """Make a corpus of three levels from walks (exploratory episodes) in an environment.
+    """Make a corpus for stage 1 from walks (exploratory episodes) in an environment.
 
     Test splits of the environment are held out. Repeat the command to continue an interrupted
     synthesis, or with more walks to extend the corpus.
