@@ -71,7 +71,7 @@ test: export OMP_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)
 	@status=0; types=$$(mktemp); trap 'rm -f "$$types"' EXIT; \
-	$(BIN)/mypy -p swarm_ui >"$$types" 2>&1 & mypy=$$!; \
+	$(BIN)/mypy -p swarm_ui -p benchmarks >"$$types" 2>&1 & mypy=$$!; \
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/ruff format --check . || status=1; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || status=1; \
@@ -81,7 +81,7 @@ test: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p swarm_ui
+	$(BIN)/mypy -p swarm_ui -p benchmarks
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
@@ -98,7 +98,7 @@ install: $(CACHES)
 $(CACHES): export PYTHONDONTWRITEBYTECODE =
 $(CACHES): $(STAMP)
 	$(BIN)/python -m compileall -q swarm_ui nodes optim environments
-	@$(BIN)/mypy -p swarm_ui >/dev/null & \
+	@$(BIN)/mypy -p swarm_ui -p benchmarks >/dev/null & \
 	 $(BIN)/python -m pytest -q --collect-only >/dev/null; wait
 	@touch $(CACHES)
 

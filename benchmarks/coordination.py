@@ -24,15 +24,18 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
+
 import msgspec
-from origin import origin
-from records import read_record, write_record
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.coordination import (
     LARGE,
@@ -45,12 +48,12 @@ from swarm_ui.environments.coordination import (
     guessing,
     silent,
 )
-from swarm_ui.environments.coordination.message_passing import Delivery
 from swarm_ui.environments.coordination.splits import FAMILIES, KINDS
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
+from swarm_ui.rollout.delivery import Delivery
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.stats import clustered_mean
 from swarm_ui.stats.interval import Outcome
@@ -68,14 +71,13 @@ class Constant(NamedTuple):
         return NodeReply()
 
 
-class Make(NamedTuple):
-    """Makes the agent of each name."""
+def maker(model: ScriptedAgents | None) -> Callable[[str, AgentView], Node]:
+    """Makes the agent of each name; ``None``: a constant."""
 
-    model: ScriptedAgents | None
-    """``None``: a constant."""
+    def make(name: str, view: AgentView) -> Node:
+        return Constant(name) if model is None else AgentNode(name, model, view=view)
 
-    def __call__(self, name: str, view: AgentView) -> Node:
-        return Constant(name) if self.model is None else AgentNode(name, self.model, view=view)
+    return make
 
 
 POLICIES: dict[str, tuple[ScriptedAgents | None, Delivery]] = {
@@ -102,7 +104,7 @@ class Played(NamedTuple):
 def play(name: str, kind: str, size: int, seeds: Sequence[int]) -> list[Played]:
     """The episodes of one policy on one kind of task, one after the other."""
     model, delivery = POLICIES[name]
-    policy = CoordinationPolicy(Make(model), name=name, delivery=delivery)
+    policy = CoordinationPolicy(maker(model), name=name, delivery=delivery)
     found = []
     for family in FAMILIES:
         for seed in seeds:

@@ -18,11 +18,14 @@ import asyncio
 import dataclasses
 import json
 import random
+import sys
 from pathlib import Path
 
-from rich.console import Console
-from vote_game import VoteGame, play
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
 
+from rich.console import Console
+
+from benchmarks.vote_game import VoteGame, play
 from swarm_ui.credit import CreditAssigner, EpisodeAssigner
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
@@ -118,7 +121,7 @@ def on_the_vote_game(seeds: int, console: Console) -> dict[str, dict[str, list[f
         noisy = dataclasses.replace(game, **errors)  # type: ignore[arg-type]
         found[label] = {}
         for credit in ("critic", "learned"):
-            utilities = [play(noisy, credit, seed).utility for seed in range(seeds)]  # type: ignore[arg-type]
+            utilities = [play(noisy, credit, seed).utility for seed in range(seeds)]
             gap = over_seeds([u - v for u, v in zip(utilities, without, strict=True)])
             assert gap is not None
             console.print(f"  {label}, {credit}: {gap.percent(signed=True)}")

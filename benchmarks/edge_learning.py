@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from edge_families import FAMILIES, Family, Outcome
 
+from benchmarks.edge_families import FAMILIES, Family, Outcome
 from swarm_ui.optim.edges.adam_optimizer import AdamEdgeOptimizer, gptswarm_rule
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution

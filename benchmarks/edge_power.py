@@ -31,16 +31,19 @@ import math
 import random
 import sys
 from itertools import permutations
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
+
 import msgspec
 import torch
-from origin import origin
-from records import read_record, write_record
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.origin import origin
+from benchmarks.records import read_record, write_record
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidate_graph import EdgeSample

@@ -48,14 +48,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
+
 import torch
-from edge_families import FAMILIES
-from edge_learning import METHODS, THEIRS, Reached, applies, learn, summary
-from peers import build as environments
 from rich.console import Console
 from rich.table import Table
-from timing import NoResult, Runner, progress
 
+from benchmarks.edge_families import FAMILIES
+from benchmarks.edge_learning import METHODS, THEIRS, Reached, applies, learn, summary
+from benchmarks.peers import build as environments
+from benchmarks.timing import NoResult, Runner, progress
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.sequential import SequentialEdges
 
@@ -79,7 +81,7 @@ def time_ours(nodes: int, seconds: float) -> dict[str, float]:
 
     def forward_backward() -> None:
         first.zero_grad()
-        first.log_prob_draws(first.draw(64, draw)).sum().backward()
+        first.log_prob_draws(first.draw(64, draw)).sum().backward()  # type: ignore[no-untyped-call]
 
     def record() -> None:
         first.sample(1, draw)

@@ -45,13 +45,17 @@ import json
 import platform
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
-from engine_report import missed, show
-from peers import build as environments
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
+
 from rich.progress import Progress
-from shapes import SHAPES, Shape, lognormal, random_dag, right_answer, shape, wide
-from timing import Field, NoResult, Race, Runner, import_cost, progress, race
+
+from benchmarks.engine_report import missed, show
+from benchmarks.peers import build as environments
+from benchmarks.shapes import SHAPES, Shape, lognormal, random_dag, right_answer, shape, wide
+from benchmarks.timing import Field, NoResult, Race, Runner, import_cost, progress, race
 
 HERE = Path(__file__).parent
 SIZES = (100, 1000, 10_000)
@@ -133,19 +137,21 @@ class Bench:
         field = Field({**self.ours.runners, **near})
         out = self.race(key, field, graph, "noop", [], requests, effort.rounds[n])
         micro = {s: out.median(s, "cpu") for s in ("swarm_ui", "gather", *PEERS)}
-        each = {s: None if t is None else t / graph.size * 1e6 for s, t in micro.items()}
+        each = {s: t / graph.size * 1e6 for s, t in micro.items() if t is not None}
         own = each["swarm_ui"]
         self.put("us_per_node", key, own)
         self.put("gather_us_per_node", key, each["gather"])
         self.put("vs_gather", key, own / each["gather"])
         for peer in PEERS:
-            self.put(f"{peer}_us_per_node", key, each[peer])
-            self.put(f"vs_{peer}", key, None if each[peer] is None else each[peer] / own)
+            self.put(f"{peer}_us_per_node", key, each.get(peer))
+            self.put(f"vs_{peer}", key, each[peer] / own if peer in each else None)
         self.put("build_s", key, out.build_s["swarm_ui"])
         out = self.race(key, self.ours, graph, "suspend", [], requests, effort.rounds[n])
-        own, least = out.median("swarm_ui", "cpu"), out.median("gather", "cpu")
-        self.put("us_per_suspending_node", key, own / graph.size * 1e6)
-        self.put("suspending_vs_gather", key, own / least)
+        suspending, least = out.median("swarm_ui", "cpu"), out.median("gather", "cpu")
+        assert suspending is not None
+        assert least is not None
+        self.put("us_per_suspending_node", key, suspending / graph.size * 1e6)
+        self.put("suspending_vs_gather", key, suspending / least)
 
     def put(self, figure: str, key: str, value: float | None) -> None:
         """Record a figure."""
@@ -191,7 +197,7 @@ class Bench:
                 right = [sum(map(int.__eq__, s["answers"], wanted)) for s in samples]
                 row = table.setdefault(system, {"right": runs})
                 row["right"] = min(row["right"], *right)
-                row[f"runs_per_s_{label}"] = round(runs / out.median(system, clock))
+                row[f"runs_per_s_{label}"] = round(runs / median(s[clock] for s in samples))
         own, copying = table["swarm_ui"], table.get("gptswarm_deepcopy", {})
         ratio = None
         if "runs_per_s_noop" in copying:

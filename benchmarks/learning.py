@@ -71,7 +71,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 
 import msgspec  # noqa: E402
-from learning_report import (  # noqa: E402
+from rich.console import Console  # noqa: E402
+
+from benchmarks.learning_report import (  # noqa: E402
     coverage,
     edge_power_table,
     markdown,
@@ -79,8 +81,6 @@ from learning_report import (  # noqa: E402
     short_table,
     show,
 )
-from rich.console import Console  # noqa: E402
-
 from benchmarks.origin import origin  # noqa: E402
 from benchmarks.records import read_record, write_record  # noqa: E402
 from benchmarks.studies.continuation import report as continuation  # noqa: E402

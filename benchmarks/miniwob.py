@@ -90,7 +90,7 @@ def serve(name: str) -> None:
     print(json.dumps({"ready": name}), flush=True)
     for line in sys.stdin:
         try:
-            answer = sample(**json.loads(line))
+            answer: dict[str, Any] = dict(sample(**json.loads(line)))
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"[:300]}
         print(json.dumps(answer), flush=True)
@@ -308,7 +308,7 @@ def environment(folder: Path, pip: list[str]) -> Path:
 
 def peers(python: Path | None) -> tuple[dict[str, Any], dict[str, str]]:
     """The processes of the peers, and for each missing one the reason."""
-    from timing import Runner
+    from benchmarks.timing import Runner
 
     if python is None:
         reason = "not measured: run with --peers"
@@ -349,8 +349,7 @@ def measure(
         seconds: duration of a sample.
         limit: seconds for all rounds. The first round is always made.
     """
-    from timing import NoResult, Runner, progress
-
+    from benchmarks.timing import NoResult, Runner, progress
     from swarm_ui.environments.miniwob import find_browser
     from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 

@@ -45,12 +45,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from origin import commit, machine
-from records import read_record, write_record
-from rich.console import Console
-from scaling.report import markdown, show
-from timing_record import with_recorded
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
 
+from rich.console import Console
+
+from benchmarks.origin import commit, machine
+from benchmarks.records import read_record, write_record
+from benchmarks.scaling.report import markdown, show
+from benchmarks.timing_record import with_recorded
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.storage.durable import write_atomic
 

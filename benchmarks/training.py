@@ -70,7 +70,8 @@ from swarm_ui.rollout.policy import GraphPolicy
 
 AGENTS, ROUNDS = 4, 3
 NAMES = [f"agent_{k}" for k in range(AGENTS)]
-LORA = {"rank": 16, "alpha": 32}
+RANK, ALPHA = 16, 32
+"""Of every adapter."""
 Figures = dict[str, float]
 
 
@@ -193,13 +194,15 @@ class Start:
         batches = schedule(lengths, steps=steps, batch_size=batch_size, rng=rng)
         flat = [row for batch in batches for row in batch]
         self.chosen = [task[row].chosen for row in flat]
-        self.rejected = [task[row].rejected for row in flat]
+        rejected = [task[row].rejected for row in flat]
+        self.rejected = [row for row in rejected if row is not None]
+        assert len(self.rejected) == len(rejected)  # every pair has both
 
     def fresh(self) -> LocalModel:
         model = LocalModel.load()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model.add_adapter("default", **LORA)
+            model.add_adapter("default", rank=RANK, alpha=ALPHA)
         return model
 
 
@@ -251,18 +254,23 @@ class Theirs:
         from datasets import Dataset
         from peft import LoraConfig
         from torch.utils.data import SequentialSampler
-        from trl import DPOConfig, DPOTrainer
+        from trl.trainer.dpo_config import DPOConfig
+        from trl.trainer.dpo_trainer import DPOTrainer
 
-        class Prepared(DPOTrainer):  # type: ignore[misc]
+        class Prepared(DPOTrainer):
             """Takes rows of token ids, in their order."""
 
             def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
                 return dataset
 
             def _get_train_sampler(self, *_: Any) -> Any:
-                return SequentialSampler(self.train_dataset)
+                rows: Any = self.train_dataset
+                return SequentialSampler(rows)
 
         start, config = self._start, self._start.config
+        assert config.steps is not None
+        assert config.lr is not None
+        adapters: Any = start.model.module.peft_config
         arguments = DPOConfig(
             output_dir=str(self._folder), beta=config.beta, loss_type=["sigmoid"],
             per_device_train_batch_size=config.batch_size, max_steps=config.steps,
@@ -272,26 +280,26 @@ class Theirs:
             max_length=None, gradient_checkpointing=False, bf16=False,
             dataloader_pin_memory=False, remove_unused_columns=False,
         )  # fmt: skip
-        network = LocalModel.load().network
         made = Prepared(
-            network,
+            LocalModel.load().network,
             args=arguments,
             train_dataset=Dataset.from_list(_rows(start.chosen, start.rejected)),
             processing_class=_tokenizer(),
             peft_config=LoraConfig(
-                r=LORA["rank"], lora_alpha=LORA["alpha"],
-                target_modules=list(start.model.module.peft_config["default"].target_modules),
-            ),  # type: ignore[index,union-attr]
+                r=RANK, lora_alpha=ALPHA,
+                target_modules=list(adapters["default"].target_modules),
+            ),
         )  # fmt: skip
         made.remove_callback(transformers.PrinterCallback)
         # Their adapter starts as ours does.
+        network: Any = made.model
         ours = dict(start.model.module.named_parameters())
         with torch.no_grad():
             for (name, value), weight in zip(
                 [(n, p) for n, p in ours.items() if ".default." in n], start.weights, strict=True
             ):
                 assert value.shape == weight.shape
-                made.model.get_parameter(name).copy_(weight)
+                network.get_parameter(name).copy_(weight)
         return made
 
 
@@ -307,7 +315,7 @@ def _tokenizer() -> Any:
     from tokenizers import Tokenizer, models
 
     tokenizer = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1}, unk_token="<pad>"))
-    return transformers.PreTrainedTokenizerFast(
+    return transformers.PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>"
     )
 
@@ -322,7 +330,7 @@ def measure_trl(pairs: Sequence[PreferencePair], steps: int, repeats: int) -> tu
     gap = max(abs(a - b) / abs(a) for a, b in zip(ours.losses, theirs.losses, strict=True))
     table = Table(
         "DPO", "CPU s", "ms a step", "first loss", "last loss",
-        title=f"{len(start.pairs)} pairs, {steps} steps of 16, LoRA rank {LORA['rank']}",
+        title=f"{len(start.pairs)} pairs, {steps} steps of 16, LoRA rank {RANK}",
     )  # fmt: skip
     for name, losses in (("ours", ours.losses), ("trl", theirs.losses)):
         table.add_row(name, f"{cpu[name]:.2f}", f"{1000 * cpu[name] / steps:.0f}",

@@ -78,7 +78,7 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
                 async for group in groups:
                     numbers.update(number for number, _ in group)
         seconds = time.perf_counter() - began
-        cpu = cpu_since(before).total()
+        cpu = sum(cpu_since(before).values())
     if len(numbers) != count:
         raise RuntimeError(f"{system}: expected {count} episodes, got {len(numbers)}")
     return {

@@ -58,7 +58,8 @@ async def _world(world: World, quick: bool) -> dict[str, Any]:
     # So many that the shortest runs last a second.
     counts = {"1ms": 4, "20ms": 2, "200ms": 1} if quick else {"1ms": 16, "20ms": 8, "200ms": 3}
     jobs = work(world, PLACES * max(counts.values()))
-    tally, found = Tally(0), {}
+    tally = Tally(0)
+    found: dict[str, Any] = {}
     async with AsyncExitStack() as stack:
         make = environments(world)
         local = await stack.enter_async_context(LocalRollout(make, concurrency=PLACES))
@@ -96,7 +97,7 @@ async def _delay(
             before, began = cpu_by_process(), time.perf_counter()
             played = await _play(system, world, jobs, seconds)
             wall[name].append(time.perf_counter() - began)
-            cpu[name].append(cpu_since(before).total())
+            cpu[name].append(sum(cpu_since(before).values()))
             tally.add(played)
     decisions = sum(len(episode.steps) for _, episode in played)
     local, ray = median(wall["local"]), median(wall["ray"])

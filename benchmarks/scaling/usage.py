@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,14 +21,14 @@ def cpu_by_process() -> dict[int, float]:
     return found
 
 
-def cpu_since(before: Mapping[int, float]) -> Counter[str]:
+def cpu_since(before: Mapping[int, float]) -> dict[str, float]:
     """CPU seconds since an earlier :func:`cpu_by_process`, by kind; without ended processes.
 
     Kinds: ``driver`` (this process), ``workers`` (Ray's actors and what they started, such as
     browsers), ``browser`` (below the driver), ``ray`` (Ray's own processes).
     """
     now, kind = cpu_by_process(), kinds()
-    spent: Counter[str] = Counter()
+    spent: dict[str, float] = defaultdict(float)
     for pid, seconds in now.items():
         spent[kind.get(pid, "ray")] += seconds - before.get(pid, 0.0)
     return spent

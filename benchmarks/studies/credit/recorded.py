@@ -170,8 +170,8 @@ def inside(rows: Sequence[Scored], tasks: Sequence[int]) -> Interval | None:
     """AUC among the messages of one decision, over all pairs of a right and a wrong one."""
     decisions: dict[tuple[int, int], tuple[int, list[float], list[float]]] = {}
     for row, task in zip(rows, tasks, strict=True):
-        place = decisions.setdefault((row.episode, row.step), (task, [], []))
-        place[2 if row.right else 1].append(row.score)
+        _, wrong, right = decisions.setdefault((row.episode, row.step), (task, [], []))
+        (right if row.right else wrong).append(row.score)
     won: dict[int, tuple[float, int]] = {}
     for task, wrong, right in decisions.values():
         wins = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)

@@ -31,7 +31,7 @@ from swarm_ui.stats import (
 UNTRAINED = "untrained"
 _FEW = 5
 """Templates below which an interval over templates is not shown."""
-_LABELS: dict[str, str] = {**SOURCES}
+_LABELS: dict[str, str] = {str(name): label for name, label in SOURCES.items()}
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +116,9 @@ def contrasts(study: Study) -> list[Contrast]:
 
 def exploratory(study: Study) -> list[Contrast]:
     """Differences that were not named in advance."""
-    pairs = [(f"{SOURCES[s]} - outcome", [s], ["outcome"]) for s in SOURCES if s != "outcome"]
+    pairs: list[tuple[str, list[str], list[str]]] = [
+        (f"{SOURCES[s]} - outcome", [s], ["outcome"]) for s in SOURCES if s != "outcome"
+    ]
     pairs = pairs[1:]
     pairs.append(("scripted critic - outcome, guided 0.7", ["critic-guided"], ["outcome-guided"]))
     pairs.append(("guided 0.7 - no guidance, critic credit", ["critic-guided"], ["critic"]))

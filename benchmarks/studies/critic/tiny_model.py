@@ -28,7 +28,7 @@ def write_tiny_model(folder: Path) -> Path:
         show_progress=False,
     )
     raw.train_from_iterator([_WORDS] * 2, trainer)
-    words = PreTrainedTokenizerFast(
+    words = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
         chat_template=_TEMPLATE,
     )  # fmt: skip

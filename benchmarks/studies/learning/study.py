@@ -11,6 +11,7 @@ import dataclasses
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -89,7 +90,7 @@ class Study:
         if not agent.exists():
             base, part = LocalModel.load(self._agent), run.path / "agent.part"
             shutil.rmtree(part, ignore_errors=True)
-            shape = base.module.config
+            shape: Any = base.module.config
             LocalModel.untrained(
                 base.tokenizer, width=shape.hidden_size, layers=shape.num_hidden_layers,
                 heads=shape.num_attention_heads, seed=0,

@@ -117,7 +117,6 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
 def control_arms() -> list[WindowArm]:
     """All compared arms, except random and learned graphs."""
-    half = {"copies": 2}
     return [
         WindowArm(name="no-edges", label="vote without edges"),
         WindowArm(name="no-edges-top", label="vote without edges, top wins ties", ties="top"),
@@ -130,8 +129,8 @@ def control_arms() -> list[WindowArm]:
         WindowArm(
             name="scroll-4", label="one agent scrolling, 4 x the steps", kind="scroll", patience=4
         ),
-        WindowArm(name="half-no-edges", label="half windows, no edges", **half),
-        WindowArm(name="half-full", label="half windows, full, page order", edges=FULL, **half),
+        WindowArm(name="half-no-edges", label="half windows, no edges", copies=2),
+        WindowArm(name="half-full", label="half windows, full, page order", edges=FULL, copies=2),
         WindowArm(name="whole", label="one agent, whole screen", kind="whole"),
     ]
 

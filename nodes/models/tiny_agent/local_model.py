@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import torch
@@ -77,7 +77,7 @@ class LocalModel(InProcessModel[Encoded]):
     @classmethod
     def untrained(
         cls, tokenizer: ScreenTokenizer, *, width: int, layers: int, heads: int, seed: int
-    ) -> LocalModel:
+    ) -> Self:
         """A new agent with random weights."""
         config = architecture.configuration(
             len(tokenizer), width, layers, heads, tokenizer.pad_id, tokenizer.eos_id
@@ -85,7 +85,7 @@ class LocalModel(InProcessModel[Encoded]):
         return cls(architecture.initialised(config, seed), tokenizer)
 
     @classmethod
-    def load(cls, folder: Path = BASE_AGENT, *, constrained: bool = True) -> LocalModel:
+    def load(cls, folder: Path = BASE_AGENT, *, constrained: bool = True) -> Self:
         """An agent saved by :meth:`save`.
 
         Raises:

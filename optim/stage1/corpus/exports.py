@@ -142,7 +142,7 @@ _INFO: dict[tuple[str, bool], Row] = {
 
 def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
     try:
-        from datasets import Dataset, DatasetDict, Features, Value  # type: ignore[import-untyped]
+        from datasets import Dataset, DatasetDict, Features, Value
     except ImportError:
         raise MissingExtra("train", "the export to datasets", "datasets") from None
     kinds = {str: Value("string"), int: Value("int64"), float: Value("float64")}

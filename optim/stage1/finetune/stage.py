@@ -13,7 +13,7 @@ from typing import Any
 import accelerate  # type: ignore[import-untyped]
 import msgspec
 import torch
-from datasets import Dataset  # type: ignore[import-untyped]
+from datasets import Dataset
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[attr-defined]

@@ -86,7 +86,7 @@ def estimate_finetuning(name: str, corpus: Sequence[Path], config: FinetuneConfi
 def _quiet() -> None:
     """Hide progress bars and warnings of the libraries; this library has its own."""
     try:
-        import datasets  # type: ignore[import-untyped]
+        import datasets
 
         silence_transformers()
     except ImportError as error:
