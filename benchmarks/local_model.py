@@ -93,8 +93,8 @@ def page_text(record: Mapping[str, Any]) -> str:
     lines = [
         f"Measured with `{at['command']}` ({at['machine']}; commit {at['commit'][:10]}), one "
         f"thread, compact prompts, screens of the simulated phone, medians of "
-        f"{record['repeats']} repeats (of the team with messages: one). A decision is one action "
-        "of the environment:",
+        f"{record['repeats']} repeats; the team with messages was measured once. A decision is one "
+        "action of the environment:",
         "",
         f"| decisions / s | one episode | {many} at once | time of a decision / one agent |",
         "| --- | --- | --- | --- |",

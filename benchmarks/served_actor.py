@@ -260,9 +260,9 @@ def page_text(record: Mapping[str, Any]) -> str:
     at, equal, ties = record["origin"], record["equal"], record["ties"]
     lines = [
         f"Measured with `{at['command']}` ({at['machine']}; commit {at['commit'][:10]}), one "
-        f"thread each: {record['prompts']} screens of the phone's training tasks, which is "
-        f"simulated, in {record['rounds']} rounds, {record['agents']} agents with adapters of "
-        "their own.",
+        f"thread each: {record['prompts']} screens of training tasks of the simulated phone, in "
+        f"{record['rounds']} rounds, {record['agents']} agents with adapters of their own. Where "
+        f"replies differ at a tie of bfloat16, the two tokens are at most {TIE:g} nats apart.",
         "",
         "| who answers | decisions / s | decisions / CPU-s |",
         "| --- | --- | --- |",
@@ -276,12 +276,12 @@ def page_text(record: Mapping[str, Any]) -> str:
         rates = (record[f"decisions_per_{unit}"][kind] for unit in ("s", "cpu_s"))
         lines.append(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
     same = (
-        f"{100 * equal[kind]:.1f} % of the greedy replies are equal {name} (another "
-        f"{100 * ties[kind]:.1f} % differ at a tie of bfloat16, where the two tokens are at most "
-        f"{TIE:g} nats apart; the largest distance is {record['largest_gap'][kind]:.2f} nats)"
-        for kind, name in (("adapters", "with adapters"), ("base", "without"))
+        f"{name}, {100 * equal[kind]:.1f} % of the greedy replies are equal and another "
+        f"{100 * ties[kind]:.1f} % differ at such a tie; the largest distance is "
+        f"{record['largest_gap'][kind]:.2f} nats."
+        for kind, name in (("adapters", "With adapters"), ("base", "Without adapters"))
     )
-    return "\n".join([*lines, "", "; ".join(same) + "."])
+    return "\n".join([*lines, "", " ".join(same)])
 
 
 @script
