@@ -43,7 +43,7 @@ def local_model() -> ModuleType:
 def test_tables_of_records(local_model: ModuleType) -> None:
     text = served_actor.page_text(SERVED)
     assert "| vLLM's CPU build | 1.50 | 1.50 |" in text
-    assert "97.9 % of the greedy replies are equal with adapters (another 2.1 %" in text
+    assert "With adapters, 97.9 % of the greedy replies are equal and another 2.1 %" in text
     table = local_model.page_text(LOCAL)
     assert "| one agent | 1.25 | 4.50 | – |" in table
     assert "| the same, each with its own adapter | 1.25 | 4.50 | 1.10, 1.90 |" in table
