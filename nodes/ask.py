@@ -16,7 +16,9 @@ PERSON = "person"
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Asks a person; the answer is the node's message. An action as JSON is also its proposal.
+    """Asks a person; the answer is the node's message.
+
+    An answer that is an action as JSON is also the node's proposal.
 
     A run that reaches the node makes all other calls that it can and pauses with a
     :class:`~swarm_ui.errors.RunPaused`; ``graph.resume(...)`` continues with the answer. With a

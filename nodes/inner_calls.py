@@ -3,8 +3,9 @@
 They are recorded like the calls of a nested graph: the first turn of ``writer`` is the call
 ``writer:0/model:0`` of the node ``writer/model``, and a tool that it calls then is
 ``writer:0/search:1``. Each has its events, and is written to the run's store as soon as it is made.
-A call that receives the recorded messages is not made again. So a run that is continued after a
-crash repeats no tool, and a replay repeats only calls that receive other messages.
+A recorded call that receives the same messages is not made again. So a run that is continued after
+a crash repeats no finished call of a tool, and a replay repeats only calls that receive other
+messages.
 """
 
 from __future__ import annotations

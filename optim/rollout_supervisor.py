@@ -76,9 +76,9 @@ class RolloutSupervisor:
         Args:
             critic: ``None``: no credit.
             adversary: ``None``: no negatives.
-            judge: decides which actions are right; ``None``: the critic. Without both there is no
-                guidance, the adversary writes an alternative to the voted action, and every action
-                of the adversary is taken as wrong.
+            judge: decides which actions are right; ``None``: the critic. Without a critic and a
+                judge there is no guidance, the adversary writes an alternative to the voted
+                action, and every action of the adversary is taken as wrong.
             guide: probability of executing a right proposal of an agent instead of a wrong vote.
             grade_negatives: keep only actions of the adversary that the judge finds wrong.
             trust: the critic's weight relative to the outcome, in [0, 1]. The probability of

@@ -202,7 +202,7 @@ class TeamTrainer:
             await schedule.begin(iteration + 1, self.edges.distribution, updates=iteration)
 
     def _logging(self) -> AbstractContextManager[LoggerGroup]:
-        """The loggers of the run, which receive the settings of the trainer and the user's."""
+        """The loggers of the run. They receive the trainer's settings and ``logged_config``."""
         team = {"agents": self.graph.agents, "rounds": self.graph.rounds}
         config = {"team": team, **self._callbacks.logged_config, "train": asdict(self.config)}
         return logging_to(self._callbacks.loggers, config, self._callbacks.on_warning)
@@ -278,7 +278,7 @@ class TeamTrainer:
         *,
         beside: bool,
     ) -> list[UpdateStats]:
-        """The update of the adapters; ``beside``: in a thread, while episodes are received."""
+        """Update the adapters; with ``beside`` in a thread, while episodes are received."""
         loop = asyncio.get_running_loop()
 
         def done(count: int, total: int) -> None:

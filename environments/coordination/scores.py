@@ -4,7 +4,7 @@
 kind         score
 ===========  ====================================================================
 colouring    share of the edges whose ends have different colours
-consensus    1 if all agents give the same number, which an agent holds; else 0
+consensus    1 if all agents give the same number, and an agent holds it; else 0
 leader       1 if exactly one agent answers yes; else 0
 matching     share of the agents whose answer fits those of their neighbours
 cover        share of the edges with a coordinator, times the share of the coordinators

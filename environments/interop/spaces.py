@@ -130,7 +130,7 @@ class Episodes:
         return {**self.show(screen, "", over=False), "task": task, "episode": episode}
 
     def show(self, screen: Observation, note: str, *, over: bool) -> dict[str, Any]:
-        """Make a screen the current one, and return its infos; ``over``: it offers no actions."""
+        """Make a screen the current one, and return its infos. With ``over``, it has no actions."""
         self.screen = screen
         self._offered = [] if over else choices(screen, self._texts(screen.goal))
         _fits(len(self._offered), self._sizes.actions, "actions on the screen", "actions")

@@ -122,7 +122,7 @@ class Page:
         return self._broken or self._connection.lost
 
     async def reset(self, task: str, seed: int, *, clock: bool = False) -> Screen:
-        """Show ``task`` and start the episode of ``seed``; ``clock``: with the page's own clock."""
+        """Show ``task`` and start the episode of ``seed``. ``clock``: turn the page's clock on."""
         self._episodes += 1
         if self._episodes % COLLECT_EVERY == 0:
             await self.call("HeapProfiler.collectGarbage")

@@ -11,7 +11,9 @@ from pathlib import Path
 
 
 def open_privately(address: str) -> bool:
-    """Open an address without showing it in the list of processes; ``False``: no browser started.
+    """Open an address without showing it in the list of processes.
+
+    Returns whether a browser started.
 
     Other users of the machine can read the command lines of programs, including the browser's. So
     the browser gets a file that only this user can read, and that redirects to the address.

@@ -100,7 +100,7 @@ class Conversation:
     # -- the model ----------------------------------------------------------------------------
 
     async def _ask(self, context: NodeContext) -> NodeReply:
-        """Ask the model for the next turn; ``context``: of the call that records it."""
+        """Ask the model for the next turn. ``context`` is that of the call that records it."""
         terms, schema = self._terms, self._schema
         request = Request(
             chat=tuple(self._chat),

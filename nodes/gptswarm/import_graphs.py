@@ -52,7 +52,7 @@ def import_graph(
     if output is None and len(outputs) != 1:
         raise GraphError(
             f"{type(agent).__name__} has {len(outputs)} output nodes "
-            f"({', '.join(outputs) or 'none'}); choose the one that answers with output="
+            f"({', '.join(outputs) or 'none'}); set 'output' to the one that answers"
         )
     answers = outputs[0] if output is None else output
     edges = edges_among(agent.nodes.values(), names)

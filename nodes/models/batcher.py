@@ -109,8 +109,8 @@ class Batcher(Generic[Item, Answer]):
         """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
         ``ModelError`` if another event loop is waiting for answers of this batcher.
 
-        Callers (such as runs) are served in turn; with ``None``, this call counts as a separate
-        caller.
+        Callers (such as runs) are served in turn. If ``caller`` is ``None``, this call counts as a
+        separate caller.
         """
         if not items:
             return []

@@ -146,12 +146,12 @@ class EdgeDistribution(nn.Module):
         return Draws(orders, chosen & counted, counted)
 
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
-        """``batch`` independent DAGs by name; equal generator states give equal DAGs."""
+        """``batch`` independent DAGs of named nodes; equal generator states give equal DAGs."""
         return self.records(self.draw(batch, generator))
 
     @torch.no_grad()
     def records(self, draws: Draws) -> list[EdgeSample]:
-        """A batch of DAGs by name."""
+        """The drawn DAGs, with names in place of the numbers of nodes and edges."""
         log_probs = self.log_prob_draws(draws).tolist()
         chosen: list[list[int]] = [[] for _ in log_probs]
         for row, edge in draws.chosen.nonzero().tolist():

@@ -236,7 +236,10 @@ class RunState:
         task: asyncio.Task[None],
         failure: Exception,
     ) -> Answer | None:
-        """The fallback's answer after a failure, or a tombstone; ``None``: it asks a person."""
+        """The answer of the fallback after a failure, or a tombstone if no fallback answers.
+
+        ``None`` if the fallback asks a person.
+        """
         fallback, id = self._plan.fallbacks[k], context.message_id
         if fallback is None or isinstance(failure, FOR_THE_USER):
             return tombstone(self._failed(k, id, failure))

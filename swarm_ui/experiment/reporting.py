@@ -45,7 +45,7 @@ def run_report(run: Path) -> Path:
 def current_report(run: Path, out: Path | None = None) -> Path:
     """Write the report of a run, or take the one that a demo wrote; returns its path.
 
-    ``out``: a file for it outside of the run's folder. Raises as :func:`run_report`.
+    ``out``: a file for it outside of the run's folder. Raises the errors of :func:`run_report`.
     """
     path = run / "report.html" if _written_by_a_demo(run) else run_report(run)
     if out is None:

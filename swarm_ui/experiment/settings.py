@@ -96,11 +96,11 @@ class Settings:
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
         if self.base_url is None and (self.critic_model or self.max_calls):
-            raise ConfigError("--critic-model and --max-calls belong to --base-url URL")
+            raise ConfigError("--critic-model and --max-calls need --base-url URL")
         if self.prompt_format and not self.given_model:
-            raise ConfigError("--prompt-format belongs to --model")
+            raise ConfigError("--prompt-format needs --model")
         if self.adapters and (self.over_endpoint or not self.given_model):
-            raise ConfigError("--adapters belongs to --model, a language model in this process")
+            raise ConfigError("--adapters needs --model with a language model in this process")
         if self.given_model and (self.from_scratch or self.agent):
             raise ConfigError(
                 "--from-scratch and --agent are for the base agent, not for --model or --base-url"

@@ -166,14 +166,17 @@ def _has(value: object, name: str) -> bool:
 
 
 def user_environment(name: str) -> Environment:
-    """The environment that a plug-in or ``module:factory`` makes. Raises as :func:`made_of`."""
+    """The environment that a plug-in or ``module:factory`` makes.
+
+    Raises the errors of :func:`made_of`.
+    """
     return UserEnvironment(made_of("environments", name, Environment, _MEMBERS))
 
 
 def user_wrapper(name: str, env: Environment) -> Environment:
     """Wrap ``env`` with a plug-in or ``module:callable``.
 
-    Raises as :func:`made_of`.
+    Raises the errors of :func:`made_of`.
     """
     return UserEnvironment(made_of("wrappers", name, Environment, _MEMBERS, env))
 

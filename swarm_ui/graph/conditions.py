@@ -28,7 +28,7 @@ class Otherwise:
 
 @dataclass(frozen=True, slots=True)
 class RouteBy:
-    """True for messages for which a function returns one value."""
+    """True for messages for which a function returns a given value."""
 
     by: Key
     value: Value | None

@@ -12,7 +12,7 @@ _NARROW = 5  # heat maps with no more columns than these are placed side by side
 
 
 def heat_map(data: HeatMap, *, caption: bool = True) -> Markup:
-    """A matrix of shaded cells with the numbers in them. ``caption``: with its title."""
+    """A matrix of shaded cells with the numbers in them. ``caption``: whether to show its title."""
     head = tag("tr", tag("td"), *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
     details = data.details or (("",) * len(data.columns),) * len(data.rows)
     rows = []

@@ -180,7 +180,7 @@ class RunTotals:
         return {self._shown(name): found for name, found in self.failures.items()}
 
     def _by_task(self, split: str, whole: bool) -> HeatMap | None:
-        """The map of one split. ``whole``: by task, else by family."""
+        """The map of one split, with a row for each task if ``whole``, else for each family."""
         solved: Counter[tuple[str, str]] = Counter()  # outcomes are 0 or 1
         played: Counter[tuple[str, str]] = Counter()
         columns: dict[str, None] = {}

@@ -84,7 +84,7 @@ class WorkerReporter:
             self._laps.append((round(after, _DIGITS), round(seconds, _DIGITS)))
 
     def finished(self, episode: Episode, *, played: bool = True) -> None:
-        """An attempt at the job has ended. ``played``: it had begun; else nothing could begin."""
+        """An attempt at the job has ended. ``played``: whether an episode had begun."""
         if self._listener is None:
             return
         times: dict[str, Any] = {}

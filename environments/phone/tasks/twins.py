@@ -48,7 +48,7 @@ def _deleted(table: Table) -> Make:
 
 
 def _twin(missing: str, steps: int, *makes: Make) -> Template:
-    """The twin of a template; ``makes``: one for all its goal texts, or one for each of them."""
+    """The twin of a template. ``makes`` has one function for all goal texts, or one for each."""
     base = _MISSING[missing]
 
     def make(sampler: Sampler, device: Device) -> Goal:

@@ -192,7 +192,7 @@ class Endpoint:
             await self._pause(attempt, failure)
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
-        """The names in :meth:`listed`."""
+        """The names of the models in :meth:`listed`; ``None`` if the endpoint keeps no list."""
         models = await self.listed(seconds)
         return None if models is None else tuple([model.name for model in models])
 

@@ -78,8 +78,9 @@ def share_limits(*models: OpenAIModel) -> ClusterLimits:
 
 
 class LeasedAdmission:
-    """Asks the limiter for the permits of one event loop; an
-    :class:`~swarm_ui.nodes.models.openai.admission.Admission`.
+    """Asks the limiter for the permits of one event loop.
+
+    It is an :class:`~swarm_ui.nodes.models.openai.admission.Admission`.
 
     The more often it asks, the more permits it asks for. Usage is reported with the next request
     for permits, or after a second without one.

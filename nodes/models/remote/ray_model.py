@@ -211,8 +211,10 @@ class RayModel:
 
 
 class RayScoringModel(RayModel):
-    """A held model that can also compute the probability of a given reply; a
-    :class:`~swarm_ui.model.ScoringModel`."""
+    """A held model that can also compute the probability of a given reply.
+
+    It is a :class:`~swarm_ui.model.ScoringModel`.
+    """
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""

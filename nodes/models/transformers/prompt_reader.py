@@ -54,8 +54,8 @@ def read_request(
         request: a decision or a chat.
         prompt_format: the format in which decisions are written.
         limits: the limits of the model.
-        chat: writes a decision.
-        prompt: makes the tokens of a chat.
+        chat: writes a decision as a chat.
+        prompt: turns a chat into tokens.
 
     Raises:
         ModelError: the model cannot answer the request, or a chat is too long.

@@ -100,7 +100,7 @@ def fitted(
 
 
 def step_features(observation: Observation, action: Action | None, again: bool) -> _Features:
-    """Features of an action on a screen; ``again``: the screen occurred before in the episode."""
+    """Features of an action on a screen. ``again``: whether the screen occurred before."""
     kind = "none" if action is None else action.action_type
     found = [f"type {kind}", f"app {observation.app} {kind}", f"again {again} {kind}"]
     if action is None:

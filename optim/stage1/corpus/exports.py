@@ -86,7 +86,10 @@ def export(
 def gather(
     corpus: Folders, *, levels: Sequence[int] = LEVELS, held_out: HeldOut | None = None
 ) -> list[Sample]:
-    """The samples of some levels in one or several corpora, each once. Raises as ``export``."""
+    """The samples of some levels in one or several corpora, each once.
+
+    Raises the errors of :func:`~swarm_ui.optim.stage1.corpus.store.read_corpus`.
+    """
     found: dict[str, Sample] = {}
     for folder in [corpus] if isinstance(corpus, Path) else corpus:
         for sample in read_corpus(folder, held_out=held_out):

@@ -212,7 +212,10 @@ def corpus_format(corpus: Path | Sequence[Path]) -> str:
 
 
 def totals(folder: Path) -> Totals:
-    """Counts of the samples of a corpus, and of dropped items. Raises as ``read_corpus``."""
+    """Counts of the samples of a corpus, and of dropped items.
+
+    Raises the errors of :func:`read_corpus`.
+    """
     read_header(folder)
     entries = _entries(folder)
     kept = Counter(f"level {sample.level}" for sample in _samples(folder, _end(entries)))

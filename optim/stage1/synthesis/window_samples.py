@@ -43,7 +43,8 @@ class WindowMix:
 
     agents: int = 4
     copies: tuple[tuple[int, float], ...] = ((1, 0.5), (2, 0.3), (4, 0.2))
-    """Number of windows that show each element, with weights; ``agents``: the whole screen."""
+    """Number of windows that show each element, with weights. If it equals ``agents``, each window
+    is the whole screen."""
     densities: tuple[float, ...] = (0.0, 0.5, 0.5, 1.0)
     """Densities of the edges between the agents."""
     errors: tuple[float, ...] = (0.0, 0.08, 0.2)

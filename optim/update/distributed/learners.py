@@ -128,7 +128,7 @@ class Learners:
             settings: the update's settings, with the defaults of the model filled in.
             shape: the shape of adapters that the other processes do not have yet.
             spread: how the processes share the updates.
-            done: called while this process is training.
+            done: called after each adapter that this process has trained.
 
         Returns:
             the figures of each task.

@@ -217,7 +217,7 @@ def check_needs(settings: Settings) -> None:
 
 
 def agent_folder(settings: Settings) -> Path:
-    """Folder of the agent that is named; ``None``: of the base agent."""
+    """The folder of the agent that the settings name, by default of the base agent."""
     return named_folder("base" if settings.agent is None else settings.agent)
 
 

@@ -44,7 +44,7 @@ class ProgressFile:
         self._broken = False
 
     def __call__(self, label: str, progress: TaskProgress | None) -> None:
-        """Note the progress of a task; ``None``: it has ended."""
+        """Note the progress of a task. ``None`` means that the task has ended."""
         if progress is None:
             ended = self._tasks.pop(label, None)
             if ended is not None:

@@ -77,7 +77,7 @@ async def answer(path: Path, run: str, text: str, graph: str, node: str = "") ->
         run: name of the run.
         text: the answer.
         graph: ``module:name`` of the graph that made the run; its module is imported.
-        node: id of the question, or its node; empty: the only open question.
+        node: id of the question, or its node. It may be empty if only one question is open.
 
     Raises:
         ConfigError: there is no such question or graph, or the answer is not allowed.

@@ -209,7 +209,10 @@ def _left(progress: Written | None, now: float) -> float | None:
 
 
 def _per_minute(events: list[WorkerEvent], now: float | None) -> float | None:
-    """The rate of the last minutes; before the last event, if the run is over."""
+    """Finished episodes per minute, in the last minutes before ``now``.
+
+    If ``now`` is ``None``, the run is over, and the minutes before its last event count.
+    """
     if not events:
         return None
     end = max(event.at for event in events) if now is None else now

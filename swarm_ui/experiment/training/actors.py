@@ -50,7 +50,10 @@ async def open_actor(
 
 
 async def check_actor(section: ModelSection) -> None:
-    """Check that the server of ``[model] actor`` answers. Raises as :func:`open_actor`."""
+    """Check that the server of ``[model] actor`` answers.
+
+    Raises the errors of :func:`open_actor`.
+    """
     if section.actor:
         await (await _engine(section)).close()
 

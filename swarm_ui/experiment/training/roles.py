@@ -39,7 +39,7 @@ class TrainingRoles:
     critic: CreditAssigner | None = None
     """``None``: the outcome is the credit of every message."""
     judge: CreditAssigner | None = None
-    """``None``: the critic judges single actions; without both, actions are not judged."""
+    """``None``: the critic judges single actions. Without a critic and a judge, none is judged."""
     adversary: Adversary | None = None
 
 

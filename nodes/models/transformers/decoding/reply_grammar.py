@@ -279,7 +279,7 @@ ones. The first word must be visible, since readers of replies strip spaces."""
 
 
 def _keep(store: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Put a value into a store of the latest ones."""
+    """Put a value into a store that keeps the ``most`` latest ones."""
     store[key] = value
     store.move_to_end(key)
     while len(store) > most:
