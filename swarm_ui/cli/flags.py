@@ -35,7 +35,7 @@ _PANELS = {
 }  # fmt: skip
 """Titles of option groups in the help, by section of the configuration."""
 _LEARNING_DEFAULTS: dict[str, object] = {
-    "train.iterations": 5, "train.episodes": 128, "train.edges": "redraw", "train.seed": "0",
+    "train.iterations": 5, "train.episodes": 128, "train.seed": "0",
     "train.update.method": DEFAULT_METHOD, "environment.seed": "0", "team.temperature": "0",
     "synthesize.stray": "0", "finetune.method": "lora", "finetune.epochs": "1",
     "finetune.learning_rate": "1e-4",
@@ -414,7 +414,8 @@ TRAINING = (
     option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
     option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
            complete=one_of("rft", "dpo", "ipo", "pg")),
-    option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
+    option("learn_edges", str, "HOW", "redraw, fixed or learned (default: redraw; fixed if --edges "
+           "is given)", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
     option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), llm, "
            "learned or outcome; default: scripted where the environment has one, else outcome",

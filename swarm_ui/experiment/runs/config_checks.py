@@ -85,6 +85,28 @@ def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
         yield ("model", "name"), problem + "base, or the folder of a model"
 
 
+def _choose_edges(draft: Draft) -> None:
+    """Keep the edges of a team whose edges were named; by default they are redrawn.
+
+    An explicit request to redraw or learn edges contradicts named edges, which would not be used.
+    """
+    team, learning = draft.values.get("team"), draft.values.get("train")
+    if not isinstance(team, dict) or not isinstance(learning, dict):
+        return
+    named, how = team.get("edges", "random"), learning.get("edges")
+    if named == "random" or how == "fixed":
+        return
+    if how is None:
+        draft.put(("train", "edges"), "fixed", "[team] edges")
+    elif how in ("redraw", "learned"):
+        draft.found(
+            ("team", "edges"),
+            f"'{named}' would not be used, because the edges are "
+            f"{'redrawn' if how == 'redraw' else 'learned'} ([train] edges = '{how}'); leave out "
+            "one of the two, or keep these edges with --learn-edges fixed",
+        )
+
+
 def check_training_config(draft: Draft) -> Config:
     """Check the configuration of a training run, which has its own defaults for team and method."""
     for name, value in TRAINING_TEAM.items():
@@ -95,6 +117,7 @@ def check_training_config(draft: Draft) -> Config:
         update = learning.get("update", {})
         if isinstance(update, dict):
             draft.values["train"] = {**learning, "update": {"method": DEFAULT_METHOD, **update}}
+    _choose_edges(draft)
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
         draft.values["train"] = {"graphs": _GRAPHS, **draft.values["train"]}
