@@ -29,6 +29,32 @@ _SMALL = (
 )
 
 
+def test_edges_that_are_named_are_kept_in_training(shell: Shell) -> None:  # noqa: F811
+    assert shell("train phone --dry-run --json").json["edges"] == "redraw"
+    assert shell("train phone --edges none --dry-run --json").json["edges"] == "fixed"
+    kept = "train phone --edges chain --learn-edges fixed --dry-run --json"
+    assert shell(kept).json["edges"] == "fixed"
+
+
+@pytest.mark.parametrize("how", ["redraw", "learned"])
+def test_edges_are_not_both_named_and_drawn(shell: Shell, how: str) -> None:  # noqa: F811
+    done = shell(f"train phone --edges chain --learn-edges {how} --dry-run")
+    assert done.code == 2
+    assert "--edges: 'chain' would not be used" in done.err
+
+
+@pytest.mark.slow
+def test_a_team_without_edges_is_trained_without_messages(shell: Shell) -> None:  # noqa: F811
+    done = shell(
+        "train phone --edges none --agents 2 --rounds 1 --iterations 1 --rollouts 2 "
+        "--set train.shared_iterations=1 --set train.shared_steps=1 --out t"
+    )
+    assert done.code == 0, done.err
+    for line in (shell.folder / "t/traces/train-000.jsonl").read_text().splitlines():
+        steps = json.loads(line)["episode"]["steps"]
+        assert not any(call["heard"] for step in steps for call in step["trace"]["calls"])
+
+
 def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa: F811
     done = shell(f"{_SMALL} --out t --json")
     assert done.code == 0, done.err

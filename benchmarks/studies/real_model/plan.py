@@ -49,6 +49,8 @@ class Plan:
         self._solo = Team("one agent", (), 1)
         self._vote = Team(f"vote of {AGENTS}", (*members, "--rounds", "1", "--edges", "none"),
                           AGENTS)  # fmt: skip
+        self._talk = Team(f"vote of {AGENTS}", (*members, "--rounds", "1"), AGENTS)
+        """Trained on edges that are redrawn in each iteration, so that agents read messages."""
         self._dag = Team(f"DAG, {rounds} rounds", (*members, "--rounds", rounds),
                          AGENTS * sizes.rounds)  # fmt: skip
 
@@ -63,6 +65,8 @@ class Plan:
             *self._stage2("rft", "scripted", self._vote, self.seeds),
             *self._control(),
             *self._stage2("rft", "learned", self._vote, self.seeds),
+            *self._stage2("rft", "scripted", self._vote, self.seeds, trained=self._talk),
+            *self._stage2("rft", "learned", self._vote, self.seeds[:1], trained=self._talk),
             *self._stage2("rft", "outcome", self._vote, self.seeds[:1]),
             *self._stage2("dpo", "scripted", self._vote, self.seeds[:1]),
             *self._phone("stage 1", stage1, self._dag),
@@ -99,14 +103,20 @@ class Plan:
             yield from self._phone("more stage 1, equal steps", model, self._vote, seed=seed,
                                    needs=(name,))  # fmt: skip
 
-    def _stage2(self, method: str, critic: str, team: Team, seeds: Sequence[int]) -> Iterator[Cell]:
+    def _stage2(
+        self, method: str, critic: str, team: Team, seeds: Sequence[int],
+        *, trained: Team | None = None,
+    ) -> Iterator[Cell]:  # fmt: skip
+        """``trained``: the team in training, if it has other edges than the tested ``team``."""
         if critic == "learned" and self.critic is None:
             return
         sizes = self.sizes
         for seed in seeds:
-            name = _file_name(f"{method}-{critic}-{team.label}-{seed}")
+            how = ", trained with messages" if trained else ""
+            name = _file_name(f"{method}-{critic}{how}-{team.label}-{seed}")
             words = [
-                "train", "phone", "--model", sizes.model, "--adapters", sizes.adapter, *team.words,
+                "train", "phone", "--model", sizes.model, "--adapters", sizes.adapter,
+                *(trained or team).words,
                 "--method", method, "--critic", critic, "--seed", str(seed),
                 "--iterations", str(sizes.iterations), "--rollouts", str(sizes.rollouts),
                 "--set", f"train.shared_iterations={sizes.iterations}",
@@ -122,7 +132,7 @@ class Plan:
             hours = self._hours(calls, team) + rows / SAMPLES_PER_SECOND / 3600
             yield Cell(name, tuple(words), calls=calls, hours=hours, resume=True)
             own = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
-            row = f"stage 2: {method}, {critic} critic"
+            row = f"stage 2: {method}, {critic} critic{how}"
             yield from self._phone(row, own, team, seed=seed, needs=(name,))
 
     def _phone(
