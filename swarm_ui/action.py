@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from swarm_ui.deprecation import renamed_names
-from swarm_ui.json_text import LONGEST, last_object
+from swarm_ui.json_text import LONGEST, Found, last_object
 
 ActionType = Literal[
     "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
@@ -150,7 +150,7 @@ def parse_reply(reply: str) -> Action | Abstain | Unparsed:
     found = last_object(reply)
     if found is not None and found.value.get("action_type") == "pass":
         return Abstain()
-    return parse_action(reply)
+    return _read(reply, found)
 
 
 def parse_action(reply: str) -> Action | Unparsed:
@@ -159,10 +159,14 @@ def parse_action(reply: str) -> Action | Unparsed:
     Tolerates free text around the object, code fences and unknown keys (which are dropped);
     never evaluates anything. AndroidWorld's spelling of numbers as strings is accepted.
     """
+    return _read(reply, last_object(reply))
+
+
+def _read(reply: str, found: Found | None) -> Action | Unparsed:
+    """The action that an object of a reply describes; ``found``: its last one."""
     if len(reply) > LONGEST:
         reason = f"the reply has {len(reply)} characters; at most {LONGEST} are read"
         return Unparsed(reason=reason, text=reply)
-    found = last_object(reply)
     if found is None:
         return Unparsed(reason="no JSON object in the reply", text=reply)
     known = Action.__struct_fields__

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST = 65_536
 """Maximum number of characters of a text; in a longer one nothing is found."""
 DEEPEST = 64
 """Maximum number of nesting levels that are parsed."""
+_SHORT, _KEPT = 1_000, 4_096
+"""Maximum number of characters of texts whose objects are kept, and of such texts."""
 
 _TOKEN = re.compile(
     r"""[ \t\n\r]*+(?:
@@ -46,6 +49,13 @@ def objects(text: str) -> Iterator[Found]:
     >>> [found.value for found in objects('so {"a": 1} or {oops} or {"b": {"c": 2}}')]
     [{'a': 1}, {'b': {'c': 2}}]
     """
+    places = _places(text) if len(text) > _SHORT else _known_places(text)
+    for start, end in places:
+        yield Found(json.loads(text[start:end]), start, end)
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each top-level object."""
     ends: dict[int, int | None] = {}
     at = text.find("{") if len(text) <= LONGEST else -1
     while at != -1:
@@ -53,8 +63,14 @@ def objects(text: str) -> Iterator[Found]:
             _scan(text, at, ends)
         end = ends[at]
         if end is not None:
-            yield Found(json.loads(text[at:end]), at, end)
+            yield at, end
         at = text.find("{", at + 1 if end is None else end)
+
+
+@lru_cache(maxsize=_KEPT)
+def _known_places(text: str) -> tuple[tuple[int, int], ...]:
+    """The same for a short text. A reply is read by its agent, its receivers and its critic."""
+    return tuple(_places(text))
 
 
 def last_object(text: str) -> Found | None:

@@ -13,6 +13,7 @@ from typing import Any
 from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra, SwarmError
 from swarm_ui.experiment.config import Config, Finding, ModelSection
+from swarm_ui.experiment.long_lived import long_lived
 from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.user_code import made_of
@@ -210,9 +211,12 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
         ConfigError: it cannot be loaded.
     """
     try:
-        silence_transformers()
-        if kind_of(section) == "local":
-            model: Any = _language_model(section.vision).named(
+        local = kind_of(section) == "local"
+        with long_lived():
+            silence_transformers()
+            kind = _language_model(section.vision) if local else _embedded_agent()
+        if local:
+            model: Any = kind.named(
                 section.name,
                 device=section.device,
                 quantize=section.quantize,
@@ -221,12 +225,7 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
                 constrained=section.constrained,
             )
         else:
-            import torch
-
-            from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-
-            torch.set_num_threads(1)  # small matrices gain nothing from more threads
-            model = LocalModel.load(agent_folder(section.name))
+            model = kind.load(agent_folder(section.name))
     except ImportError as error:
         raise MissingExtra("train", "a model in this process", error.name or "torch") from error
     folder = adapter_folder(section.adapters)
@@ -236,6 +235,16 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
     elif section.adapters:
         model.load_adapters(folder)
     return model
+
+
+def _embedded_agent() -> Any:
+    """The class of the embedded agents."""
+    import torch
+
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+
+    torch.set_num_threads(1)  # small matrices gain nothing from more threads
+    return LocalModel
 
 
 def _language_model(vision: bool) -> Any:

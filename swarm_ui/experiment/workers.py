@@ -18,11 +18,14 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext, ForkServerContext
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from swarm_ui.errors import SwarmError
+from swarm_ui.experiment.long_lived import long_lived
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.results import Cost, outcome
 from swarm_ui.experiment.teams import Arm
@@ -38,6 +41,9 @@ BATCH_SIZE = 64
 """Number of concurrent episodes: enough to fill the batches of the model."""
 _PRELOADED = ("swarm_ui.nodes.models.tiny_agent.local_model", "swarm_ui.environments.phone")
 """Modules that every worker uses."""
+_KEPT_MODELS = 4
+"""Models that a worker keeps. Batches of several evaluations alternate, and loading adapters takes
+a third of a second."""
 _FAILED, _SOLVED = 2, 1
 """Number of complete episodes kept per batch."""
 
@@ -69,12 +75,7 @@ class WorkerPool:
 
     def __init__(self, processes: int, *, at_first: int | None = None) -> None:
         """``at_first``: workers that play before :meth:`use_all`; ``None``: all of them."""
-        # A fork server imports torch once for all workers. On macOS, forking a process that has
-        # loaded system frameworks is not safe.
-        forks = sys.platform == "linux"
-        context = multiprocessing.get_context("forkserver" if forks else "spawn")
-        if forks:
-            context.set_forkserver_preload([__name__, *_PRELOADED])
+        context = _context()
         self._workers = [
             ProcessPoolExecutor(1, mp_context=context, initializer=_enter) for _ in range(processes)
         ]
@@ -129,6 +130,25 @@ class WorkerPool:
             self._free.put(worker)
 
 
+def import_ahead() -> None:
+    """Let the process from which workers are forked begin its imports, which take seconds, while
+    this process does other work. Where workers are not forked, this does nothing."""
+    if isinstance(_context(), ForkServerContext):
+        forkserver.ensure_running()
+
+
+def _context() -> BaseContext:
+    """How workers are started: from a fork server, which imports torch once for all of them.
+
+    On macOS, forking a process that has loaded system frameworks is not safe.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *_PRELOADED])
+    return context
+
+
 def play(batch: Batch) -> BatchResult:
     """Play a batch in this process."""
     # Here and not at the top: the other uses of the script do not need torch.
@@ -158,7 +178,7 @@ def sample(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
     return (*failed[:_FAILED], *solved[:_SOLVED])
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=_KEPT_MODELS)
 def _model(agent: str, adapters: str | None) -> LocalModel:
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
@@ -180,7 +200,8 @@ def _enter() -> None:
             os._exit(1)
 
         threading.Thread(target=follow, daemon=True).start()
-    import torch
+    with long_lived():  # with the imports of the fork server
+        import torch
 
-    torch.set_num_threads(1)
-    silence_transformers()
+        torch.set_num_threads(1)
+        silence_transformers()

@@ -6,13 +6,16 @@ import random
 from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
 import msgspec
 
 from swarm_ui.stats.interval import Interval, Outcome, percentile_interval, wilson
 from swarm_ui.stats.paired import by_episode, constant_difference, differences
+
+_KEPT = 512
+"""Number of bootstraps whose result is kept."""
 
 
 def clustered_mean(
@@ -92,22 +95,35 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
             for episodes in templates.values()
         ]
 
-    rng = random.Random(seed)
-    if len(runs) == 1:
-        one_run = [[cell.real for cell in cluster] for cluster in clusters((runs[0],))]
-        means = _resampled_means(one_run, rng, resamples)
-    else:
-        means = []
-        for _ in range(resamples):
-            drawn = tuple(sorted(rng.choices(runs, k=len(runs))))
-            total = 0j
-            for cluster in rng.choices(clusters(drawn), k=len(templates)):
-                chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
-                total = sum(chosen, total)
-            if total.imag:
-                means.append(total.real / total.imag)
     mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
+    if len(runs) == 1:
+        one_run = tuple(tuple(cell.real for cell in cluster) for cluster in clusters((runs[0],)))
+        low, high = _resampled_bounds(one_run, seed, resamples)
+        return Interval(mean=mean, low=low, high=high, n=len(kept))
+    rng, means = random.Random(seed), []
+    for _ in range(resamples):
+        drawn = tuple(sorted(rng.choices(runs, k=len(runs))))
+        total = 0j
+        for cluster in rng.choices(clusters(drawn), k=len(templates)):
+            chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
+            total = sum(chosen, total)
+        if total.imag:
+            means.append(total.real / total.imag)
     return percentile_interval(mean, means, len(kept))
+
+
+@lru_cache(maxsize=_KEPT)
+def _resampled_bounds(
+    clusters: tuple[tuple[float, ...], ...], seed: int, resamples: int
+) -> tuple[float, float]:
+    """The percentiles of :func:`_resampled_means`.
+
+    Kept, because a run writes its table again after each arm, and a report shows the same interval
+    in several places.
+    """
+    means = _resampled_means(clusters, random.Random(seed), resamples)
+    found = percentile_interval(0.0, means, len(means))
+    return found.low, found.high
 
 
 def _resampled_means(

@@ -55,6 +55,7 @@ def operations() -> Iterator[list[int]]:
         return trace if "swarm_ui" in frame.f_code.co_filename else None
 
     before = sys.gettrace()
+    json_text._known_places.cache_clear()  # every text is read for the first time
     json_text._TOKEN = pattern  # type: ignore[assignment]
     sys.settrace(trace)
     try:

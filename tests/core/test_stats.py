@@ -15,6 +15,7 @@ from swarm_ui.stats import (
     Outcome,
     bootstrap_difference,
     by_template,
+    clustered,
     clustered_difference,
     clustered_mean,
     markdown,
@@ -198,6 +199,16 @@ def test_equal_outcomes_get_the_interval_of_wilson_over_templates() -> None:
     found = clustered_mean(values)
     assert expected is not None and found is not None
     assert (found.low, found.high, found.n) == (expected.low, expected.high, 50)
+
+
+def test_a_repeated_interval_is_not_resampled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = drawn(random.Random(6), 10, 4, 0.4)
+    first = clustered_mean(values)
+    other = clustered_mean(values, seed=1)
+    monkeypatch.setattr(clustered, "_resampled_means", None)
+    renamed = [Outcome(f"x{o.template}", o.seed, o.value) for o in values]
+    assert clustered_mean(renamed) == clustered_mean(values) == first
+    assert clustered_mean(values, seed=1) == other != first
 
 
 def test_a_table_of_outcomes_with_templates_is_clustered() -> None:

@@ -51,6 +51,7 @@ class LocalModel(InProcessModel[Encoded]):
     """
 
     _same_in_any_batch = True
+    _merges_adapters = True
 
     def __init__(
         self,

@@ -123,6 +123,7 @@ class ScreenTokenizer:
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         self.pad_id = self._ids["<pad>"]
         self.eos_id = self._ids["<eos>"]
+        self._operations = {kind: self._ids[token] for kind, token in _OPS.items()}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -139,9 +140,10 @@ class ScreenTokenizer:
         tail = self._tail(decision)
         body: list[str] = []
         seen = {(past.role, past.label) for past in screen.history}
+        asked = f" {' '.join(goal)} "
         shown, room = 0, MAX_PROMPT - len(head) - len(tail)
         for element in screen.elements[:MAX_ELEMENTS]:
-            piece = _element(element, seen, f" {' '.join(goal)} ", named)
+            piece = _element(element, seen, asked, named)
             if len(body) + len(piece) > room:
                 break
             body += piece
@@ -211,7 +213,9 @@ class ScreenTokenizer:
     def _map(self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]) -> list[int]:
         ids, known = [], self._ids
         for piece in pieces:
-            id_ = known.get(piece, slots.get(piece))
+            id_ = known.get(piece)
+            if id_ is None:
+                id_ = slots.get(piece)
             if id_ is None and len(slots) < SLOTS:
                 id_ = slots[piece] = self._free_slot(slots, order)
             ids.append(known["<unk>"] if id_ is None else id_)
@@ -219,7 +223,10 @@ class ScreenTokenizer:
 
     def _free_slot(self, slots: dict[str, int], order: Sequence[int]) -> int:
         """The next free slot. The order may differ from that of the prompt, so skip used slots."""
-        taken, at = set(slots.values()), len(slots)
+        taken, at = slots.values(), len(slots)
+        here = self._first_slot + order[at]
+        if here not in taken:  # always, if the order is that of the prompt
+            return here
         ahead = (self._first_slot + slot for slot in (*order[at:], *order[:at]))
         return next(id_ for id_ in ahead if id_ not in taken)
 
@@ -272,8 +279,7 @@ class ScreenTokenizer:
     def grammar(self, prompt: Encoded) -> Trie:
         """The actions possible on this screen, as a prefix tree over token ids."""
         root: Trie = {}
-        for pieces, free in self._possible(prompt):
-            *ids, last = self._map(pieces, prompt.slots, _order(0))
+        for (*ids, last), free in self._possible(prompt):
             here = root
             for id_ in ids:
                 there = here.setdefault(id_, {})
@@ -282,34 +288,37 @@ class ScreenTokenizer:
             here[last] = None if free else {self.eos_id: {}}
         return root
 
-    def _possible(self, prompt: Encoded) -> Iterator[tuple[list[str], bool]]:
-        """The pieces of each action possible on this screen, and whether free text follows."""
-        screen = prompt.decision.observation
+    def _possible(self, prompt: Encoded) -> Iterator[tuple[list[int], bool]]:
+        """The token ids of each action possible on this screen, and whether free text follows."""
+        screen, ops = prompt.decision.observation, self._operations
         allowed = screen.actions or _DEFAULT_ACTIONS
+        clicks = [ops[kind] for kind in ("click", "long_press", "double_tap") if kind in allowed]
         for element in screen.elements[: prompt.shown]:
-            kinds = [k for k in ("click", "long_press", "double_tap") if k in allowed]
-            if element.editable and "input_text" in allowed:
-                kinds.append("input_text")
-            for kind in kinds if element.enabled else ():
-                pieces = [_OPS[kind], *_target(element), f"#{element.index}"]
-                yield pieces, kind == "input_text"
+            types = element.editable and "input_text" in allowed
+            if element.enabled and (clicks or types):
+                pieces = [*_target(element), f"#{element.index}"]
+                target = self._map(pieces, prompt.slots, _order(0))
+                yield from (([click, *target], False) for click in clicks)
+                if types:
+                    yield [ops["input_text"], *target], True
         for kind in ("navigate_back", "navigate_home", "keyboard_enter", "wait"):
             if kind in allowed:
-                yield [_OPS[kind]], False
+                yield [ops[kind]], False
         for kind in ("open_app", "answer"):
             if kind in allowed:
-                yield [_OPS[kind]], True
+                yield [ops[kind]], True
         if "scroll" in allowed:
-            yield from ((["<scroll>", f"<{direction}>"], False) for direction in _DIRECTIONS)
+            yield from (([ops["scroll"], self._ids[f"<{to}>"]], False) for to in _DIRECTIONS)
         if "status" in allowed:
-            yield from ((["<done>"], False), (["<infeasible>"], False))
+            yield from (([self._ids[said]], False) for said in ("<done>", "<infeasible>"))
         if prompt.decision.partial and self.passes:
-            yield [PASS], False
+            yield [self._ids[PASS]], False
             for action in _hidden(prompt.decision):
                 kind = action.action_type
                 if kind in _POINTING and action.index is not None:
                     pieces = [_OPS[kind], *_named(action), f"#{action.index}"]
-                    yield pieces, kind in ("input_text", "select")
+                    ids = self._map(pieces, prompt.slots, _order(0))
+                    yield ids, kind in ("input_text", "select")
 
     def free_words(self, prompt: Encoded) -> list[int]:
         """Token ids of free text: the words of the prompt."""

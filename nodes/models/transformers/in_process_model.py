@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -28,6 +29,12 @@ from swarm_ui.model import Completion, Decision, Dropped, Request, leased_versio
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.adapters.equal_weights import EqualWeights
 from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
+    AdapterWeights,
+    LoraRouting,
+    MergedWeights,
+    merged,
+)
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.decoding.greedy_replies import GreedyReplies, equal_rows
 from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
@@ -80,6 +87,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
     _same_in_any_batch = False
     """Whether a reply must not depend on the requests that are answered with it."""
+    _merges_adapters = False
+    """Whether replies are computed with a copy of the layers' weights for each adapter. This takes
+    memory, and saves the time that adapters cost for each token."""
 
     def __init__(
         self,
@@ -104,6 +114,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self._prefixes = PrefixStore(prefix_bytes)
         self._replies = GreedyReplies(_KEPT_REPLIES)
         self._equal = EqualWeights()
+        self._merged: dict[int, tuple[AdapterWeights, MergedWeights]] = {}
+        """Merged weights by the identity of the adapter's weights."""
         self._weights_seen = -1
         super().__init__(network, targets)
         self.name = name
@@ -207,7 +219,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         begun = time.perf_counter()
         rows = [self._row(job.request, job.prompt) for job in jobs]
         self._notice_changed_weights()
-        asked = self._one_of_equal([job.version for job in jobs])
+        asked = [job.version for job in jobs]
+        if not self._same_in_any_batch:
+            asked = self._one_of_equal(asked)
         new = self._continuations(rows, asked)
         done = [self._completion(job, each) for job, each in zip(jobs, new, strict=True)]
         counters = self.counters
@@ -242,13 +256,28 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         for chunk in self._chunks([len(row.prompt) for row in rows], versions):
             own = [versions[i] for i in chunk]
             sharing = Sharing(self._prefixes, own) if self._prefixes.max_bytes else None
-            with self._routing(own) as routing:
+            with self._answering(own) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
                     sharing, same_in_any_batch=self._same_in_any_batch,
                 )  # fmt: skip
             done |= dict(zip(chunk, new, strict=True))
         return [done[i] for i in range(len(rows))]
+
+    @contextmanager
+    def _answering(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
+        """As :meth:`routed`; if the model merges adapters, rows of versions with equal weights are
+        computed together."""
+        merge = self._merged_weights if self._merges_adapters else None
+        routed = versions if merge is None else self._one_of_equal(versions)
+        with self._routing(routed, merge) as routing:
+            yield routing
+
+    def _merged_weights(self, weights: AdapterWeights) -> MergedWeights:
+        known = self._merged.get(id(weights))
+        if known is None:
+            known = self._merged[id(weights)] = weights, merged(self._layers, weights)
+        return known[1]
 
     def _notice_changed_weights(self) -> None:
         """Discard cached results of other weights, after any in-place change, including changes of
@@ -260,12 +289,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     def _one_of_equal(self, versions: Sequence[str | None]) -> list[str | None]:
         """For each version, one of those given whose weights are equal: the agents of a new team
-        have copies of one adapter, and then read their common prompts once.
-
-        If a reply must not depend on the batch, versions are not merged.
-        """
-        if self._same_in_any_batch:
-            return list(versions)
+        have copies of one adapter, and then read their common prompts once."""
         given = sorted({version for version in versions if version is not None})
         numbers = self._equal.numbered(given, self._in_memory())
         first: dict[int, str] = {}
@@ -282,6 +306,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self._prefixes.clear()
         self._replies.clear()
         self._equal.forget()
+        self._merged.clear()
 
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:
         text = self._text(job.prompt, new.ids)
@@ -301,11 +326,13 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:
         begun = time.perf_counter()
+        self._notice_changed_weights()
         out = [0.0] * len(asked)
         lengths = [len(job.prompt.ids) + len(reply) for job, reply in asked]
         for chunk in self._chunks(lengths, [job.version for job, _ in asked]):
             samples = [(asked[i][0].prompt.ids, asked[i][1]) for i in chunk]
-            with self.routed([asked[i][0].version for i in chunk]) as network:
+            network = self.network
+            with self._answering([asked[i][0].version for i in chunk]):
                 ids, replies = _right_padded(samples, self.pad_id)
                 ids, replies = ids.to(network.device), replies.to(network.device)
                 with torch.inference_mode():

@@ -22,6 +22,7 @@ from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.live.progress_file import record_progress
+from swarm_ui.experiment.long_lived import long_lived
 from swarm_ui.experiment.models import (
     adapter_names,
     kind_of,
@@ -33,6 +34,7 @@ from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names
+from swarm_ui.experiment.workers import import_ahead
 from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
@@ -228,14 +230,17 @@ def check_learning(settings: Settings) -> None:
             f"--agent: no agent in '{agent_folder(settings)}'; expected "
             f"{', '.join(SHIPPED_AGENTS)}, or a folder that demos/train_base_agent.py made"
         )
-    _check_extra()
-    import torch
+    if settings.env == "phone":
+        import_ahead()
+    with long_lived():
+        _check_extra()
+        import torch
 
-    torch.set_num_threads(1)
-    silence_transformers()
-    if not settings.from_scratch:
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
+        torch.set_num_threads(1)
+        silence_transformers()
+    if not settings.from_scratch:
         LocalModel.load(agent_folder(settings))
 
 

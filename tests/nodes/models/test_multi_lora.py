@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_models import answers, asking, requests, with_adapters
+from local_models import answers, asking, disturb, requests, with_adapters
 from peft import PeftModel
 
 from swarm_ui.model import Request
@@ -120,6 +121,47 @@ def test_adapters_of_different_ranks_share_a_batch() -> None:
     for request, got in zip(asked, answers(model, asked), strict=True):
         [alone] = answers(model, [request])
         assert (got.text, got.logprob) == (alone.text, pytest.approx(alone.logprob, abs=1e-4))
+
+
+def test_merged_weights_give_the_same_logits(model: LocalModel) -> None:
+    ids = torch.randint(3, 200, (6, 9), generator=torch.Generator().manual_seed(4))
+    versions = ["agent_0@0", "agent_0@0", None, "agent_1@0", "agent_2@0", "agent_0@0"]
+    with torch.inference_mode():
+        for shown in (versions, versions[:2], [None] * 3):
+            with model.routed(shown) as base:
+                wanted = base(input_ids=ids[: len(shown)]).logits
+            with model._answering(shown):
+                got = model.network(input_ids=ids[: len(shown)]).logits
+            assert torch.allclose(got, wanted, atol=1e-4)
+
+
+def test_a_change_of_weights_in_place_is_noticed_by_scores(model: LocalModel) -> None:
+    asked = asking("agent_0", requests(4))
+    replies = [c.text for c in answers(model, asked)]
+    before = asyncio.run(model.score(asked, replies))
+    disturb(model, "agent_0", seed=9)
+    after = asyncio.run(model.score(asked, replies))
+    assert after != pytest.approx(before, abs=1e-3)
+    model.forget_prompts()
+    assert asyncio.run(model.score(asked, replies)) == after
+
+
+def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = with_adapters(2)
+    model.add_adapter("copy", rank=4, alpha=8, copy_from="agent_0")
+    seen: list[int] = []
+    select = LoraRouting.select_rows
+
+    def noting(routing: LoraRouting, rows: Sequence[int]) -> None:
+        select(routing, rows)
+        seen.append(len(routing.parts))
+
+    monkeypatch.setattr(LoraRouting, "select_rows", noting)
+    asked = [*asking("agent_0", requests(4)), *asking("copy", requests(4))]
+    both = answers(model, asked)
+    assert set(seen) == {1}
+    assert [c.text for c in both[:4]] == [c.text for c in both[4:]]
+    assert {c.adapter for c in both} == {"agent_0@0", "copy@0"}
 
 
 def test_scores_do_not_depend_on_the_company(model: LocalModel) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
     LoraRouting,
     LoraWeights,
+    MergedWeights,
     copied,
     equal,
     plain,
@@ -463,14 +464,18 @@ class LoraNetwork:
             yield self.network
 
     @contextmanager
-    def _routing(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
+    def _routing(
+        self,
+        versions: Sequence[str | None],
+        merge: Callable[[AdapterWeights], MergedWeights] | None = None,
+    ) -> Iterator[LoraRouting]:
         weights = self._in_memory()
         training = self.network.training
         if training:
             self.network.train(False)
         try:
             rows = [None if v is None else weights[v] for v in versions]
-            with LoraRouting(self._layers, rows) as routing:
+            with LoraRouting(self._layers, rows, merge) as routing:
                 yield routing
         finally:
             if training:

@@ -10,6 +10,9 @@ forwards are replaced once per batch, and the rows are sorted by adapter:
   adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
   fewer calls.
 
+For a small model, each adapter can be merged into a copy of the layers' weights instead, so that an
+adapter costs nothing per token.
+
 It supports plain LoRA on linear layers only;
 :class:`~swarm_ui.nodes.models.transformers.adapters.lora_network.LoraNetwork` refuses all other
 kinds.
@@ -49,6 +52,19 @@ AdapterWeights = Mapping[str, LoraWeights]
 """The weights of one adapter, by the layer's name."""
 
 
+MergedWeights = Mapping[str, Tensor]
+"""The weights of layers with what one adapter adds, ``[out, in]``, by the layer's name."""
+
+
+@torch.no_grad()
+def merged(layers: Mapping[str, nn.Module], weights: AdapterWeights) -> MergedWeights:
+    """New weights of the layers that an adapter adds to; the layers are not changed."""
+    return {
+        name: _linear(layers[name]).weight.addmm(up, down, alpha=scale)
+        for name, (down, up, scale) in weights.items()
+    }
+
+
 @torch.no_grad()
 def copied(weights: AdapterWeights) -> AdapterWeights:
     """A copy that does not change when the weights are trained."""
@@ -77,13 +93,18 @@ class LoraRouting:
     """
 
     def __init__(
-        self, layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
+        self,
+        layers: Mapping[str, nn.Module],
+        rows: Sequence[AdapterWeights | None],
+        merge: Callable[[AdapterWeights], MergedWeights] | None = None,
     ) -> None:
         """
         Args:
             layers: every layer that some adapter may add to, by name; of peft's layers, only the
                 ``base_layer`` is used.
             rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
+            merge: see :func:`merged`, which it may cache; the forwards are then without gradients.
+                ``None``: the terms of the adapters are added.
         """
         self._layers = layers
         adapters = list({id(row): row for row in rows if row is not None}.values())
@@ -93,13 +114,20 @@ class LoraRouting:
         for name, layer in layers.items():
             base = getattr(layer, "base_layer", layer.forward)
             added = {k: w[name] for k, w in enumerate(adapters) if name in w}
+            forward = base
+            if added and merge is not None:
+                own = {k: merge(adapters[k])[name] for k in added}
+                forward = _MergedForward(_linear(layer), own, self)
+            elif added:
+                forward = _RoutedForward(base, added, self)
             # An attribute of the instance replaces the method, without the cost of a hook.
-            layer.__dict__["forward"] = _RoutedForward(base, added, self) if added else base
+            layer.__dict__["forward"] = forward
 
     def select_rows(self, rows: Sequence[int]) -> None:
         """Set the rows of the batch that the next forwards contain."""
         self._selected = [self._adapter_of_row[k] for k in rows]
         self.groups = _groups(self._selected)
+        self.parts = _parts(self._selected)
         self._masks: dict[object, Tensor] = {}
 
     def scaled_mask(self, adapters: Mapping[int, LoraWeights]) -> Tensor:
@@ -182,6 +210,36 @@ class _RoutedForward:
         return result.add_(added.to(result.dtype))
 
 
+class _MergedForward:
+    """The forward method of a layer: the product of each row with the weights of its adapter."""
+
+    __slots__ = ("_base", "_merged", "_routing")
+
+    def __init__(self, base: nn.Linear, merged: Mapping[int, Tensor], routing: LoraRouting) -> None:
+        self._base, self._merged, self._routing = base, merged, routing
+
+    def __call__(self, x: Tensor) -> Tensor:
+        base, parts = self._base, self._routing.parts
+        weights = [self._merged.get(number, base.weight) for *_, number in parts]
+        if len(parts) == 1 or base.bias is not None:
+            done = [
+                linear(x[first:end], weight, base.bias)
+                for (first, end, _), weight in zip(parts, weights, strict=True)
+            ]
+            return done[0] if len(done) == 1 else torch.cat(done)
+        out = x.new_empty((*x.shape[:-1], base.out_features))
+        for (first, end, _), weight in zip(parts, weights, strict=True):
+            torch.mm(x[first:end].flatten(0, -2), weight.T, out=out[first:end].flatten(0, -2))
+        return out
+
+
+def _linear(layer: nn.Module) -> nn.Linear:
+    """The layer of the base model."""
+    base = getattr(layer, "base_layer", layer)
+    assert isinstance(base, nn.Linear)  # see `plain`
+    return base
+
+
 def plain(layer: LoraLayer, name: str) -> bool:
     """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
     if name in layer.lora_embedding_A or name in layer.lora_variant:
@@ -194,10 +252,14 @@ def plain(layer: LoraLayer, name: str) -> bool:
 
 def _groups(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
     """Adjacent rows that share an adapter: the first row, the end, and the adapter's number."""
-    groups, first = [], 0
+    return [part for part in _parts(numbers) if part[2] >= 0]
+
+
+def _parts(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The same with the rows without an adapter, whose number is -1."""
+    parts, first = [], 0
     for number, rows in groupby(numbers):
         end = first + len(list(rows))
-        if number >= 0:
-            groups.append((first, end, number))
+        parts.append((first, end, number))
         first = end
-    return groups
+    return parts
