@@ -1,8 +1,7 @@
-"""The studies of broken agents and of critics that err: what they are made of."""
+"""The study of broken agents: what it is made of."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from pathlib import Path
@@ -14,11 +13,7 @@ import pytest
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
 from benchmarks.studies.broken_agent.report import beyond_half, recovered
 from benchmarks.studies.broken_agent.report import summary as broken_summary
-from benchmarks.studies.critic_errors.__main__ import settings_of
-from benchmarks.studies.critic_errors.cells import WITHOUT, CriticCell, arm_names
-from benchmarks.studies.critic_errors.report import summary as critics_summary
 from swarm_ui.action import Action, parse_action
-from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.edges.prune_agents import AgentAudit
@@ -92,28 +87,3 @@ def test_the_broken_table_has_all_arms(tmp_path: Path) -> None:
     assert "lies 0.50 below" in text and "further than 0.10" in text
     figures = json.loads((tmp_path / "summary.json").read_text())
     assert figures["half-random"]["found"] == 2
-
-
-def test_the_critics_table_compares_with_no_critic(tmp_path: Path) -> None:
-    (tmp_path / "cells").mkdir()
-    (tmp_path / "base.json").write_bytes(msgspec.json.encode([1.0, 0.0]))
-    for name, right in ((WITHOUT, 5), ("30-learned", 6), ("30-full", 3)):
-        for seed in (1, 2):
-            made = CriticCell(
-                arm=name, seed=seed, weights=((), ()) if name == WITHOUT else ((0.1,), (0.2,)),
-                rollouts=(0.5, 0.5), training_seconds=1.0, seconds=2.0,
-                outcomes=tuple(float(k < right) for k in range(10)),
-            )  # fmt: skip
-            path = tmp_path / "cells" / f"{name}-{seed}.json"
-            path.write_bytes(msgspec.json.encode(made))
-    text = critics_summary(tmp_path)
-    assert "| 30 % errors, learned weight | 2 | 60.0" in text
-    assert "+10.0" in text and "-20.0" in text
-    assert set(json.loads((tmp_path / "summary.json").read_text())) <= set(arm_names())
-
-
-def test_critics_that_err_are_trained_without_examples_of_stage_1() -> None:
-    """The trainer refuses a share of rehearsal where nothing is rehearsed."""
-    given = argparse.Namespace(rounds=1, iterations=1, episodes=4, episodes_test=1)
-    config = team_config(settings_of(given), concurrency=1)
-    assert config.rehearsal == 0.0 and config.shared_iterations == 1
