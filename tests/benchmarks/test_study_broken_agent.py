@@ -1,4 +1,4 @@
-"""The study of broken agents: what it is made of."""
+"""The study of broken agents: its teams, its figures and its record."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
 
+from benchmarks.studies.broken_agent.__main__ import main
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
-from benchmarks.studies.broken_agent.report import beyond_half, recovered
-from benchmarks.studies.broken_agent.report import summary as broken_summary
+from benchmarks.studies.broken_agent.plan import CONTRASTS, HALF, Plan
+from benchmarks.studies.broken_agent.report import markdown, recovered, study_of
 from swarm_ui.action import Action, parse_action
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.edges.prune_agents import AgentAudit
 from swarm_ui.optim.preferences.adversary import fits
-from swarm_ui.stats import Interval
+from swarm_ui.stats import Interval, Outcome
 
 
 def test_any_action_is_one_that_the_screen_allows() -> None:
@@ -60,30 +61,57 @@ def audit(agent: str, gap: float) -> AgentAudit:
 
 def cell(seed: int, healthy: float, full: float, cut: float) -> BrokenCell:
     n = 100
-    rates = dict.fromkeys((arm.name for arm in ARMS), full) | {"healthy": healthy, "cut": cut}
+    shares = dict.fromkeys((arm.name for arm in ARMS), full) | {"healthy": healthy, "cut": cut}
     return BrokenCell(
-        sight="half", kind="random", seed=seed, broken="agent_1", found=("agent_1",),
-        audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)), healthy_found=(),
-        healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
-        outcomes={k: tuple(float(i < n * rate) for i in range(n)) for k, rate in rates.items()},
+        sight="screen", kind="random", seed=seed, commit="c" * 40, broken="agent_1",
+        found=("agent_1",), audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)),
+        healthy_found=(), healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
+        outcomes={
+            arm: [Outcome(f"task-{k % 10}", 1000 * seed + k, float(k < n * share), seed)
+                  for k in range(n)]
+            for arm, share in shares.items()
+        },
     )  # fmt: skip
 
 
 def test_recovered_is_the_share_of_what_the_broken_agent_costs() -> None:
-    cells = [cell(0, 0.8, 0.4, 0.7), cell(1, 0.8, 0.4, 0.7)]
-    assert recovered(cells) == pytest.approx(0.75)
-    beyond = beyond_half(cells)
-    assert beyond is not None and beyond.mean == pytest.approx(0.7 - 0.6)
+    assert recovered([cell(0, 0.8, 0.4, 0.7), cell(1, 0.8, 0.4, 0.7)]) == 0.75
     assert recovered([cell(0, 0.4, 0.4, 0.4)]) is None
 
 
-def test_the_broken_table_has_all_arms(tmp_path: Path) -> None:
-    for seed in range(2):
-        path = tmp_path / f"half-random-{seed}.json"
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "settings.json").write_bytes(msgspec.json.encode(Plan()))
+    for seed in range(3):
+        path = tmp_path / "cells" / f"screen-random-{seed}.json"
         path.write_bytes(msgspec.json.encode(cell(seed, 0.8, 0.4, 0.7)))
-    text = broken_summary(tmp_path)
+    return tmp_path
+
+
+def test_figures_of_cells(folder: Path) -> None:
+    study = study_of(folder)
+    assert [row.arm for row in study.rows] == [arm.name for arm in ARMS]
+    assert all(row.seeds == 3 and row.episodes == 100 for row in study.rows)
+    (search,) = study.searches
+    assert (search.found, search.found_in_healthy, search.recovered) == (3, 0, 0.75)
+    assert (search.credit_gap, search.largest_healthy_gap) == (0.5, 0.1)
+    labels = {arm.name: arm.label for arm in ARMS}
+    named = [(c.ours, c.theirs) for c in study.contrasts if c.named]
+    assert named == [(labels[a], labels[b]) for a, b in CONTRASTS]
+    half = study.contrasts[-1]
+    assert half.theirs == HALF and half.difference == pytest.approx(0.7 - 0.6)
+    text = markdown(study)
     assert all(arm.label in text for arm in ARMS)
-    assert "Cutting both gives back 75 %" in text
-    assert "lies 0.50 below" in text and "further than 0.10" in text
-    figures = json.loads((tmp_path / "summary.json").read_text())
-    assert figures["half-random"]["found"] == 2
+    assert "gives back 75 % of the loss" in text
+    assert "lies 0.50 below" in text and "within 0.10 of it" in text
+
+
+@pytest.mark.slow
+def test_the_quick_run_plays_both_kinds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["broken_agent", "--quick"])
+    assert main() == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert len(found["rows"]) == 2 * len(ARMS) and len(found["searches"]) == 2
