@@ -41,7 +41,7 @@ def test_any_action_is_one_that_the_screen_allows() -> None:
 def test_a_ladder_breaks_one_agent_in_every_arm_but_the_healthy_ones() -> None:
     """A team that is right by itself nowhere, so that only the wiring is seen."""
     model = ScriptedModel(lambda request: '{"action_type": "wait"}')
-    case = BrokenCase(model=model, sight="half", kind="random", seed=2, noise=0.0)
+    case = BrokenCase(model=model, weights="", sight="half", kind="random", seed=2, noise=0.0)
     told: list[str] = []
     cell = ladder(case, tuning=2, episodes=2, progress=lambda done, what: told.append(what))
     assert cell.broken == "agent_2"
@@ -63,9 +63,9 @@ def cell(seed: int, healthy: float, full: float, cut: float) -> BrokenCell:
     n = 100
     shares = dict.fromkeys((arm.name for arm in ARMS), full) | {"healthy": healthy, "cut": cut}
     return BrokenCell(
-        sight="screen", kind="random", seed=seed, commit="c" * 40, broken="agent_1",
-        found=("agent_1",), audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)),
-        healthy_found=(), healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
+        sight="screen", kind="random", seed=seed, commit="c" * 40, agent="a" * 64,
+        broken="agent_1", found=("agent_1",),
+        audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)), healthy_found=(), healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
         outcomes={
             arm: [Outcome(f"task-{k % 10}", 1000 * seed + k, float(k < n * share), seed)
                   for k in range(n)]
@@ -108,10 +108,10 @@ def test_figures_of_cells(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_quick_run_plays_both_kinds(
+def test_the_quick_run_plays_all_settings(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["broken_agent", "--quick"])
+    monkeypatch.setattr("sys.argv", ["broken_agent", "--quick", "--half-windows"])
     assert main() == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert len(found["rows"]) == 2 * len(ARMS) and len(found["searches"]) == 2
+    assert len(found["rows"]) == 4 * len(ARMS) and len(found["searches"]) == 4

@@ -1,17 +1,19 @@
 """One broken agent of four is identified by credit alone; its edges and its vote are removed.
 
     python -m benchmarks.studies.broken_agent --out runs/broken  # whole screens
-    python -m benchmarks.studies.broken_agent --out runs/broken --window-agent FOLDER
+    python -m benchmarks.studies.broken_agent --out runs/broken --half-windows
     python -m benchmarks.studies.broken_agent --out runs/broken --summarise --record
     python -m benchmarks.studies.broken_agent --recorded
     python -m benchmarks.studies.broken_agent --quick
 
 In each seed another agent is broken. Each seed has its own test episodes, which all arms of the
 seed play. The broken agent is identified on separate tuning episodes, from the credit of a
-scripted critic with errors. Finished seeds are not repeated. ``benchmarks.studies.windows`` trains
-the window agent and saves it in its folder ``agent``. The record holds the cells; ``--restore``
-writes those that the folder lacks. The phone is simulated. The last line is JSON: ``rows`` of
-``{name, sight, kind, success, low, high, seeds, …}``, ``contrasts`` and ``searches``.
+scripted critic with errors. Finished seeds are not repeated. ``--half-windows`` adds teams whose
+agents see half of a long screen each; it trains their window agent in the study's folder, unless
+``--window-agent`` names one, such as the folder ``agent`` of ``benchmarks.studies.windows``. The
+record holds the cells; ``--restore`` writes those that the folder lacks. The phone is simulated.
+The last line is JSON: ``rows`` of ``{name, sight, kind, success, low, high, seeds, …}``,
+``contrasts`` and ``searches``.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ FILES = ("settings.json", "cells/*.json")
 def _arguments() -> argparse.Namespace:
     flags = ("quick", "summarise", "record", "recorded", "restore")
     parser = study_options(__doc__, *flags)
-    parser.add_argument("--window-agent", type=Path, help="also plays half windows of long screens")
+    parser.add_argument("--half-windows", action="store_true", help="also on long screens")
+    parser.add_argument("--window-agent", type=Path, help="plays them (default: train one)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3])
     parser.add_argument("--kinds", nargs="+", default=["random", "wrong"])
     return parsed(parser, folder=True)
@@ -71,7 +74,8 @@ def _run(folder: Path, given: argparse.Namespace, seeds: Sequence[int]) -> None:
     check_learning(Settings())
     import torch
 
-    from benchmarks.studies.broken_agent.arms import ARMS, KINDS, BrokenCase, ladder
+    from benchmarks.studies.broken_agent.arms import ARMS, KINDS, BrokenCase, Sight, ladder
+    from benchmarks.studies.different_bases.agents import digest
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 
     unknown = set(given.kinds) - set(KINDS)
@@ -81,23 +85,37 @@ def _run(folder: Path, given: argparse.Namespace, seeds: Sequence[int]) -> None:
     silence_transformers()
     plan = QUICK if given.quick else Plan()
     check_study(folder / "settings.json", plan)
-    agents = {"screen": BASE_AGENT}
-    if given.window_agent is not None:
-        agents["half"] = given.window_agent
+    agents: dict[Sight, Path] = {"screen": BASE_AGENT}
+    if given.half_windows:
+        agents["half"] = given.window_agent or _window_agent(folder / "window_agent", plan)
     display = ProgressDisplay()
     for sight, agent in agents.items():
-        model = LocalModel.load(agent)
+        model, weights = LocalModel.load(agent), digest(agent)
         for kind in given.kinds:
             for seed in seeds:
                 path = folder / "cells" / f"{sight}-{kind}-{seed}.json"
                 if path.exists():
                     continue
-                case = BrokenCase(model=model, sight=sight, kind=kind, seed=seed, noise=plan.noise)
+                case = BrokenCase(
+                    model=model, weights=weights, sight=sight, kind=kind, seed=seed,
+                    noise=plan.noise,
+                )  # fmt: skip
                 with display.bar(path.stem, len(ARMS) + 2) as bar:
                     cell = ladder(
                         case, tuning=plan.tuning, episodes=plan.episodes, progress=bar.update
                     )
                 write_atomic(path, msgspec.json.encode(cell) + b"\n")
+
+
+def _window_agent(folder: Path, plan: Plan) -> Path:
+    """The folder of the window agent, which is trained if it is missing."""
+    from benchmarks.studies.windows.agent import WindowAgentConfig, make_window_agent
+
+    if not (folder / "made.json").exists():
+        config = WindowAgentConfig.of(plan.window_steps)
+        with ProgressDisplay().bar("window agent", plan.window_steps) as bar:
+            make_window_agent(config, folder, report=lambda at: bar.update(at.step))
+    return folder
 
 
 if __name__ == "__main__":

@@ -143,6 +143,8 @@ class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     seed: int
     commit: str
+    agent: str
+    """SHA-256 of the weights that all agents have."""
     broken: str
     """Name of the broken agent."""
     found: tuple[str, ...]
@@ -162,6 +164,8 @@ class BrokenCase:
     """One team with one broken agent, and the settings of its episodes."""
 
     model: ChatModel
+    weights: str
+    """SHA-256 of the model's weights."""
     sight: Sight
     kind: Kind
     seed: int
@@ -243,6 +247,7 @@ def ladder(
         kind=case.kind,
         seed=case.seed,
         commit=commit(),
+        agent=case.weights,
         broken=case.broken,
         found=found,
         audits=audits,

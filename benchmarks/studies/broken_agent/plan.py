@@ -31,7 +31,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Graded episodes on which the broken agent is searched."""
     noise: float = 0.1
     """Share of the critic's verdicts that are inverted."""
+    window_steps: int = 6_000
+    """Training steps of the agent that sees half of a long screen."""
 
 
-QUICK = Plan(episodes=4, tuning=4)
+QUICK = Plan(episodes=4, tuning=4, window_steps=2)
 """Shows that it works; the figures mean nothing."""

@@ -63,6 +63,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     plan: Plan
     commits: list[str]
+    agents: dict[Sight, list[str]]
+    """SHA-256 of the agents' weights."""
     data: dict[str, str]
     """SHA-256 of each cell."""
     rows: list[Row]
@@ -86,6 +88,10 @@ def study_of(folder: Path) -> Study:
         origin=origin("python -m benchmarks.studies.broken_agent"),
         plan=read_struct(folder / "settings.json", Plan),
         commits=sorted({cell.commit for cell in cells}),
+        agents={
+            sight: sorted({cell.agent for cell in cells if cell.sight == sight})
+            for sight in dict.fromkeys(own[0].sight for own in settings)
+        },
         data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
         rows=[row for own in settings for row in _rows(own)],
         contrasts=[one for own in settings for one in _contrasts(own)],
