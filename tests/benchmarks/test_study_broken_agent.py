@@ -10,16 +10,19 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
 
-from benchmarks.studies.broken_agent.__main__ import main
+from benchmarks.records import read_record
+from benchmarks.studies.broken_agent.__main__ import NAME, main
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
 from benchmarks.studies.broken_agent.plan import CONTRASTS, HALF, Plan
-from benchmarks.studies.broken_agent.report import markdown, recovered, study_of
+from benchmarks.studies.broken_agent.report import Study, markdown, recovered, section, study_of
 from swarm_ui.action import Action, parse_action
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.edges.prune_agents import AgentAudit
 from swarm_ui.optim.preferences.adversary import fits
 from swarm_ui.stats import Interval, Outcome
+
+PAGE = Path(__file__).parents[2] / "docs" / "credit.md"
 
 
 def test_any_action_is_one_that_the_screen_allows() -> None:
@@ -65,7 +68,8 @@ def cell(seed: int, healthy: float, full: float, cut: float) -> BrokenCell:
     return BrokenCell(
         sight="screen", kind="random", seed=seed, commit="c" * 40, agent="a" * 64,
         broken="agent_1", found=("agent_1",),
-        audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)), healthy_found=(), healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
+        audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)),
+        healthy_found=(), healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
         outcomes={
             arm: [Outcome(f"task-{k % 10}", 1000 * seed + k, float(k < n * share), seed)
                   for k in range(n)]
@@ -115,3 +119,20 @@ def test_the_quick_run_plays_all_settings(
     assert main() == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len(found["rows"]) == 4 * len(ARMS) and len(found["searches"]) == 4
+
+
+def test_the_page_shows_the_record(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_record(NAME, Study)
+    assert len(study.origin.commit) == 40 and not study.origin.dirty
+    assert study.plan == Plan() and {len(name) for name in study.commits} == {40}
+    assert all(len(search.seeds) >= 3 for search in study.searches)
+    assert sum(one.named for one in study.contrasts) == len(CONTRASTS) <= 3
+    monkeypatch.setattr("sys.argv", ["broken_agent", "--recorded"])
+    assert main() == 0
+    printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
+    for search in study.searches:
+        assert section(study, search) in printed and section(study, search) in page
+    for row in json.loads(printed.splitlines()[-1])["rows"]:
+        assert {"name", "success", "low", "high", "t_low", "seeds", "episodes"} <= set(row)
