@@ -13,17 +13,22 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.studies.miniwob.__main__ import main
+from benchmarks.records import read_record
+from benchmarks.studies.different_bases.agents import digest
+from benchmarks.studies.miniwob.__main__ import NAME, main
 from benchmarks.studies.miniwob.cells import Cell, play, random_reply
 from benchmarks.studies.miniwob.plan import AGENT, POLICIES, RANDOM, Plan
-from benchmarks.studies.miniwob.report import main_table, over_these, study_of, task_table
+from benchmarks.studies.miniwob.report import Study, main_table, over_these, study_of, task_table
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.model import Decision, Request
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.adversary import fits
 from swarm_ui.stats import Outcome
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def cell(policy: str, solved: dict[str, list[float | None]]) -> Cell:
@@ -114,3 +119,20 @@ def test_the_quick_run_plays_both_policies(
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     names = [row["name"] for row in found["rows"]]
     assert names == [f"{policy}, reference tasks" for policy in POLICIES]
+
+
+def test_the_pages_show_the_record(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_record(NAME, Study)
+    assert len(study.origin.commit) == 40 and not study.origin.dirty
+    assert study.plan == Plan() and {len(name) for name in study.commits} == {40}
+    assert study.agent == digest(BASE_AGENT), "the base agent changed: measure it again"
+    monkeypatch.setattr("sys.argv", ["miniwob", "--recorded"])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    shown = {"results.md": main_table(study), "results_tables.md": task_table(study, "reference")}
+    for name, table in shown.items():
+        assert table in printed and table in (DOCS / name).read_text(encoding="utf-8")
+    for row in json.loads(printed.splitlines()[-1])["rows"]:
+        assert {"name", "success", "low", "high", "seeds", "episodes", "masked"} <= set(row)
