@@ -12,14 +12,16 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.studies.critic_errors.__main__ import main
+from benchmarks.records import read_record
+from benchmarks.studies.critic_errors.__main__ import NAME, main
 from benchmarks.studies.critic_errors.cells import CriticCell
 from benchmarks.studies.critic_errors.plan import ARMS, CONTRASTS, LABELS, UNTRAINED, WITHOUT, Plan
-from benchmarks.studies.critic_errors.report import contrasts_table, main_table, study_of
+from benchmarks.studies.critic_errors.report import Study, contrasts_table, main_table, study_of
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.stats import Outcome
 
 TEMPLATES = 5
+PAGE = Path(__file__).parents[2] / "docs" / "credit.md"
 
 
 def solved(right: int, seed: int = 0) -> list[Outcome]:
@@ -87,3 +89,21 @@ def test_an_arm_that_does_not_exist_is_named(
     monkeypatch.setattr("sys.argv", ["critic_errors", "--quick", "--arms", "20-learned"])
     assert main() == 2
     assert "got '20-learned'" in capsys.readouterr().err
+
+
+def test_the_page_shows_the_record(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_record(NAME, Study)
+    assert len(study.origin.commit) == 40 and not study.origin.dirty
+    assert study.plan == Plan() and {len(name) for name in study.commits} == {40}
+    assert [row.arm for row in study.rows] == [UNTRAINED, *ARMS]
+    assert all(row.seeds == len(row.by_seed) >= 1 for row in study.rows[1:])
+    assert sum(one.named for one in study.contrasts) == len(CONTRASTS) <= 3
+    monkeypatch.setattr("sys.argv", ["critic_errors", "--recorded"])
+    assert main() == 0
+    printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
+    for table in (main_table(study), contrasts_table(study)):
+        assert table in printed and table in page
+    for row in json.loads(printed.splitlines()[-1])["rows"]:
+        assert {"name", "success", "low", "high", "t_low", "seeds", "episodes"} <= set(row)
