@@ -12,10 +12,11 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.studies.talk.__main__ import main
+from benchmarks.records import read_record, record_path
+from benchmarks.studies.talk.__main__ import NAME, main
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, Plan
-from benchmarks.studies.talk.report import study_of, table
+from benchmarks.studies.talk.report import Study, study_of, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.experiment.settings import Settings
@@ -23,6 +24,7 @@ from swarm_ui.experiment.settings import Settings
 ALIKE = Seen(right=[1, 1], alike=True, vote=1)
 SPLIT = Seen(right=[1, 0], alike=False, vote=1)
 WRONG = Seen(right=[0, 0], alike=True, vote=0)
+PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 def folder_of(path: Path, pairs: list[tuple[Seen, Seen]]) -> Path:
@@ -92,3 +94,20 @@ def test_a_script_that_cannot_go_on_says_so_and_with_which_code(
     assert script(fails)() == code
     assert capsys.readouterr().err == said
     assert script(lambda: 0)() == 0
+
+
+@pytest.mark.skipif(not record_path(NAME).exists(), reason="nothing is recorded yet")
+def test_the_page_shows_the_record(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_record(NAME, Study)
+    assert len(study.origin.commit) == 40 and not study.origin.dirty
+    assert study.plan == Plan() and {len(name) for name in study.commits} == {40}
+    assert all(row.seeds >= 3 for row in study.rows)
+    assert sum(one.named for one in study.contrasts) == len(CONTRASTS) <= 3
+    monkeypatch.setattr("sys.argv", ["talk", "--recorded"])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert table(study) in printed and table(study) in PAGE.read_text(encoding="utf-8")
+    for row in json.loads(printed.splitlines()[-1])["rows"]:
+        assert {"name", "success", "low", "high", "t_low", "seeds", "decisions"} <= set(row)
