@@ -14,7 +14,7 @@ import msgspec
 
 from benchmarks.origin import commit
 from swarm_ui.action import Action
-from swarm_ui.agent_view import windows
+from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
@@ -178,6 +178,7 @@ class BrokenCase:
 
     def policy(self, arm: BrokenArm, cut: Sequence[str]) -> GraphPolicy:
         """A team on edges that are drawn for each episode."""
+        views: Literal["shuffle"] | tuple[Window, ...]
         views = "shuffle" if self.sight == "screen" else windows(AGENTS, 2)
         team = CollabGraph.collaborative(
             AGENTS, 1, model=self.model, edges=[], views=views, max_tokens=_REPLY_TOKENS
