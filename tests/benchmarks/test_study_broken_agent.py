@@ -1,8 +1,7 @@
-"""The studies of broken agents and of critics that err: what they are made of."""
+"""The study of broken agents: its teams, its figures and its record."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from pathlib import Path
@@ -11,19 +10,19 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
 
+from benchmarks.records import read_record
+from benchmarks.studies.broken_agent.__main__ import NAME, main
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
-from benchmarks.studies.broken_agent.report import beyond_half, recovered
-from benchmarks.studies.broken_agent.report import summary as broken_summary
-from benchmarks.studies.critic_errors.__main__ import settings_of
-from benchmarks.studies.critic_errors.cells import WITHOUT, CriticCell, arm_names
-from benchmarks.studies.critic_errors.report import summary as critics_summary
+from benchmarks.studies.broken_agent.plan import CONTRASTS, HALF, Plan
+from benchmarks.studies.broken_agent.report import Study, markdown, recovered, section, study_of
 from swarm_ui.action import Action, parse_action
-from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.edges.prune_agents import AgentAudit
 from swarm_ui.optim.preferences.adversary import fits
-from swarm_ui.stats import Interval
+from swarm_ui.stats import Interval, Outcome
+
+PAGE = Path(__file__).parents[2] / "docs" / "credit.md"
 
 
 def test_any_action_is_one_that_the_screen_allows() -> None:
@@ -45,7 +44,7 @@ def test_any_action_is_one_that_the_screen_allows() -> None:
 def test_a_ladder_breaks_one_agent_in_every_arm_but_the_healthy_ones() -> None:
     """A team that is right by itself nowhere, so that only the wiring is seen."""
     model = ScriptedModel(lambda request: '{"action_type": "wait"}')
-    case = BrokenCase(model=model, sight="half", kind="random", seed=2, noise=0.0)
+    case = BrokenCase(model=model, weights="", sight="half", kind="random", seed=2, noise=0.0)
     told: list[str] = []
     cell = ladder(case, tuning=2, episodes=2, progress=lambda done, what: told.append(what))
     assert cell.broken == "agent_2"
@@ -65,55 +64,75 @@ def audit(agent: str, gap: float) -> AgentAudit:
 
 def cell(seed: int, healthy: float, full: float, cut: float) -> BrokenCell:
     n = 100
-    rates = dict.fromkeys((arm.name for arm in ARMS), full) | {"healthy": healthy, "cut": cut}
+    shares = dict.fromkeys((arm.name for arm in ARMS), full) | {"healthy": healthy, "cut": cut}
     return BrokenCell(
-        sight="half", kind="random", seed=seed, broken="agent_1", found=("agent_1",),
-        audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)), healthy_found=(),
-        healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
-        outcomes={k: tuple(float(i < n * rate) for i in range(n)) for k, rate in rates.items()},
+        sight="screen", kind="random", seed=seed, commit="c" * 40, agent="a" * 64,
+        broken="agent_1", found=("agent_1",),
+        audits=(audit("agent_1", -0.5), audit("agent_0", 0.1)),
+        healthy_found=(), healthy_audits=(audit("agent_1", 0.0),), seconds=1.0,
+        outcomes={
+            arm: [Outcome(f"task-{k % 10}", 1000 * seed + k, float(k < n * share), seed)
+                  for k in range(n)]
+            for arm, share in shares.items()
+        },
     )  # fmt: skip
 
 
 def test_recovered_is_the_share_of_what_the_broken_agent_costs() -> None:
-    cells = [cell(0, 0.8, 0.4, 0.7), cell(1, 0.8, 0.4, 0.7)]
-    assert recovered(cells) == pytest.approx(0.75)
-    beyond = beyond_half(cells)
-    assert beyond is not None and beyond.mean == pytest.approx(0.7 - 0.6)
+    assert recovered([cell(0, 0.8, 0.4, 0.7), cell(1, 0.8, 0.4, 0.7)]) == 0.75
     assert recovered([cell(0, 0.4, 0.4, 0.4)]) is None
 
 
-def test_the_broken_table_has_all_arms(tmp_path: Path) -> None:
-    for seed in range(2):
-        path = tmp_path / f"half-random-{seed}.json"
-        path.write_bytes(msgspec.json.encode(cell(seed, 0.8, 0.4, 0.7)))
-    text = broken_summary(tmp_path)
-    assert all(arm.label in text for arm in ARMS)
-    assert "Cutting both gives back 75 %" in text
-    assert "lies 0.50 below" in text and "further than 0.10" in text
-    figures = json.loads((tmp_path / "summary.json").read_text())
-    assert figures["half-random"]["found"] == 2
-
-
-def test_the_critics_table_compares_with_no_critic(tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "cells").mkdir()
-    (tmp_path / "base.json").write_bytes(msgspec.json.encode([1.0, 0.0]))
-    for name, right in ((WITHOUT, 5), ("30-learned", 6), ("30-full", 3)):
-        for seed in (1, 2):
-            made = CriticCell(
-                arm=name, seed=seed, weights=((), ()) if name == WITHOUT else ((0.1,), (0.2,)),
-                rollouts=(0.5, 0.5), training_seconds=1.0, seconds=2.0,
-                outcomes=tuple(float(k < right) for k in range(10)),
-            )  # fmt: skip
-            path = tmp_path / "cells" / f"{name}-{seed}.json"
-            path.write_bytes(msgspec.json.encode(made))
-    text = critics_summary(tmp_path)
-    assert "| 30 % errors, learned weight | 2 | 60.0" in text
-    assert "+10.0" in text and "-20.0" in text
-    assert set(json.loads((tmp_path / "summary.json").read_text())) <= set(arm_names())
+    (tmp_path / "settings.json").write_bytes(msgspec.json.encode(Plan()))
+    for seed in range(3):
+        path = tmp_path / "cells" / f"screen-random-{seed}.json"
+        path.write_bytes(msgspec.json.encode(cell(seed, 0.8, 0.4, 0.7)))
+    return tmp_path
 
 
-def test_critics_that_err_are_trained_without_examples_of_stage_1() -> None:
-    """The trainer refuses a share of rehearsal where nothing is rehearsed."""
-    given = argparse.Namespace(rounds=1, iterations=1, episodes=4, episodes_test=1)
-    config = team_config(settings_of(given), concurrency=1)
-    assert config.rehearsal == 0.0 and config.shared_iterations == 1
+def test_figures_of_cells(folder: Path) -> None:
+    study = study_of(folder)
+    assert [row.arm for row in study.rows] == [arm.name for arm in ARMS]
+    assert all(row.seeds == 3 and row.episodes == 100 for row in study.rows)
+    (search,) = study.searches
+    assert (search.found, search.found_in_healthy, search.recovered) == (3, 0, 0.75)
+    assert (search.credit_gap, search.largest_healthy_gap) == (0.5, 0.1)
+    labels = {arm.name: arm.label for arm in ARMS}
+    named = [(c.ours, c.theirs) for c in study.contrasts if c.named]
+    assert named == [(labels[a], labels[b]) for a, b in CONTRASTS]
+    half = study.contrasts[-1]
+    assert half.theirs == HALF and half.difference == pytest.approx(0.7 - 0.6)
+    text = markdown(study)
+    assert all(arm.label in text for arm in ARMS)
+    assert "gives back 75 % of the loss" in text
+    assert "lies 0.50 below" in text and "within 0.10 of it" in text
+
+
+@pytest.mark.slow
+def test_the_quick_run_plays_all_settings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["broken_agent", "--quick", "--half-windows"])
+    assert main() == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert len(found["rows"]) == 4 * len(ARMS) and len(found["searches"]) == 4
+
+
+def test_the_page_shows_the_record(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_record(NAME, Study)
+    assert len(study.origin.commit) == 40 and not study.origin.dirty
+    assert study.plan == Plan() and {len(name) for name in study.commits} == {40}
+    assert all(len(search.seeds) >= 3 for search in study.searches)
+    assert sum(one.named for one in study.contrasts) == len(CONTRASTS) <= 3
+    monkeypatch.setattr("sys.argv", ["broken_agent", "--recorded"])
+    assert main() == 0
+    printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
+    for search in study.searches:
+        assert section(study, search) in printed and section(study, search) in page
+    for row in json.loads(printed.splitlines()[-1])["rows"]:
+        assert {"name", "success", "low", "high", "t_low", "seeds", "episodes"} <= set(row)

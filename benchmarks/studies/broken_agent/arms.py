@@ -12,8 +12,9 @@ from typing import Literal
 
 import msgspec
 
+from benchmarks.origin import commit
 from swarm_ui.action import Action
-from swarm_ui.agent_view import windows
+from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
@@ -34,6 +35,8 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import Intervene, Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.stats import Outcome
+from swarm_ui.stats.interval import by_template
 from swarm_ui.trace.records import Episode
 
 AGENTS = 4
@@ -120,12 +123,12 @@ ARMS = (
     BrokenArm(name="none", label="broken: no edges", density=0.0),
     BrokenArm(name="random", label="broken: random edges, redrawn", density=0.5),
     BrokenArm(name="full", label="broken: fully connected", density=1.0),
-    BrokenArm(name="cut-edges", label="… found, its edges cut", density=1.0, cut="edges"),
-    BrokenArm(name="cut-vote", label="… found, its vote cut", density=1.0, cut="vote"),
-    BrokenArm(name="cut", label="… found, edges and vote cut", density=1.0, cut="both"),
+    BrokenArm(name="cut-edges", label="found, its edges cut", density=1.0, cut="edges"),
+    BrokenArm(name="cut-vote", label="found, its vote cut", density=1.0, cut="vote"),
+    BrokenArm(name="cut", label="found, edges and vote cut", density=1.0, cut="both"),
     BrokenArm(
         name="told",
-        label="… broken agent known in advance, edges and vote cut",
+        label="broken agent known in advance, edges and vote cut",
         density=1.0,
         cut="both",
         found=False,
@@ -139,6 +142,9 @@ class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
     sight: Sight
     kind: Kind
     seed: int
+    commit: str
+    agent: str
+    """SHA-256 of the weights that all agents have."""
     broken: str
     """Name of the broken agent."""
     found: tuple[str, ...]
@@ -147,8 +153,8 @@ class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
     healthy_found: tuple[str, ...]
     """Agents that were found broken in the healthy team; it should be empty."""
     healthy_audits: tuple[AgentAudit, ...]
-    outcomes: dict[str, tuple[float | None, ...]]
-    """Outcomes by arm, on the same test episodes."""
+    outcomes: dict[str, list[Outcome]]
+    """Outcomes by arm, on the same test episodes; the run is the seed."""
     seconds: float
     """CPU time."""
 
@@ -158,6 +164,8 @@ class BrokenCase:
     """One team with one broken agent, and the settings of its episodes."""
 
     model: ChatModel
+    weights: str
+    """SHA-256 of the model's weights."""
     sight: Sight
     kind: Kind
     seed: int
@@ -170,6 +178,7 @@ class BrokenCase:
 
     def policy(self, arm: BrokenArm, cut: Sequence[str]) -> GraphPolicy:
         """A team on edges that are drawn for each episode."""
+        views: Literal["shuffle"] | tuple[Window, ...]
         views = "shuffle" if self.sight == "screen" else windows(AGENTS, 2)
         team = CollabGraph.collaborative(
             AGENTS, 1, model=self.model, edges=[], views=views, max_tokens=_REPLY_TOKENS
@@ -224,7 +233,7 @@ def ladder(
     progress(1, "searching the healthy team")
     healthy = find_broken(case.play(arms["healthy"], seen, (), graded=True))
     found = tuple(sorted(audit.agent for audit in audits if audit.broken))
-    outcomes: dict[str, tuple[float | None, ...]] = {}
+    outcomes: dict[str, list[Outcome]] = {}
     for number, arm in enumerate(ARMS):
         progress(2 + number, arm.label)
         cut: tuple[str, ...] = ()
@@ -233,12 +242,13 @@ def ladder(
         if arm.name == "told" and cut == found:
             outcomes[arm.name] = outcomes["cut"]  # the same team, and nothing in it is random
             continue
-        played = case.play(arm, jobs, cut)
-        outcomes[arm.name] = tuple(None if e.success is None else float(e.success) for e in played)
+        outcomes[arm.name] = by_template(case.play(arm, jobs, cut), case.seed)
     return BrokenCell(
         sight=case.sight,
         kind=case.kind,
         seed=case.seed,
+        commit=commit(),
+        agent=case.weights,
         broken=case.broken,
         found=found,
         audits=audits,

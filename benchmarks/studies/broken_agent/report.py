@@ -1,127 +1,216 @@
-"""The results of all arms as a table and as JSON."""
+"""The figures of the study: rows and differences of each setting, the search, and the tables."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+import msgspec
+
+from benchmarks.origin import Origin, origin
+from benchmarks.studies import rates
 from benchmarks.studies.broken_agent.arms import ARMS, KINDS, SIGHTS, BrokenCell, Kind, Sight
-from benchmarks.studies.intervals import numbers
+from benchmarks.studies.broken_agent.plan import CONTRASTS, EXPLORED, HALF, MAIN, Plan
 from benchmarks.studies.struct_files import read_struct
-from swarm_ui.stats import Interval, over_seeds, paired_difference, wilson
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.errors import ConfigError
+from swarm_ui.stats import Outcome
 
-_LABEL = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
-
-
-def summary(folder: Path) -> str:
-    """All tables as Markdown. Writes them and ``summary.json`` into the folder."""
-    cells = [read_struct(path, BrokenCell) for path in sorted(folder.glob("*-*-*.json"))]
-    parts, figures = [], {}
-    for sight in SIGHTS:
-        for kind in KINDS:
-            chosen = [c for c in cells if (c.sight, c.kind) == (sight, kind)]
-            if chosen:
-                parts.append(_section(sight, kind, chosen))
-                figures[f"{sight}-{kind}"] = _figures(chosen)
-    text = "\n\n".join([*parts, _LABEL])
-    write_atomic(folder / "summary.md", text + "\n")
-    write_atomic(folder / "summary.json", json.dumps(figures, indent=1) + "\n")
-    return text
+_NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
 
 
-def _section(sight: Sight, kind: Kind, cells: Sequence[BrokenCell]) -> str:
-    right = sum(cell.found == (cell.broken,) for cell in cells)
-    wrong = sum(bool(cell.healthy_found) for cell in cells)
+class Row(rates.Row, frozen=True, kw_only=True):
+    """One arm of one setting."""
+
+    sight: Sight
+    kind: Kind
+    arm: str
+
+
+class Contrast(rates.Contrast, frozen=True, kw_only=True):
+    """A difference of two arms of one setting."""
+
+    sight: Sight
+    kind: Kind
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """How the broken agent was searched in one setting, and what its removal gives back."""
+
+    sight: Sight
+    kind: Kind
+    seeds: list[int]
+    broken: list[str]
+    """The broken agent of each seed."""
+    found: int
+    """Seeds in which the broken agent, and no other, was found."""
+    found_in_healthy: int
+    """Seeds in which an agent of the healthy team was found."""
+    credit_gap: float
+    """How far the broken agent's credit lies below the median of its colleagues, mean."""
+    largest_healthy_gap: float
+    """Largest distance of a healthy agent's credit from the median of its colleagues."""
+    recovered: float | None
+    """Share of the loss that removing edges and vote gives back; ``None``: there is no loss."""
+    seconds: float
+    """CPU time of all seeds."""
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures, and where they come from."""
+
+    origin: Origin
+    plan: Plan
+    commits: list[str]
+    agents: dict[Sight, list[str]]
+    """SHA-256 of the agents' weights."""
+    data: dict[str, str]
+    """SHA-256 of each cell."""
+    rows: list[Row]
+    contrasts: list[Contrast]
+    searches: list[Search]
+
+
+def study_of(folder: Path) -> Study:
+    """The figures of what is in a folder."""
+    paths = sorted((folder / "cells").glob("*.json"))
+    cells = [read_struct(path, BrokenCell) for path in paths]
+    if not cells:
+        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    settings = [
+        sorted((c for c in cells if (c.sight, c.kind) == (sight, kind)), key=lambda c: c.seed)
+        for sight in SIGHTS
+        for kind in KINDS
+    ]
+    settings = [own for own in settings if own]
+    return Study(
+        origin=origin("python -m benchmarks.studies.broken_agent"),
+        plan=read_struct(folder / "settings.json", Plan),
+        commits=sorted({cell.commit for cell in cells}),
+        agents={
+            sight: sorted({cell.agent for cell in cells if cell.sight == sight})
+            for sight in dict.fromkeys(own[0].sight for own in settings)
+        },
+        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        rows=[row for own in settings for row in _rows(own)],
+        contrasts=[one for own in settings for one in _contrasts(own)],
+        searches=[_search(own) for own in settings],
+    )
+
+
+def _rows(cells: Sequence[BrokenCell]) -> list[Row]:
+    sight, kind = cells[0].sight, cells[0].kind
+    return [
+        Row(
+            **msgspec.structs.asdict(rates.row(arm.label, _pooled(cells, arm.name))),
+            sight=sight, kind=kind, arm=arm.name,
+        )
+        for arm in ARMS
+    ]  # fmt: skip
+
+
+def _contrasts(cells: Sequence[BrokenCell]) -> list[Contrast]:
+    sight, kind = cells[0].sight, cells[0].kind
+    found = {arm.name: (arm.label, _pooled(cells, arm.name)) for arm in ARMS}
+    main = (sight, kind) == MAIN
+    pairs = [
+        *(rates.contrast(found[a], found[b], named=main) for a, b in CONTRASTS),
+        *(rates.contrast(found[a], found[b], named=False) for a, b in EXPLORED),
+        rates.contrast(found["cut"], (HALF, halfway(found)), named=False),
+    ]
+    return [Contrast(**msgspec.structs.asdict(one), sight=sight, kind=kind) for one in pairs]
+
+
+def halfway(found: Mapping[str, tuple[str, Sequence[Outcome]]]) -> list[Outcome]:
+    """The mean of the broken and the healthy team in each episode."""
+    both = zip(found["full"][1], found["healthy"][1], strict=True)
+    return [
+        msgspec.structs.replace(
+            a, value=None if a.value is None or b.value is None else (a.value + b.value) / 2
+        )
+        for a, b in both
+    ]
+
+
+def _search(cells: Sequence[BrokenCell]) -> Search:
     gaps = [a.gap.mean for c in cells for a in c.audits if a.agent == c.broken and a.gap]
     others = [
         abs(a.gap.mean)
         for c in cells
-        for a in (*c.audits, *c.healthy_audits)
-        if a.gap and not (a.agent == c.broken and a in c.audits)
+        for a in (*(a for a in c.audits if a.agent != c.broken), *c.healthy_audits)
+        if a.gap
     ]
-    share = recovered(cells)
-    lines = [
-        f"### {SIGHTS[sight][:1].upper()}{SIGHTS[sight][1:]}; {KINDS[kind]}",
-        "",
-        f"{len(cells)} seeds, each with another agent broken. Found from credit alone in {right} "
-        f"of {len(cells)}; found in a healthy team: {wrong} of {len(cells)}. The broken agent's "
-        f"credit lies {-fmean(gaps):.2f} below the median of its colleagues, that of no healthy "
-        f"one further than {max(others):.2f} from it.",
-        "",
-        "| team | success % | minus broken, fully connected | each seed |",
-        "| --- | --- | --- | --- |",
-    ]
-    for arm in ARMS:
-        ours = _pooled(cells, arm.name)
-        rate = wilson(ours)
-        gap = None if arm.name == "full" else paired_difference(ours, _pooled(cells, "full"))
-        each = ", ".join(f"{100 * _mean(c.outcomes[arm.name]):.1f}" for c in cells)
-        lines.append(
-            f"| {arm.label} | {'–' if rate is None else rate.percent()} | "
-            f"{'–' if gap is None else gap.percent(signed=True)} | {each} |"
-        )
-    if share is not None:
-        lines += [
-            "",
-            f"Cutting both gives back {100 * share:.0f} % of what the broken agent costs; minus "
-            f"half of it: {_percent(beyond_half(cells))} points over episodes, "
-            f"{_percent(over_seeds([_half(c) for c in cells]))} over seeds. "
-            + "Against the broken team "
-            + ", ".join(_against(cells, name) for name in ("none", "random", "full"))
-            + ".",
-        ]
-    return "\n".join(lines)
-
-
-def _against(cells: Sequence[BrokenCell], other: str) -> str:
-    gap = paired_difference(_pooled(cells, "cut"), _pooled(cells, other))
-    label = next(arm.label for arm in ARMS if arm.name == other).removeprefix("broken: ")
-    return f"with {label} {_percent(gap)}"
+    return Search(
+        sight=cells[0].sight, kind=cells[0].kind, seeds=[cell.seed for cell in cells],
+        broken=[cell.broken for cell in cells],
+        found=sum(cell.found == (cell.broken,) for cell in cells),
+        found_in_healthy=sum(bool(cell.healthy_found) for cell in cells),
+        credit_gap=round(-fmean(gaps), 4) if gaps else 0.0,
+        largest_healthy_gap=round(max(others, default=0.0), 4),
+        recovered=recovered(cells), seconds=round(sum(cell.seconds for cell in cells), 1),
+    )  # fmt: skip
 
 
 def recovered(cells: Sequence[BrokenCell]) -> float | None:
     """Share of the loss caused by the broken agent that is recovered by removing it."""
     full, cut, healthy = (_mean(_pooled(cells, name)) for name in ("full", "cut", "healthy"))
-    return (cut - full) / (healthy - full) if healthy > full else None
+    return round((cut - full) / (healthy - full), 4) if healthy > full else None
 
 
-def beyond_half(cells: Sequence[BrokenCell]) -> Interval | None:
-    """Success after the removal minus the mean of broken and healthy, paired."""
-    triples = zip(*(_pooled(cells, name) for name in ("cut", "full", "healthy")), strict=True)
-    sides = [
-        (None, None) if None in triple else (triple[0], (triple[1] + triple[2]) / 2)  # type: ignore[operator]
-        for triple in triples
-    ]
-    return paired_difference([a for a, _ in sides], [b for _, b in sides])
-
-
-def _half(cell: BrokenCell) -> float:
-    full, cut, healthy = (_mean(cell.outcomes[name]) for name in ("full", "cut", "healthy"))
-    return cut - (full + healthy) / 2
-
-
-def _figures(cells: Sequence[BrokenCell]) -> dict[str, object]:
-    return {
-        "seeds": len(cells),
-        "found": sum(cell.found == (cell.broken,) for cell in cells),
-        "found_in_healthy": sum(bool(cell.healthy_found) for cell in cells),
-        "success": {arm.name: numbers(wilson(_pooled(cells, arm.name))) for arm in ARMS},
-        "recovered": recovered(cells),
-        "beyond_half": numbers(beyond_half(cells)),
-        "cpu_seconds": round(sum(cell.seconds for cell in cells)),
-    }
-
-
-def _pooled(cells: Sequence[BrokenCell], arm: str) -> list[float | None]:
+def _pooled(cells: Sequence[BrokenCell], arm: str) -> list[Outcome]:
     return [outcome for cell in cells for outcome in cell.outcomes[arm]]
 
 
-def _mean(outcomes: Sequence[float | None]) -> float:
-    return fmean([value for value in outcomes if value is not None])
+def _mean(outcomes: Sequence[Outcome]) -> float:
+    return fmean(o.value for o in outcomes if o.value is not None)
 
 
-def _percent(interval: Interval | None) -> str:
-    return "–" if interval is None else interval.percent(signed=True)
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def markdown(study: Study) -> str:
+    """All tables."""
+    return "\n\n".join([*(section(study, one) for one in study.searches), _NOTE])
+
+
+def section(study: Study, search: Search) -> str:
+    """The tables of one setting under its heading."""
+    sight, kind = SIGHTS[search.sight], KINDS[search.kind]
+    heading = f"### {sight[:1].upper()}{sight[1:]}; {kind}"
+    parts = [heading, _searched(search), rows_table(study, search), gaps_table(study, search)]
+    return "\n\n".join(parts)
+
+
+def _searched(one: Search) -> str:
+    count = len(one.seeds)
+    text = (
+        f"In each of {count} seed{'s' * (count > 1)} another agent is broken "
+        f"({', '.join(one.broken)}). Credit alone identified it in {one.found} of {count}; in the "
+        f"healthy team an agent was flagged in {one.found_in_healthy} of {count}. The broken "
+        f"agent's credit lies {one.credit_gap:.2f} below the median of its colleagues; that of "
+        f"every healthy agent lies within {one.largest_healthy_gap:.2f} of it."
+    )
+    if one.recovered is not None:
+        share = f"{100 * one.recovered:.0f} %"
+        text += f" Removing its edges and its vote gives back {share} of the loss that it causes."
+    return text
+
+
+def rows_table(study: Study, search: Search) -> str:
+    """The arms of one setting."""
+    lines = ["| team | success % | Student-t | each seed | seeds |",
+             "| --- | --- | --- | --- | ---: |"]  # fmt: skip
+    lines += [
+        f"| {one.name} | {rates.success_shown(one)} | {rates.seeds_shown(one)} | "
+        f"{rates.each_shown(one)} | {one.seeds} |"
+        for one in study.rows
+        if (one.sight, one.kind) == (search.sight, search.kind)
+    ]
+    return "\n".join(lines)
+
+
+def gaps_table(study: Study, search: Search) -> str:
+    """The differences of one setting; those that were named before are bold."""
+    own = [c for c in study.contrasts if (c.sight, c.kind) == (search.sight, search.kind)]
+    return rates.contrasts_table(own)

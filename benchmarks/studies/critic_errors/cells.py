@@ -7,11 +7,13 @@ import dataclasses
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
 
+from benchmarks.origin import commit
+from benchmarks.studies.critic_errors.plan import CRITICS, TRUST, WITHOUT
+from benchmarks.studies.rates import repeated
 from benchmarks.studies.weights import digest
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -29,26 +31,8 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout.episodes import Job, rollout_many
-
-WITHOUT = "without"
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """The errors of a critic, drawn once for each screen and proposal."""
-
-    label: str
-    flip: float = 0.0
-    anti: bool = False
-
-
-CRITICS: dict[str, Errors] = {
-    "right": Errors("no errors"),
-    "10": Errors("10 % errors", flip=0.1),
-    "30": Errors("30 % errors", flip=0.3),
-    "anti": Errors("anti-correlated", anti=True),
-}
-TRUST: dict[str, TrustMode] = {"full": "full", "learned": "learned"}
+from swarm_ui.stats import Outcome
+from swarm_ui.stats.interval import by_template
 
 
 class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +41,13 @@ class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
     arm: str
     """``without``, or the critic and how it is trusted, such as ``30-learned``."""
     seed: int
+    commit: str
     weights: tuple[tuple[float, ...], ...]
     """Correlation of the critic's scores with outcomes after each iteration, by round."""
     rollouts: tuple[float | None, ...]
     """Success of each iteration's rollouts."""
-    outcomes: tuple[float | None, ...]
-    """Outcomes of the trained team's vote on the test episodes."""
+    outcomes: list[Outcome]
+    """Outcomes of the trained team's vote on the test episodes; the run is the seed."""
     digest: str = ""
     """Digest of the trained weights."""
     training_seconds: float
@@ -71,12 +56,7 @@ class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of training and test."""
 
 
-def arm_names() -> list[str]:
-    """All arms, the one without a critic first."""
-    return [WITHOUT, *(f"{critic}-{trust}" for critic in CRITICS for trust in TRUST)]
-
-
-def base_outcomes(settings: Settings) -> tuple[float | None, ...]:
+def base_outcomes(settings: Settings) -> list[Outcome]:
     """Test outcomes of the untrained team."""
     arms = {arm.name: arm for arm in base_arms(settings)}
     return played(LocalModel.load(BASE_AGENT), arms["base-vote"], settings)
@@ -87,7 +67,7 @@ def train(
     name: str,
     seed: int,
     progress: Callable[[float, str], None],
-    known: Mapping[str, tuple[float | None, ...]] = MappingProxyType({}),
+    known: Mapping[str, Sequence[Outcome]] = MappingProxyType({}),
 ) -> CriticCell:
     """Run one cell: train with the critic of the arm, then test.
 
@@ -130,22 +110,23 @@ def train(
     return CriticCell(
         arm=name,
         seed=seed,
+        commit=commit(),
         weights=tuple(metrics.critic_weights or () for metrics in history),
         rollouts=tuple(metrics.success for metrics in history),
-        outcomes=outcomes,
+        outcomes=repeated(outcomes, [seed]),
         digest=trained,
         training_seconds=spent,
         seconds=time.process_time() - began,
     )
 
 
-def played(model: LocalModel, arm: Arm, settings: Settings) -> tuple[float | None, ...]:
+def played(model: LocalModel, arm: Arm, settings: Settings) -> list[Outcome]:
     """Outcomes of the test episodes."""
     jobs = phone.test_jobs(settings)["parameters"]
     size = min(phone.CONCURRENCY, len(jobs))
     policy = arm.policy(model)
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=size))
-    return tuple(None if e.success is None else float(e.success) for e in episodes)
+    return by_template(episodes)
 
 
 def _critic(name: str, seed: int) -> tuple[CreditAssigner | None, TrustMode]:

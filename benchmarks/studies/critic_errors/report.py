@@ -1,100 +1,141 @@
-"""The effect of critics' errors, as a table and as JSON."""
+"""The figures of the study: a row for each arm, the contrasts, and the tables."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.studies.critic_errors.cells import CRITICS, TRUST, WITHOUT, CriticCell
-from benchmarks.studies.intervals import numbers
+import msgspec
+
+from benchmarks.origin import Origin, origin
+from benchmarks.studies import rates
+from benchmarks.studies.critic_errors.cells import CriticCell
+from benchmarks.studies.critic_errors.plan import (
+    ARMS,
+    CONTRASTS,
+    EXPLORED,
+    LABELS,
+    UNTRAINED,
+    Plan,
+)
+from benchmarks.studies.rates import Contrast
 from benchmarks.studies.struct_files import read_struct
-from swarm_ui.stats import Interval, Outcomes, over_seeds, paired_difference, wilson
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.errors import ConfigError
+from swarm_ui.stats import Outcome
 
-_LABEL = "The phone is simulated, the critics scripted: scores on it are not AndroidWorld scores."
-_TITLES = {"full": "trusted blindly", "learned": "learned weight"}
-
-
-def summary(folder: Path) -> str:
-    """The table as Markdown. Writes it and ``summary.json`` into the folder."""
-    cells = [read_struct(path, CriticCell) for path in sorted((folder / "cells").glob("*.json"))]
-    base = read_struct(folder / "base.json", list[float | None])
-    without = {cell.seed: cell for cell in cells if cell.arm == WITHOUT}
-    rows, figures = [_row("untrained", [], base, without)], {}
-    order = [(WITHOUT, "without a critic (outcome)")] + [
-        (f"{critic}-{trust}", f"{errors.label}, {_TITLES[trust]}")
-        for critic, errors in CRITICS.items()
-        for trust in TRUST
-    ]
-    for name, label in order:
-        ours = [cell for cell in cells if cell.arm == name]
-        if ours:
-            rows.append(_row(label, ours, None, without))
-            figures[name] = _figures(ours, without)
-    head = [
-        "| critic | seeds | success % | minus no critic, paired | over seeds | each seed | "
-        "weight at the end | CPU-s of training |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    text = "\n".join([*head, *rows, "", _LABEL])
-    write_atomic(folder / "summary.md", text + "\n")
-    write_atomic(folder / "summary.json", json.dumps(figures, indent=1) + "\n")
-    return text
+_NOTE = (
+    "The phone is simulated and the critics are scripted: scores on it are not AndroidWorld scores."
+)
 
 
-def _row(
-    label: str,
-    cells: Sequence[CriticCell],
-    outcomes: Outcomes | None,
-    without: dict[int, CriticCell],
-) -> str:
-    pooled = outcomes if outcomes is not None else _pooled(cells)
-    rate = wilson(pooled)
-    paired, seeds = (None, None)
-    if cells and cells[0].arm != WITHOUT:
-        paired, seeds = _against(cells, without)
-    each = ", ".join(f"{100 * _mean(cell.outcomes):.1f}" for cell in cells) or "–"
-    weights = ", ".join("/".join(f"{w:.2f}" for w in c.weights[-1]) for c in cells if c.weights[-1])
-    spent = f"{fmean([c.training_seconds for c in cells]):.0f}" if cells else "–"
-    return (
-        f"| {label} | {len(cells) or '–'} | {'–' if rate is None else rate.percent()} | "
-        f"{_percent(paired)} | {_percent(seeds)} | {each} | {weights or '–'} | {spent} |"
+class Row(rates.Row, frozen=True, kw_only=True):
+    """One arm, or the untrained team."""
+
+    arm: str
+    weights: list[list[float]]
+    """Of the critic at the end, by seed and round; empty without a critic."""
+    seconds: float | None
+    """Mean CPU time of the training of a seed."""
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures, and where they come from."""
+
+    origin: Origin
+    plan: Plan
+    commits: list[str]
+    data: dict[str, str]
+    """SHA-256 of each cell."""
+    rows: list[Row]
+    contrasts: list[Contrast]
+    equal: list[str]
+    """Arms whose weights after training are those of training without a critic, in each seed."""
+
+
+def study_of(folder: Path) -> Study:
+    """The figures of what is in a folder."""
+    paths = sorted((folder / "cells").glob("*.json"))
+    cells = [read_struct(path, CriticCell) for path in paths]
+    if not cells:
+        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    base = read_struct(folder / "base.json", list[Outcome])
+    arms = {
+        name: sorted((c for c in cells if c.arm == name), key=lambda c: c.seed) for name in ARMS
+    }
+    arms = {name: own for name, own in arms.items() if own}
+    outcomes = {name: [o for cell in own for o in cell.outcomes] for name, own in arms.items()}
+    outcomes[UNTRAINED] = rates.repeated(base, sorted({cell.seed for cell in cells}))
+    return Study(
+        origin=origin("python -m benchmarks.studies.critic_errors"),
+        plan=read_struct(folder / "settings.json", Plan),
+        commits=sorted({cell.commit for cell in cells}),
+        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        rows=[_row(UNTRAINED, (), base), *(_row(n, own, outcomes[n]) for n, own in arms.items())],
+        contrasts=_contrasts(outcomes),
+        equal=_equal(arms),
     )
 
 
-def _against(
-    cells: Sequence[CriticCell], without: dict[int, CriticCell]
-) -> tuple[Interval | None, Interval | None]:
-    """Paired difference to training without a critic: over all episodes, and over seeds."""
-    both = [(cell, without[cell.seed]) for cell in cells if cell.seed in without]
-    ours = _pooled([cell for cell, _ in both])
-    theirs = _pooled([other for _, other in both])
-    gaps = [_mean(cell.outcomes) - _mean(other.outcomes) for cell, other in both]
-    # One run says nothing about the variance between runs.
-    return paired_difference(ours, theirs), over_seeds(gaps) if len(gaps) > 1 else None
+def _row(arm: str, cells: Sequence[CriticCell], outcomes: Sequence[Outcome]) -> Row:
+    found = rates.row(LABELS[arm], outcomes, seeded=bool(cells))
+    ends = [[round(w, 2) for w in cell.weights[-1]] for cell in cells if cell.weights[-1]]
+    seconds = round(fmean(cell.training_seconds for cell in cells), 1) if cells else None
+    return Row(**msgspec.structs.asdict(found), arm=arm, weights=ends, seconds=seconds)
 
 
-def _figures(cells: Sequence[CriticCell], without: dict[int, CriticCell]) -> dict[str, object]:
-    paired, seeds = _against(cells, without)
-    return {
-        "seeds": [cell.seed for cell in cells],
-        "success": numbers(wilson(_pooled(cells))),
-        "minus_no_critic": numbers(paired),
-        "minus_no_critic_over_seeds": numbers(seeds),
-        "weights": [cell.weights for cell in cells],
-        "training_cpu_seconds": [round(cell.training_seconds, 1) for cell in cells],
-    }
+def _contrasts(outcomes: Mapping[str, Sequence[Outcome]]) -> list[Contrast]:
+    return [
+        rates.contrast((LABELS[a], outcomes[a]), (LABELS[b], outcomes[b]), named=pairs is CONTRASTS)
+        for pairs in (CONTRASTS, EXPLORED)
+        for a, b in pairs
+        if {o.run for o in outcomes.get(a, ())} & {o.run for o in outcomes.get(b, ())}
+    ]
 
 
-def _pooled(cells: Sequence[CriticCell]) -> list[float | None]:
-    return [outcome for cell in cells for outcome in cell.outcomes]
+def _equal(arms: Mapping[str, Sequence[CriticCell]]) -> list[str]:
+    without = {cell.seed: cell.digest for cell in arms.get(ARMS[0], ())}
+    return [
+        name for name, cells in arms.items()
+        if name != ARMS[0] and all(without.get(cell.seed) == cell.digest for cell in cells)
+    ]  # fmt: skip
 
 
-def _mean(outcomes: Sequence[float | None]) -> float:
-    return fmean([value for value in outcomes if value is not None])
+# -- tables ---------------------------------------------------------------------------------------
 
 
-def _percent(interval: Interval | None) -> str:
-    return "–" if interval is None else interval.percent(signed=True)
+def markdown(study: Study) -> str:
+    """All tables."""
+    return "\n\n".join([main_table(study), contrasts_table(study), *_same(study), _NOTE])
+
+
+def main_table(study: Study) -> str:
+    """Every arm."""
+    head = ["critic", "success %", "Student-t", "each seed", "weight at the end", "seeds",
+            "CPU-s of training"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "| --- |" + " --- |" * 4 + " ---: |" * 2]
+    for one in study.rows:
+        weights = ", ".join("/".join(f"{w:.2f}" for w in own) for own in one.weights) or "–"
+        each = rates.each_shown(one) if one.seeds else "–"
+        spent = "–" if one.seconds is None else f"{one.seconds:.0f}"
+        lines.append(
+            f"| {one.name} | {rates.success_shown(one)} | {rates.seeds_shown(one)} | {each} | "
+            f"{weights} | {one.seeds or '–'} | {spent} |"
+        )
+    return "\n".join(lines)
+
+
+def contrasts_table(study: Study) -> str:
+    """The named differences in bold; the others are exploratory."""
+    return rates.contrasts_table(study.contrasts)
+
+
+def _same(study: Study) -> list[str]:
+    """The arms that learned nothing from their critic, as one sentence."""
+    if not study.equal:
+        return []
+    names = ", ".join(LABELS[name] for name in study.equal)
+    return [
+        f"Trained weights that equal those without a critic, bit for bit, in each seed: {names}."
+    ]
