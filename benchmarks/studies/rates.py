@@ -63,7 +63,8 @@ def row(name: str, outcomes: Sequence[Outcome], *, seeded: bool = True) -> Row:
     t = _over_seeds(each) if seeded else None
     return Row(
         name=name, success=_rounded(rate.mean), low=_rounded(rate.low), high=_rounded(rate.high),
-        t_low=t and _rounded(t.low), t_high=t and _rounded(t.high),
+        t_low=None if t is None else _rounded(t.low),
+        t_high=None if t is None else _rounded(t.high),
         by_seed=[_rounded(value) for value in each], seeds=len(each) if seeded else 0,
         episodes=len(outcomes) // len(each),
     )  # fmt: skip
@@ -90,8 +91,9 @@ def contrast(
     t = _over_seeds(each)
     return Contrast(
         ours=ours[0], theirs=theirs[0], named=named, difference=_rounded(gap.mean),
-        low=_rounded(gap.low), high=_rounded(gap.high), t_low=t and _rounded(t.low),
-        t_high=t and _rounded(t.high), by_seed=[_rounded(value) for value in each],
+        low=_rounded(gap.low), high=_rounded(gap.high),
+        t_low=None if t is None else _rounded(t.low),
+        t_high=None if t is None else _rounded(t.high), by_seed=[_rounded(value) for value in each],
     )  # fmt: skip
 
 
