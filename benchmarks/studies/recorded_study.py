@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from benchmarks.records import read_record, write_record
 from benchmarks.studies.restore import found_files, packed_files, restore
@@ -47,3 +50,15 @@ def recorded_study(
         if given.record:
             write_record(name, study, packed_files(found_files(folder, files)))
     return study
+
+
+def show_study(study: Any, tables: str, *figures: str) -> None:
+    """Print the tables of a study, and one line of JSON with some of its figures.
+
+    Args:
+        study: the record.
+        tables: its tables as Markdown.
+        figures: names of the record's fields that the JSON object holds.
+    """
+    print(tables)
+    print(json.dumps({name: msgspec.to_builtins(getattr(study, name)) for name in figures}))

@@ -19,7 +19,6 @@ The last line is JSON: ``rows`` of ``{name, sight, kind, success, low, high, see
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ import msgspec
 
 from benchmarks.studies.broken_agent.plan import QUICK, Plan
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
@@ -63,9 +62,7 @@ def main() -> int:
         run=lambda folder: _run(folder, given, seeds),
         read=study_of,
     )  # fmt: skip
-    print(markdown(study))
-    print(json.dumps({name: msgspec.to_builtins(getattr(study, name))
-                      for name in ("rows", "contrasts", "searches")}))  # fmt: skip
+    show_study(study, markdown(study), "rows", "contrasts", "searches")
     return 0
 
 

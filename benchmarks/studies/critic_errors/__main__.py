@@ -17,7 +17,6 @@ success, low, high, seeds, …}`` and ``contrasts``.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ import msgspec
 
 from benchmarks.studies.critic_errors.plan import ARMS, QUICK, Plan
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -57,9 +56,7 @@ def main() -> int:
         run=lambda folder: _run(folder, seeds, given.arms or ARMS, quick=given.quick),
         read=study_of,
     )  # fmt: skip
-    print(markdown(study))
-    print(json.dumps({"rows": msgspec.to_builtins(study.rows),
-                      "contrasts": msgspec.to_builtins(study.contrasts)}))  # fmt: skip
+    show_study(study, markdown(study), "rows", "contrasts")
     return 0
 
 

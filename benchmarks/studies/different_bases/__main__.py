@@ -19,7 +19,6 @@ of all votes. Finished cells are not repeated. The record holds the cells, witho
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
@@ -60,9 +59,7 @@ def main() -> int:
         ),
         read=study_of,
     )  # fmt: skip
-    print(markdown(study))
-    print(json.dumps({"rows": msgspec.to_builtins(study.rows),
-                      "contrasts": msgspec.to_builtins(study.contrasts)}))  # fmt: skip
+    show_study(study, markdown(study), "rows", "contrasts")
     return 0
 
 

@@ -20,7 +20,6 @@ templates, point, success, low, high, seeds, tokens, …}``, ``contrasts`` and `
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -29,7 +28,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -61,9 +60,7 @@ def main() -> int:
     )  # fmt: skip
     if given.picture is not None:
         picture(study, given.picture)
-    print(markdown(study))
-    print(json.dumps({name: msgspec.to_builtins(getattr(study, name))
-                      for name in ("rows", "contrasts", "speeds")}))  # fmt: skip
+    show_study(study, markdown(study), "rows", "contrasts", "speeds")
     return 0
 
 

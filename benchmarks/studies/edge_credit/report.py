@@ -12,6 +12,7 @@ import msgspec
 
 from benchmarks.origin import Origin, origin
 from benchmarks.records import read_record
+from benchmarks.studies import rates
 from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
 from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
 from benchmarks.studies.split.report import Study as SplitStudy
@@ -23,50 +24,27 @@ ORACLE = "oracle router"
 AS_SPLIT = "outcome, settings of the study of split facts"
 """Its record has the end of the budget with the same seeds and test episodes."""
 LABELS = {"train": "known templates", "new_templates": "new templates"}
-_FEW = 3
 _NOTE = "Scripted agents and a scripted critic on a simulated phone."
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Row(rates.Row, frozen=True, kw_only=True):
     """One arm on one set of templates with test parameters, at one point of the budget."""
 
-    name: str
     templates: str
     point: str
     training_episodes: int
-    success: float
-    low: float
-    high: float
-    """95 % interval, clustered by template and run of learning."""
-    t_low: float | None
-    t_high: float | None
-    """95 % interval over runs, Student's t; ``None``: fewer than three."""
-    by_seed: list[float]
-    seeds: int
-    episodes: int
     tokens: float
     """Mean of an episode: words of all prompts and replies."""
     tokens_low: float | None
     tokens_high: float | None
 
 
-class Contrast(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm minus another, on the same episodes and with the same seeds."""
+class Contrast(rates.Contrast, frozen=True, kw_only=True):
+    """An arm minus another. The interval of tokens is Student's t over runs."""
 
-    ours: str
-    theirs: str
     templates: str
     point: str
     measure: str
-    named: bool
-    """Whether it was named before the study was run; the others are exploratory."""
-    difference: float
-    low: float
-    high: float
-    """95 %: of success clustered by template and run, of tokens Student's t over runs."""
-    t_low: float | None
-    t_high: float | None
-    by_seed: list[float]
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
@@ -290,7 +268,7 @@ def _line(name: str, cells: Sequence[Cell], templates: str, size: Sizes) -> Line
 
 
 def _t(values: Sequence[float]) -> Interval | None:
-    return over_seeds(values) if len(values) >= _FEW else None
+    return over_seeds(values) if len(values) >= rates.FEW else None
 
 
 def _round(interval: Interval | None, end: str, digits: int = 4) -> float | None:

@@ -21,7 +21,6 @@ lacks, and the study goes on from there. The phone is simulated and the critic s
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -70,9 +69,7 @@ def main() -> int:
     )  # fmt: skip
     if given.picture is not None:
         picture(record, given.picture)
-    print(summary(record))
-    print(json.dumps({"rows": msgspec.to_builtins(record.rows),
-                      "contrasts": msgspec.to_builtins(record.contrasts)}))  # fmt: skip
+    show_study(record, summary(record), "rows", "contrasts")
     return 0
 
 

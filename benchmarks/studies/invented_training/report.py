@@ -10,6 +10,7 @@ from statistics import fmean
 import msgspec
 
 from benchmarks.origin import Origin, origin
+from benchmarks.studies import rates
 from benchmarks.studies.invented_training.cells import Cell, splits_of
 from benchmarks.studies.invented_training.plan import (
     ARMS,
@@ -43,25 +44,13 @@ UNTRAINED = (BASE, GENERAL)
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm on one split. Shares are in [0, 1]."""
+class Row(rates.Row, frozen=True, kw_only=True):
+    """One arm on one split."""
 
-    name: str
     split: str
-    success: float
-    low: float
-    high: float
-    """95 % interval, clustered by template and training run; the same as ``cluster_low`` and
-    ``cluster_high``."""
     cluster_low: float
     cluster_high: float
-    t_low: float | None
-    t_high: float | None
-    """95 % interval over training seeds, Student's t; ``None``: fewer than three."""
-    by_seed: list[float]
-    seeds: int
-    """Training runs; 0: nothing was trained."""
-    episodes: int
+    """The same as ``low`` and ``high``."""
     steps: float
     """Optimiser steps; this and the next are means over training runs."""
     samples: float
@@ -70,21 +59,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """CPU-seconds of training."""
 
 
-class Contrast(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm minus another, on the same episodes and with the same seeds."""
+class Contrast(rates.Contrast, frozen=True, kw_only=True):
+    """An arm minus another on one split."""
 
-    ours: str
-    theirs: str
     split: str
-    named: bool
-    """Whether it was named before the study was run; the others are exploratory."""
-    difference: float
-    low: float
-    high: float
-    """95 %, clustered by template and training run."""
-    t_low: float | None
-    t_high: float | None
-    by_seed: list[float]
     app_low: float | None = None
     app_high: float | None = None
     """95 %, clustered by app and training run; only of the blind set, which has enough apps."""
@@ -229,7 +207,7 @@ def mean_of(outcomes: Sequence[Outcome]) -> float:
 
 
 def _over_seeds(values: Sequence[float]) -> tuple[float | None, float | None]:
-    found = over_seeds(values) if len(values) >= 3 else None
+    found = over_seeds(values) if len(values) >= rates.FEW else None
     return (None, None) if found is None else (round(found.low, 4), round(found.high, 4))
 
 

@@ -16,15 +16,12 @@ observation is ours, there is no clock, and success is a raw reward above 0. The
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.miniwob.plan import POLICIES, QUICK, Plan, Tasks
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.environments import miniwob as web
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -54,9 +51,7 @@ def main() -> int:
         run=lambda folder: _run(folder, tasks, quick=given.quick),
         read=study_of,
     )  # fmt: skip
-    print(markdown(study))
-    print(json.dumps({name: msgspec.to_builtins(getattr(study, name))
-                      for name in ("rows", "contrasts", "tasks")}))  # fmt: skip
+    show_study(study, markdown(study), "rows", "contrasts", "tasks")
     return 0
 
 

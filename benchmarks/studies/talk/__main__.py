@@ -18,7 +18,6 @@ seeds, …}``, where ``success`` is a share of decisions, and ``contrasts``.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.studies.recorded_study import recorded_study
+from benchmarks.studies.recorded_study import recorded_study, show_study
 from benchmarks.studies.talk.plan import QUICK, Plan
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -57,9 +56,7 @@ def main() -> int:
         run=lambda folder: _run(folder, seeds, quick=given.quick),
         read=study_of,
     )  # fmt: skip
-    print(markdown(study))
-    print(json.dumps({"rows": msgspec.to_builtins(study.rows),
-                      "contrasts": msgspec.to_builtins(study.contrasts)}))  # fmt: skip
+    show_study(study, markdown(study), "rows", "contrasts")
     return 0
 
 
