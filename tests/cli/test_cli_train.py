@@ -50,9 +50,10 @@ def test_a_team_without_edges_is_trained_without_messages(shell: Shell) -> None:
         "--set train.shared_iterations=1 --set train.shared_steps=1 --out t"
     )
     assert done.code == 0, done.err
-    for line in (shell.folder / "t/traces/train-000.jsonl").read_text().splitlines():
-        steps = json.loads(line)["episode"]["steps"]
-        assert not any(call["heard"] for step in steps for call in step["trace"]["calls"])
+    episodes = read_jsonl(shell.folder / "t/traces/train-000.jsonl")
+    calls = [call for e in episodes for step in e.steps for call in step.trace.calls]
+    assert {call.node for call in calls} >= {"agent_0", "agent_1"}
+    assert not any(call.heard for call in calls if call.node.startswith("agent_"))
 
 
 def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa: F811
