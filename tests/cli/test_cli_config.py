@@ -185,3 +185,26 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> Non
     assert done.json["edges"] == "agent_0>agent_1, agent_1>agent_2"
     assert done.json["episodes: episodes"] == "2"
     assert sorted(shell.folder.rglob("*")) == before
+
+
+def test_training_uses_the_density_and_the_step_limit_of_the_run(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "a.toml"
+    path.write_text("[environment]\nmax_steps = 7\n[team]\ndensity = 0.25\n", encoding="utf-8")
+    settings = trainer_config(check_training_config(read_draft(path, {}, [])))
+    assert (settings.max_steps, settings.density) == (7, 0.25)
+    own = ["train.max_steps=3", "train.density=0.75"]
+    settings = trainer_config(check_training_config(read_draft(path, {}, own)))
+    assert (settings.max_steps, settings.density) == (3, 0.75)
+
+
+def test_one_agent_is_trained_in_one_round() -> None:
+    pytest.importorskip("torch")
+    team = check_training_config(read_draft(None, {}, ["team.agents=1"])).team
+    assert (team.agents, team.rounds, team.views) == (1, 1, "shuffle")
+
+
+def test_the_phone_is_trained_on_its_training_templates_only() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigError, match="only 'train' is trained on"):
+        check_training_config(read_draft(None, {}, ["environment.split=apps"]))

@@ -109,6 +109,7 @@ SPEC = EnvironmentSpec(
     label=_LABEL,
     open=_open,
     splits=("parameters", "templates", "apps", "validation", "train"),
+    trains_on="train",
     tasks=lambda section: (),  # the suite of a split is chosen with its episodes
     known_tasks=_tasks,
     findings=_findings,
