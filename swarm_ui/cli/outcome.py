@@ -83,7 +83,7 @@ def perform(
             trusted=arguments["trust"],
         )  # fmt: skip
     else:
-        config = runs.check_config(arguments.draft(), splits=splits)
+        config = runs.check_config(arguments.draft(), splits=splits, seeds=seeds)
         place = config.environment
         first = place.split or runs.first_split(place)
         run = runs.Run(config, command, tuple(splits or [first]), tuple(seeds or [place.seed]))

@@ -47,7 +47,15 @@ def _findings(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 EMULATOR, HANDSET = (
-    EnvironmentSpec(name=name, label=label, open=_open, findings=_findings, resource=resource)
+    EnvironmentSpec(
+        name=name,
+        label=label,
+        open=_open,
+        findings=_findings,
+        resource=resource,
+        reads=("family", "suite_seed", "combinations", "screenshots"),
+        fixed_episodes=lambda section: section.suite_seed is not None,
+    )
     for name, resource, label in (
         ("androidworld", "emulator", "AndroidWorld on an emulator"),
         ("handset", "handset", "The handset is simulated: its scores are not AndroidWorld scores"),

@@ -73,6 +73,7 @@ SPEC = EnvironmentSpec(
     open=_open,
     splits=("devices", "blind", "parameters", "validation", "train"),
     trains_on="train",
+    reads=("devices", "wordings", "screenshots"),
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=phone_jobs.training_jobs,

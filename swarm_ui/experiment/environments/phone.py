@@ -110,6 +110,7 @@ SPEC = EnvironmentSpec(
     open=_open,
     splits=("parameters", "templates", "apps", "validation", "train"),
     trains_on="train",
+    reads=("suite", "screenshots"),
     tasks=lambda section: (),  # the suite of a split is chosen with its episodes
     known_tasks=_tasks,
     findings=_findings,

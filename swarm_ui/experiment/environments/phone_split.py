@@ -88,6 +88,7 @@ SPEC = EnvironmentSpec(
     open=_open,
     splits=("parameters", "templates", "validation", "train"),
     trains_on="train",
+    reads=("apps",),
     tasks=_tasks,
     known_tasks=_known,
     findings=_findings,

@@ -52,9 +52,11 @@ MIND2WEB, AUTOWEBBENCH = (
         splits=splits,
         trains_on=trains_on,
         findings=_findings,
+        reads=reads,
+        fixed_episodes=lambda section: True,
     )
-    for name, splits, trains_on in (
-        ("mind2web", _MIND2WEB_SPLITS, "train"),
-        ("autowebbench", AUTOWEBBENCH_SPLITS, None),
+    for name, splits, trains_on, reads in (
+        ("mind2web", _MIND2WEB_SPLITS, "train", ("data", "screenshots")),
+        ("autowebbench", AUTOWEBBENCH_SPLITS, None, ("data",)),
     )
 )

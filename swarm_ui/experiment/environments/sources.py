@@ -70,7 +70,12 @@ def _screen_jobs(
 
 DEMONSTRATIONS, ANDROID_RECORDS = (
     EnvironmentSpec(
-        name=name, label=label, open=_open_recordings, findings=_needs_data, held_out=_nothing
+        name=name,
+        label=label,
+        open=_open_recordings,
+        findings=_needs_data,
+        held_out=_nothing,
+        reads=("data",),
     )
     for name, label in (
         ("demonstrations", "Episodes that a person played (swarm-ui play --out)"),

@@ -99,6 +99,10 @@ class EnvironmentSpec:
     resource: str = ""
     """Name of the limited resource of a cluster node that each worker occupies, such as
     ``"emulator"``; empty: none."""
+    reads: tuple[str, ...] = ()
+    """The settings that it reads of those that only some environments have."""
+    fixed_episodes: Callable[[EnvironmentSection], bool] = lambda section: False
+    """Whether the test episodes are given, and the seed does not choose them."""
     known_tasks: Callable[[], Sequence[str]] | None = None
     """Every task that can be named, if the tasks are known without a device."""
     findings: Callable[[EnvironmentSection], Iterable[Finding]] = lambda section: ()

@@ -37,5 +37,6 @@ SPEC = EnvironmentSpec(
     label="Web sites in a real browser",
     open=_open,
     findings=_findings,
+    reads=("data", "screenshots"),
     resource="browser",
 )

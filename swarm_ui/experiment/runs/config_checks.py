@@ -11,6 +11,8 @@ from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings
 from swarm_ui.experiment.models import IN_PROCESS, kind_of, learned_adapters, model_findings
 from swarm_ui.experiment.placement.place import place_findings
 from swarm_ui.experiment.plugins.run_loggers import logger_findings
+from swarm_ui.experiment.runs.unused_settings import unused_findings
+from swarm_ui.experiment.runs.unused_training import unused_in_training
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import team_findings
 from swarm_ui.experiment.training.ray_training import ray_training_findings
@@ -18,12 +20,21 @@ from swarm_ui.experiment.training.roles import critic_findings
 
 TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
 """Defaults of a team that learns."""
+_RUNS = ("environment", "model", "team", "run", "ray", "critic")
+"""The sections of a run."""
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
 
 
-def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = ()) -> Config:
+def check_config(
+    draft: Draft, *, train: bool = False, splits: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> Config:
     """The configuration, checked before anything is written or loaded.
+
+    Args:
+        draft: the settings.
+        train: they are those of a training.
+        splits, seeds: used instead of those of the settings.
 
     Raises:
         ConfigError: all its mistakes.
@@ -51,6 +62,10 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield from place_findings(config)
             if train and "model" in valid and "critic" in valid:
                 yield from ray_training_findings(config)
+        if set(_RUNS) <= set(valid):
+            yield from unused_findings(config, draft, train=train, splits=splits, seeds=seeds)
+            if train:
+                yield from unused_in_training(config, draft)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):

@@ -76,6 +76,9 @@ def critic_findings(config: Config) -> Iterator[Finding]:
             yield ("critic", "model"), (f"no learned critic in '{section.model}': expected "
                                         "the folder OUT/final that swarm-ui critic wrote, or "
                                         f"{' or '.join(CRITIC_ADAPTERS)}")  # fmt: skip
+        if "llm" in kinds:
+            yield ("critic", "judge"), ("the model of a learned critic answers no questions; "
+                                        "expected learned or scripted")  # fmt: skip
         if section.adversary == "llm":
             yield ("critic", "adversary"), ("the model of a learned critic writes no actions; "
                                             "expected scripted or none")  # fmt: skip

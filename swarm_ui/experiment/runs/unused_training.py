@@ -1,0 +1,105 @@
+"""Settings of a training that would have no effect with its other settings: each is a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import Config, Draft, Finding, Name
+from swarm_ui.experiment.runs.unused_settings import changed, typed, unused
+from swarm_ui.experiment.training.roles import critic_kind
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.config import TeamConfig
+
+_Rule = tuple[str, bool, str]
+"""A setting of ``[train]``, whether it is used, and why not."""
+
+
+def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
+    """Settings of ``[train]``, ``[critic]`` and ``[team]`` that have no effect."""
+    from swarm_ui.optim.config import TeamConfig, current_names
+
+    given = current_names(config.train)
+    try:
+        settings = msgspec.convert(given, TeamConfig)
+    except (msgspec.ValidationError, ConfigError):
+        return  # its mistakes are found elsewhere
+    rules = (*_of_method(settings), *_of_iterations(settings, given), *_of_edges(settings, config))
+    for name, used, because in (*rules, *_of_critic(config)):
+        path = tuple(name.split("."))
+        if not used and _given(given, path):
+            value, default = (_value(each, path) for each in (settings, TeamConfig()))
+            if value != default:
+                yield unused(("train", *path), value, because)
+    if config.model.adapters:
+        for name in ("rank", "alpha", "lora_layers"):
+            if given.get(name) is not None:
+                because = f"on the adapters in '{config.model.adapters}', which keep theirs"
+                yield unused(("train", name), given[name], because)
+    if config.critic.adversary == "llm" and settings.update.method in ("rft", "pg"):
+        instead = "use --method dpo or ipo, or leave the adversary out"
+        because = f"with method '{settings.update.method}', which learns from no wrong replies"
+        yield unused(("critic", "adversary"), "llm", because, instead)
+    if settings.edges != "fixed" and typed(draft, ("team", "seed")):
+        because = f"where edges are {settings.edges}; the seed of training is --seed"
+        yield unused(("team", "seed"), config.team.seed, because)
+    asked = "llm" in (critic_kind(config), config.critic.judge, config.critic.adversary)
+    if changed(config.critic, "key_env") and not asked:
+        yield unused(("critic", "key_env"), config.critic.key_env, "without --critic llm")
+
+
+def _of_method(settings: TeamConfig) -> Iterator[_Rule]:
+    method = settings.update.method
+    because = f"with method '{method}', only with "
+    for name in ("advantage", "update.clip"):
+        yield name, method == "pg", because + "pg"
+    for name in ("update.beta", "update.reference"):
+        yield name, method != "rft", because + "dpo, ipo and pg"
+    yield "update.nll_weight", method in ("dpo", "ipo"), because + "dpo and ipo"
+    for name in ("corrections", "adversary_share", "easy_share", "unique"):
+        yield f"pairs.{name}", method != "pg", because + "dpo, ipo and rft"
+    yield "update.unique", method != "pg", because + "dpo, ipo and rft"
+
+
+def _of_iterations(settings: TeamConfig, given: Mapping[str, object]) -> Iterator[_Rule]:
+    shared, every = settings.shared_iterations, settings.iterations
+    # Who shares all iterations by name knows that they have steps of their own.
+    own = shared < every or "shared_iterations" in given
+    because = f"in {every} iterations that all train one adapter (train.shared_iterations)"
+    yield "update.steps", own, f"{because}, with train.shared_steps"
+    yield "bootstrap", own, because
+    yield "bootstrap", settings.adapters != "shared", "on one adapter for all agents"
+    yield "shared_steps", shared > 0 and every > 0, "without shared iterations"
+
+
+def _of_edges(settings: TeamConfig, config: Config) -> Iterator[_Rule]:
+    learned, credit = settings.edges == "learned", critic_kind(config) != "outcome"
+    because = f"on edges that are not learned ([train] edges = '{settings.edges}')"
+    for name in ("utility", "credit", "credit_weight", "update_interval", "lr"):
+        yield f"edge_{name}", learned, because
+    yield "edge_credit_weight", settings.edge_credit, "without train.edge_credit = true"
+    yield "edge_credit", credit, "without a critic"
+    for name in ("density", "graphs"):
+        yield name, settings.edges != "fixed", "on fixed edges"
+
+
+def _of_critic(config: Config) -> Iterator[_Rule]:
+    critic = critic_kind(config) != "outcome"
+    names = ("memory", "confidence", "prior", "inverted")
+    for name in ("critic_trust", *(f"trust.{each}" for each in names)):
+        yield name, critic, "without a critic"
+    yield "grade_negatives", config.critic.adversary != "none", "without an adversary"
+
+
+def _given(values: Mapping[str, Any], path: Name) -> bool:
+    inner = values.get(path[0])
+    return path[0] in values and (len(path) == 1 or path[1] in (inner or {}))
+
+
+def _value(settings: object, path: Name) -> object:
+    return reduce(getattr, path, settings)
