@@ -28,6 +28,9 @@ from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, CR
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS
 
+PLAYED = ("environment", "model", "team", "run", "ray")
+"""The sections of the configuration that ``run`` and ``eval`` read."""
+TRAINED = (*PLAYED, "critic", "train")
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
 _PANELS = {
     "environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "critic": LEARNING,
@@ -123,14 +126,24 @@ class Arguments:
         """The output of the command."""
         return Output(machine=self["json"], quiet=self.values.get("quiet", False))
 
-    def draft(self, *, file: bool = True) -> Draft:
-        """The settings; options override ``--set``, which overrides the file (if it is read)."""
+    def draft(self, *sections: str, file: bool = True) -> Draft:
+        """The settings; options override ``--set``, which overrides the file (if it is read).
+
+        ``--set`` with a section other than ``sections``, which the command reads, is a mistake. A
+        file may have them, because it may serve several commands.
+        """
         given = {
             option.setting: (option.flag, self[option.name])
             for option in self.options
             if option.setting and self[option.name] not in (None, [])
         }
-        return read_draft(self["config"] if file else None, given, self["settings"] or ())
+        draft = read_draft(self["config"] if file else None, given, self["settings"] or ())
+        for name, place in draft.places.items():
+            known = name[0] in Config.__struct_fields__ and name[0] not in sections
+            if known and place.startswith("--set "):
+                reads = ", ".join(f"[{section}]" for section in sections)
+                draft.mistakes.append(f"{place}: this command does not read it, only {reads}")
+        return draft
 
     def given(self, *names: str) -> list[str]:
         """The flags of the options that the user gave."""

@@ -79,11 +79,11 @@ def perform(
     if arguments["resume"] is not None:
         given = arguments.given("config", *(["split", "seed"] if command == "eval" else []))
         run = runs.resume(
-            arguments["resume"], command, arguments.draft(file=False), given,
+            arguments["resume"], command, arguments.draft(*flags.PLAYED, file=False), given,
             trusted=arguments["trust"],
         )  # fmt: skip
     else:
-        config = runs.check_config(arguments.draft(), splits=splits, seeds=seeds)
+        config = runs.check_config(arguments.draft(*flags.PLAYED), splits=splits, seeds=seeds)
         place = config.environment
         first = place.split or runs.first_split(place)
         run = runs.Run(config, command, tuple(splits or [first]), tuple(seeds or [place.seed]))

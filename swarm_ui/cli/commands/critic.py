@@ -87,7 +87,7 @@ def _work(arguments: flags.Arguments) -> CriticRun:
     """The run that the arguments describe. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.experiment.critics.critic_run import CriticRun
 
-    config = checked(arguments.draft())
+    config = checked(arguments.draft("environment", "model"))
     names = ("episodes", "validation", "minutes", "epochs", "learning_rate", "prompt_format",
              "start")  # fmt: skip
     given = {name: arguments[name] for name in names if arguments[name] is not None}

@@ -89,7 +89,7 @@ def _config(arguments: flags.Arguments) -> FinetuneConfig:
     """The settings of ``[finetune]``. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.optim.stage1 import FinetuneConfig
 
-    draft = arguments.draft()
+    draft = arguments.draft("finetune")
     if arguments["layers"] is not None:
         draft.put(("finetune", "layers"), _layers(arguments["layers"]), "--layers")
     config = checked(draft, stage1={"finetune": FinetuneConfig})

@@ -69,7 +69,11 @@ def replay(arguments: flags.Arguments) -> int:
     where = (arguments["trace"], arguments["episode"], arguments["step"])
     done = asyncio.run(
         replay_decision(
-            *where, changes, arguments.draft(), trusted=arguments["trust"], graph=arguments["graph"]
+            *where,
+            changes,
+            arguments.draft("model", "team"),
+            trusted=arguments["trust"],
+            graph=arguments["graph"],
         )
     )
     output.show(_table(done))

@@ -59,10 +59,10 @@ def _train(arguments: flags.Arguments, learners: Learners | None) -> int:
     output = arguments.output
     if arguments["resume"] is not None:
         more = [*arguments.given("config"), *(["--no-critic"] if arguments["no_critic"] else [])]
-        overrides, trusted = arguments.draft(file=False), arguments["trust"]
+        overrides, trusted = arguments.draft(*flags.TRAINED, file=False), arguments["trust"]
         run = runs.resume(arguments["resume"], "train", overrides, more, trusted=trusted)
     else:
-        draft = arguments.draft()
+        draft = arguments.draft(*flags.TRAINED)
         if arguments["no_critic"]:  # the name of earlier versions
             draft.put(("critic", "kind"), "outcome", "--no-critic")
         run = runs.Run(runs.check_training_config(draft), "train")

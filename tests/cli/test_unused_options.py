@@ -1,0 +1,21 @@
+"""An option that would have no effect is a mistake, in every command."""
+
+from __future__ import annotations
+
+import pytest
+from cli_world import Shell, shell  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("run phone --set train.iterations=3", "--set train.iterations: this command does not"),
+        ("finetune m c o --set model.device=cuda", "does not read it, only [finetune]"),
+    ],
+)
+def test_an_option_without_effect_is_a_mistake(shell: Shell, line: str, told: str) -> None:  # noqa: F811
+    pytest.importorskip("torch")
+    before = sorted(shell.folder.rglob("*"))
+    done = shell(line)
+    assert done.code == 2 and told in done.err, done.err
+    assert sorted(shell.folder.rglob("*")) == before
