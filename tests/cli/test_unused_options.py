@@ -11,6 +11,10 @@ from cli_world import Shell, shell  # noqa: F401
     [
         ("run phone --set train.iterations=3", "--set train.iterations: this command does not"),
         ("finetune m c o --set model.device=cuda", "does not read it, only [finetune]"),
+        ("synthesize phone --url http://h/v1 -o c", "--url: no role asks a model"),
+        ("synthesize phone --set model.name=x -o c", "name the model with --model"),
+        ("synthesize phone --devices 3 -o c", "devices = 3 has no effect in 'phone'"),
+        ("synthesize questions -n 2 -o q.jsonl --dry-run", "--dry-run: 'swarm-ui synthesize quest"),
     ],
 )
 def test_an_option_without_effect_is_a_mistake(shell: Shell, line: str, told: str) -> None:  # noqa: F811

@@ -16,7 +16,14 @@ from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.environments.sources import SOURCES
-from swarm_ui.experiment.stage1.synthesis import ROLES, SCRIPTED, Synthesis, estimate, make_corpus
+from swarm_ui.experiment.stage1.synthesis import (
+    NONE,
+    ROLES,
+    SCRIPTED,
+    Synthesis,
+    estimate,
+    make_corpus,
+)
 
 _SECONDS_OF_A_CALL = 2.0
 """Assumed duration of a call, for estimates, which call no models."""
@@ -93,6 +100,7 @@ def synthesize(arguments: flags.Arguments) -> int:
     if out is None and (old or not arguments["dry_run"]):
         raise ConfigError("name the folder of the corpus with --out FOLDER")
     if old:
+        _expect_old_options(arguments)
         place = EnvironmentSection(
             name=arguments["env_of_steps"] or "phone",
             tasks=tuple(arguments["task"] or ()),
@@ -104,13 +112,34 @@ def synthesize(arguments: flags.Arguments) -> int:
     return _show_plan(work, output) if arguments["dry_run"] else _make(work, out, output)
 
 
+def _expect_old_options(arguments: flags.Arguments) -> None:
+    """Raise ``ConfigError`` for an option that the old form of the command does not have."""
+    known = ("env", "out", "walks", "count", "task", "seed", "env_of_steps", "force", "json",
+             "quiet")  # fmt: skip
+    names = [option.name for option in arguments.options if option.name not in known]
+    given = [flag for name in names if arguments[name] for flag in arguments.given(name)]
+    if given:
+        new = "screens" if arguments["env"] != "steps" else arguments["env_of_steps"] or "phone"
+        raise ConfigError(
+            f"{given[0]}: 'swarm-ui synthesize {arguments['env']}' has no such option; use: "
+            f"swarm-ui synthesize {new}"
+        )
+
+
 def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
     """The synthesis that the arguments describe. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.optim.stage1 import CorpusConfig
 
-    draft = arguments.draft()
+    draft = arguments.draft("environment", "model", "synthesize")
     if arguments["levels"] is not None:
         draft.put(("synthesize", "levels"), _levels(arguments["levels"]), "--levels")
+    roles = {role: arguments[role] or arguments["model"] or SCRIPTED for role in ROLES}
+    if ("model", "name") in draft.places and draft.places["model", "name"].startswith("--"):
+        draft.found(("model", "name"), "name the model with --model, --agent, … or --walker")
+    if set(roles.values()) <= {SCRIPTED, NONE} and not arguments["walker"]:
+        for name in ("url", "max_calls", "max_tokens_total"):
+            if draft.places.get(("model", name), "").startswith("--"):
+                draft.found(("model", name), "no role asks a model; name one with --model")
     config = checked(draft, stage1={"synthesize": CorpusConfig})
     given = dict(config.synthesize)
     given.setdefault("seed", config.environment.seed)
@@ -119,7 +148,7 @@ def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
     return Synthesis(
         place=config.environment,
         config=msgspec.convert(given, CorpusConfig),
-        roles={role: arguments[role] or arguments["model"] or SCRIPTED for role in ROLES},
+        roles=roles,
         model=config.model,
         walker=arguments["walker"] or "",
         walks=walks,

@@ -26,6 +26,7 @@ from swarm_ui.experiment.critics.judged_replies import AGENTS, continued, keep, 
 from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.experiment.models import adapter_names, kind_of, model_findings, open_model
 from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.credit.learned.judged import JudgedHead, Purpose
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
@@ -104,8 +105,10 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
             from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
 
             read_adapter(adapter_folder(self.start))  # one clear error for a foreign file
+        specs = [spec_of(place.name) for place in self.places]
         for place in self.places:
-            for _, mistake in environment_findings(place):
+            unused = unused_environment_settings(place, specs)
+            for _, mistake in [*environment_findings(place), *unused]:
                 raise ConfigError(mistake)
             spec_of(place.name).for_training(place)
 

@@ -27,6 +27,7 @@ from swarm_ui.experiment.models import (
     open_model,
 )
 from swarm_ui.experiment.progress import Bar
+from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 
@@ -153,11 +154,11 @@ def _checked(place: EnvironmentSection) -> tuple[EnvironmentSpec, EnvironmentSec
     """Raise ``ConfigError`` for a mistake, or for an environment that is only for tests."""
     spec = SOURCES.get(place.name)
     findings = spec.all_findings(place) if spec is not None else environment_findings(place)
-    for _, mistake in findings:
+    found = spec or spec_of(place.name)
+    for _, mistake in [*findings, *unused_environment_settings(place, [found])]:
         if spec is None and mistake.startswith("no environment"):
             mistake += f"; or a source of demonstrations: {', '.join(SOURCES)}"
         raise ConfigError(mistake)
-    found = spec or spec_of(place.name)
     return found, found.for_training(place)
 
 
