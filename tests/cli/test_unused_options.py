@@ -11,10 +11,14 @@ from cli_world import Shell, shell  # noqa: F401
     [
         ("run phone --set train.iterations=3", "--set train.iterations: this command does not"),
         ("finetune m c o --set model.device=cuda", "does not read it, only [finetune]"),
+        ("train phone --critic scripted --no-critic", "--critic: contradicts --no-critic"),
         ("synthesize phone --url http://h/v1 -o c", "--url: no role asks a model"),
         ("synthesize phone --set model.name=x -o c", "name the model with --model"),
         ("synthesize phone --devices 3 -o c", "devices = 3 has no effect in 'phone'"),
         ("synthesize questions -n 2 -o q.jsonl --dry-run", "--dry-run: 'swarm-ui synthesize quest"),
+        ("play phone contacts-add --port 8000", "only a web page has one; add --browser"),
+        ("export r mermaid --solved", "--solved: chooses episodes or pairs, not mermaid"),
+        ("export r episodes --prompt-format json", "rewrites pairs, not episodes"),
     ],
 )
 def test_an_option_without_effect_is_a_mistake(shell: Shell, line: str, told: str) -> None:  # noqa: F811

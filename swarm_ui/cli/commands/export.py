@@ -41,6 +41,10 @@ def export(
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """
     output = Output(machine=json)
+    if solved and what not in ("episodes", "pairs"):
+        raise ConfigError(f"--solved: chooses episodes or pairs, not {what}; leave it out")
+    if prompt_format is not None and what != "pairs":
+        raise ConfigError(f"--prompt-format: rewrites pairs, not {what}; leave it out")
     if out is not None:
         flags.expect_new(out, force)
     if what == "adapters":

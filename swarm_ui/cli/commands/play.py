@@ -46,6 +46,8 @@ def play(
 
     Example: [bold]swarm-ui play phone contacts-add --browser[/]
     """
+    if port and not browser:
+        raise ConfigError("--port: only a web page has one; add --browser")
     section = EnvironmentSection(name=env, data=data, screenshots=browser)
     for _, mistake in environment_findings(section):
         raise ConfigError(mistake)

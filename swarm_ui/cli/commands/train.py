@@ -64,6 +64,8 @@ def _train(arguments: flags.Arguments, learners: Learners | None) -> int:
     else:
         draft = arguments.draft(*flags.TRAINED)
         if arguments["no_critic"]:  # the name of earlier versions
+            if arguments["critic"] not in (None, "outcome"):
+                draft.found(("critic", "kind"), "contradicts --no-critic; leave one of them out")
             draft.put(("critic", "kind"), "outcome", "--no-critic")
         run = runs.Run(runs.check_training_config(draft), "train")
     if learners is not None:
