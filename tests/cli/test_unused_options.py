@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cli_world import Shell, shell  # noqa: F401
+from cli_world import LAMP, Shell, shell  # noqa: F401
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,11 @@ def test_an_option_without_effect_is_a_mistake(shell: Shell, line: str, told: st
     done = shell(line)
     assert done.code == 2 and told in done.err, done.err
     assert sorted(shell.folder.rglob("*")) == before
+
+
+def test_a_resumed_run_is_not_played_somewhere_else_than_asked(shell: Shell) -> None:  # noqa: F811
+    assert shell(f"run {LAMP} -n 1 --model script:right.txt --out r").code == 0
+    resumed = "run --resume r --trust"
+    assert "expected local, ray or ray:HOST:PORT" in shell(f"{resumed} --on rya").err
+    assert "workers = 2 has no effect without" in shell(f"{resumed} --workers 2").err
+    assert shell(resumed).code == 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, Draft, RaySection, checked, plain
+from swarm_ui.experiment.config import Config, Draft, Finding, RaySection, checked, plain
 from swarm_ui.experiment.permissions import expect_trust
+from swarm_ui.experiment.placement.place import place_findings
+from swarm_ui.experiment.plugins.run_loggers import logger_findings
 from swarm_ui.experiment.runs.run_settings import Run
+from swarm_ui.experiment.runs.unused_settings import unused_by_place
 from swarm_ui.storage.run_directory import RunDirectory
 
 _FREE = {
@@ -54,7 +57,14 @@ def resume(
     values = plain(configuration_of(path))
     for section, name in _FREE & {name[:2] for name in overrides.places}:
         values[section][name] = overrides.values[section][name]
-    config = checked(Draft(values, overrides.places, overrides.mistakes))
+
+    def find(config: Config, valid: Collection[str]) -> Iterator[Finding]:
+        if {"model", "run", "ray"} <= set(valid):
+            yield from logger_findings(config.run.log)
+            yield from place_findings(config)
+            yield from unused_by_place(config, overrides, train=command == "train")
+
+    config = checked(Draft(values, overrides.places, overrides.mistakes), find=find)
     expect_trust(path, config, overrides.places, trusted=trusted)
     try:
         splits = msgspec.convert(document.get("splits", []), tuple[str, ...])
