@@ -175,6 +175,18 @@ class TeamConfig:
                 f"TeamTrainer(critic=...), or leave {' and '.join(needs)} out"
             )
 
+    def check_roles(self, *, judged: bool, credited: bool) -> None:
+        """Raise ``ConfigError`` if a setting needs a critic or a judge, and there is none."""
+        self.check_judge(judged)
+        needs = ["critic_trust='learned'"] * (self.critic_trust == "learned")
+        needs += ["edge_credit"] * self.edge_credit
+        if needs and not credited:
+            raise ConfigError(
+                f"team training: {' and '.join(needs)} would not be used, because no critic scores "
+                "messages while they are played; give TeamTrainer(critic=...), or leave "
+                f"{'it' if len(needs) == 1 else 'them'} out"
+            )
+
     def update_at(self, iteration: int) -> UpdateConfig:
         """The adapters' update in an iteration, counted from 0. Raises ``ConfigError`` if rate or
         steps are neither given nor :meth:`filled` in."""

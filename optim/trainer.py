@@ -113,7 +113,7 @@ class TeamTrainer:
         """
         self.config = (config or TeamConfig()).filled(defaults_of(model))
         credit, judge, _ = critics = as_critics(critic)
-        self.config.check_judge(judged=not (credit is None and judge is None))
+        self.config.check_roles(judged=(judge or credit) is not None, credited=credit is not None)
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
                 f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "

@@ -44,7 +44,7 @@ def equal(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> bool:
 def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
     update = replace(CONFIG.update, method=method)
     config = replace(LEARNED, update=update, iterations=2, episodes=16)
-    without, _ = trained(config=config, critic=None)
+    without, _ = trained(config=replace(config, critic_trust="full"), critic=None)
     distrusted, history = trained(config=config, critic=turned())
     assert {m.critic_weights for m in history} == {(0.0, 0.0)}
     assert {m.guided for m in history} == {0.0}
@@ -148,6 +148,9 @@ def test_edges_also_learn_from_the_credit_of_what_they_carried() -> None:
     plain = run(TinyModel(), None, config=replace(CONFIG, iterations=2))
     credited = run(TinyModel(), None, config=replace(CONFIG, iterations=2, edge_credit=True))
     assert not torch.equal(plain.edges.logits, credited.edges.logits)
-    alone = {"config": replace(CONFIG, iterations=1, edge_credit=True), "critic": None}
-    without = run(TinyModel(), None, config=replace(CONFIG, iterations=1), critic=None)
-    assert torch.equal(run(TinyModel(), None, **alone).edges.logits, without.edges.logits)
+
+
+@pytest.mark.parametrize("setting", [{"edge_credit": True}, {"critic_trust": "learned"}])
+def test_what_needs_a_critic_is_refused_without_one(setting: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="would not be used, because no critic"):
+        run(TinyModel(), None, config=replace(CONFIG, iterations=1, **setting), critic=None)

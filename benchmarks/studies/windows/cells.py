@@ -206,13 +206,14 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
     model = LocalModel.load(agent)
     given = own_graph(seed) if edges == "random" else ()
     critic = ScriptedCritic(PhoneEnvironment, abstentions=True) if credit == "critic" else None
+    config = replace(team_config(plan, edges, seed), edge_credit=critic is not None)
     spent = Spent()
     trainer = TeamTrainer(
         model,
         team(model, given, temperature=_TEMPERATURE, trained=False),
         long_phone,
         training_jobs,
-        config=team_config(plan, edges, seed),
+        config=config,
         critic=critic,
         rehearse=WindowRehearsal(plan.rehearsed),
         callbacks=Callbacks(on_episodes=lambda _, episodes: spent.add(episodes)),
