@@ -16,6 +16,7 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
 from swarm_ui.engine.resume import resume
 from swarm_ui.engine.stream import RunStream
+from swarm_ui.errors import GraphError
 from swarm_ui.graph import diagrams, serialization, shapes
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
 from swarm_ui.graph.conditions import function_name
@@ -226,13 +227,20 @@ class CollabGraph(Dag):
             options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
         Raises:
-            GraphError: edges are cyclic or name unknown agents, or a sequence has the wrong length.
+            GraphError: edges are cyclic or name unknown agents, a sequence has the wrong length, or
+                there are options beside a complete record.
             ConfigError: the model cannot score, and the vote needs it.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
         from swarm_ui.nodes.team import collaborative
 
         if isinstance(agents, TeamSpec):
+            given = [*(["rounds"] if rounds != 3 else []), *options]
+            if given:
+                raise GraphError(
+                    f"collaborative: {', '.join(given)} would not be used, because a TeamSpec is "
+                    "a complete team; set the fields of the record"
+                )
             return collaborative(cls, agents, model)
         return collaborative(cls, TeamSpec(agents=agents, rounds=rounds, **options), model)
 

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from swarm_ui import CollabGraph, TeamSpec
+from swarm_ui.errors import GraphError
 from swarm_ui.graph.team_spec import TeamOptions
 from swarm_ui.nodes import ScriptedModel
 
@@ -26,3 +27,9 @@ def test_the_options_are_the_fields_of_the_record() -> None:
     assert set(TeamOptions.__annotations__) == fields - {"agents", "rounds"}
     with pytest.raises(TypeError, match="unexpected keyword argument 'viewz'"):
         CollabGraph.collaborative(3, 2, model=MODEL, viewz="same")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("rounds", "options"), [(2, {}), (3, {"views": "shuffle"})])
+def test_a_record_takes_no_options_beside_it(rounds: int, options: TeamOptions) -> None:
+    with pytest.raises(GraphError, match="would not be used, because a TeamSpec is a complete"):
+        CollabGraph.collaborative(TeamSpec(agents=3), rounds, model=MODEL, **options)
