@@ -14,11 +14,18 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 from swarm_ui.cli.commands.init import TEMPLATE
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, checked, read_draft
-from swarm_ui.experiment.runs import check_config, check_training_config, trainer_config
+from swarm_ui.experiment.runs import (
+    Run,
+    check_config,
+    check_training_config,
+    evaluation_command,
+    trainer_config,
+)
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig
 from swarm_ui.optim.update.update_config import defaults_for
+from swarm_ui.storage.run_directory import RunDirectory
 
 BAD = """\
 [environment]
@@ -208,3 +215,15 @@ def test_the_phone_is_trained_on_its_training_templates_only() -> None:
     pytest.importorskip("torch")
     with pytest.raises(ConfigError, match="only 'train' is trained on"):
         check_training_config(read_draft(None, {}, ["environment.split=apps"]))
+
+
+def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_with(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("torch")
+    given = ["environment.suite=extended", "train.edges=fixed", "team.seed=3", "team.density=0.25"]
+    config = check_training_config(read_draft(None, {}, given))
+    folder = RunDirectory.create(tmp_path / "r", name="r", config={})
+    command = evaluation_command(Run(config, "train", directory=folder))
+    assert "--suite extended" in command
+    assert command.endswith("--set team.density=0.25 --set team.seed=3")

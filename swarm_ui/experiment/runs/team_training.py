@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.config import Config, EnvironmentSection
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.plugins.run_loggers import make_loggers
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -87,6 +87,9 @@ def evaluation_command(run: Run) -> str:
     words = ["swarm-ui", "eval", config.environment.name]
     if config.environment.data:
         words += ["--data", config.environment.data]
+    for name in ("suite", "devices", "wordings", "apps", "family"):
+        if (value := getattr(config.environment, name)) != getattr(EnvironmentSection(), name):
+            words += [f"--{name}", str(value)]
     for wrap in config.environment.wrap:
         words += ["--wrap", wrap]
     if config.model.name != "base":
@@ -97,6 +100,8 @@ def evaluation_command(run: Run) -> str:
         words += ["--edges", str(run.folder.path)]
     elif team.edges != "random":
         words += ["--edges", team.edges]
+    elif trainer_config(config).edges == "fixed" and team.agents > 1:  # the same random edges
+        words += ["--set", f"team.density={team.density:g}", "--set", f"team.seed={team.seed}"]
     if team.vote != "majority":
         words += ["--vote", team.vote]
     return shlex.join(words)
