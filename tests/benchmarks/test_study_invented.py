@@ -198,7 +198,7 @@ def test_a_record_is_restored_and_continued(
     assert seeds == {BASE: 0, GENERAL: 0, "0": 4, "32": 4, "stage1": 3}
 
     capsys.readouterr()
-    monkeypatch.setattr("benchmarks.studies.invented_training.plan.Plan", lambda: Plan(apps=9))
+    monkeypatch.setattr("benchmarks.studies.invented_training.plan.Plan", lambda **_: Plan(apps=9))
     assert run(monkeypatch, "--out", str(other / "third"), "--restore") == 2
     assert "made with other settings (apps=135, now 9)" in capsys.readouterr().err
 
