@@ -100,8 +100,8 @@ def _credit(learning: Record, other: Contrast) -> str:
     if line is not None:
         ends = (line["gap"], line["low"], line["high"])
         return (
-            f"{_verdict(*ends[1:], line['seeds'])}. On known templates, training with credit of the "
-            f"scripted critic differs from training with the outcome by {_points(*ends)}, with "
+            f"{_verdict(*ends[1:], line['seeds'])}. On known templates, training with credit of "
+            f"the scripted critic differs from training with the outcome by {_points(*ends)}, with "
             f"{_seeds(line['seeds'])}. Neither has guidance."
         )
     ends = (other.difference, other.cluster_low, other.cluster_high)
