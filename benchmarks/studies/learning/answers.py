@@ -60,9 +60,9 @@ def _varied(invented: Record) -> str:
     )  # fmt: skip
     gap = _points(line["difference"], line["low"], line["high"])
     return (
-        "Demonstrations on many invented devices do help: on a blind set of 16 apps, four "
-        "[general agents](generalisation.md) differ from four base agents, both without "
-        f"stage 2, by {gap}, with {_seeds(1)}."
+        "Demonstrations on many invented devices do help. On a blind set of 16 apps and without "
+        "stage 2, four [general agents](generalisation.md) differ from four base agents by "
+        f"{gap}, with {_seeds(1)}."
     )
 
 
