@@ -33,6 +33,7 @@ from swarm_ui.experiment.teams import (
     general_arm,
     trained_arms,
     trained_model_arms,
+    untrained_model_arms,
 )
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
@@ -157,8 +158,7 @@ async def learn_with_model(run: DemoRun) -> Path:
                     await run.evaluator.play(trial, policy, rollouts)
 
         # Adapters that it starts with are changed by the training, so this comes first.
-        one, team = endpoint_arms(settings, start_adapters(settings))
-        await play([one, dataclasses.replace(team, name="base-team", label=f"base, {team.label}")])
+        await play(untrained_model_arms(settings, start_adapters(settings)))
         assert place.sample_jobs is not None  # checked by Settings.trains_model
         environment = TrainingEnvironment(
             place.make_environment, place.sample_jobs, place.critic, place.concurrency
