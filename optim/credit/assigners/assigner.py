@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner, Matrix
+from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner
+from swarm_ui.credit import as_matrix as as_matrix
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout.episodes import WAIT
@@ -70,15 +71,6 @@ class PerDecision(EpisodeCredit):
         at = states or [None] * len(episode.steps)
         pairs = zip(episode.steps, at, strict=True)
         return tuple([await self._assigner.assign(record.trace, state) for record, state in pairs])
-
-
-def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
-    """Values by message id as ``[rounds, agents]``; ``None`` where there is none."""
-    ids = {(m.round, m.sender): m.id for m in trace.messages}
-    return tuple(
-        tuple(values.get(ids.get((r, agent), "")) for agent in trace.agents)
-        for r in range(trace.rounds)
-    )
 
 
 def delivered_messages(trace: Trace) -> tuple[str, ...]:
