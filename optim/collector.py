@@ -94,15 +94,6 @@ class Collector:
         self.trust = None if self._critic is None else CriticTrust(config.trust)
         """The learned weight of the critic; ``None``: there is no critic."""
 
-    async def collect(
-        self,
-        iteration: int,
-        edges: EdgeDistribution,
-        on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> list[GraphRollout]:
-        """The episodes of an iteration with their final credit, by graph; see :meth:`play`."""
-        return await self.settle(await self.play(self.plan(iteration, edges), on_progress))
-
     def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
         """The rollouts of an iteration, with the weights, the edges and the trust in the critic
         that are current now.
