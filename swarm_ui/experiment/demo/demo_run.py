@@ -77,7 +77,7 @@ class DemoRun:
         return agent_folder(self.settings)
 
     def describe(self, labels: Sequence[str], splits: dict[str, str]) -> None:
-        """Print which parts are simulated or scripted, and what is held out in each split."""
+        """Record which parts are simulated or scripted, and what is held out in each split."""
         self.results.labels, self.results.splits = tuple(labels), {**splits}
 
     def train_base_agent(self) -> None:
