@@ -240,17 +240,18 @@ class Collector:
     async def settle(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
         """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
+        abstentions = self._config.pairs.abstentions > 0
         if self._batch is not None:
             tables = await self._batch.assess_batch(episodes)
             settled = [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
         elif self.trust is None:
-            outcome = OutcomeCredit(abstentions=self._config.pairs.abstentions > 0)
+            outcome = OutcomeCredit(abstentions=abstentions)
             settled = [outcome.credit(episode) for episode in episodes]
         elif self._config.critic_trust == "full":
             self.trust.learn_from(episodes)
             settled = episodes
         else:
-            settled = await TrustedCritic(self.trust).settle(episodes)
+            settled = await TrustedCritic(self.trust, abstentions=abstentions).settle(episodes)
         rest = iter(settled)
         return [r._replace(episodes=list(islice(rest, len(r.episodes)))) for r in rollouts]
 
