@@ -131,10 +131,10 @@ async def replay_snapshots(
     """
     environment = make_environment()
     where = f"episode {episode.task}/{episode.seed}"
-    if not isinstance(environment, Restorable):
-        raise ConfigError(f"{where}: '{environment.name}' has no snapshot() and restore()")
     states: list[object] = []
     try:
+        if not isinstance(environment, Restorable):
+            raise ConfigError(f"{where}: '{environment.name}' has no snapshot() and restore()")
         observation = await environment.reset(task=episode.task, seed=episode.seed)
         for number, record in enumerate(episode.steps):
             recorded = msgspec.structs.replace(record.trace.observation, png=None)
