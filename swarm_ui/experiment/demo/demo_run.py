@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -61,8 +62,8 @@ class DemoRun:
     @property
     def resume(self) -> str:
         """The options that continue the run."""
-        trust = " --trust" if self.settings.given_model else ""
-        return f"--resume {self.directory.path}{trust}"
+        trust = ["--trust"] if self.settings.given_model else []
+        return shlex.join(["--resume", str(self.directory.path), *trust])
 
     @property
     def evaluator(self) -> Evaluator:
