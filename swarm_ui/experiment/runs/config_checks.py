@@ -13,7 +13,7 @@ from swarm_ui.experiment.placement.place import place_findings
 from swarm_ui.experiment.plugins.run_loggers import logger_findings
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import team_findings
-from swarm_ui.experiment.training.ray_training import ray_training_findings
+from swarm_ui.experiment.training.acting_models import acting_findings
 from swarm_ui.experiment.training.roles import critic_findings
 
 TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
@@ -50,7 +50,7 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield from logger_findings(config.run.log)
             yield from place_findings(config)
             if train and "model" in valid and "critic" in valid:
-                yield from ray_training_findings(config)
+                yield from acting_findings(config)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
