@@ -91,12 +91,13 @@ def page_text(record: Mapping[str, Any]) -> str:
     at, many = record["origin"], str(record["at_once"])
     ours, others, cost = (record[k] for k in ("decisions_per_s", "others_per_s", "team_cost"))
     lines = [
-        f"Measured with `{at['command']}` ({at['machine']}; commit {at['commit'][:10]}), one "
-        f"thread, compact prompts, screens of the simulated phone, medians of "
-        f"{record['repeats']} repeats; the team with messages was measured once. A decision is one "
-        "action of the environment:",
+        f"The table was measured with `{at['command']}` ({at['machine']}; commit "
+        f"{at['commit'][:10]}), with one thread, compact prompts and screens of the simulated "
+        f"phone. It shows decisions per second, as medians of {record['repeats']} repeats; the "
+        "team with messages was measured once. A decision is one action of the environment. "
+        f"The columns are for one episode and for {many} concurrent episodes:",
         "",
-        f"| decisions / s | one episode | {many} at once | time of a decision / one agent |",
+        f"| decisions / s | one episode | {many} episodes | time relative to one agent |",
         "| --- | --- | --- | --- |",
     ]
     for table, name, label in (

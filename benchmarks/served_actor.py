@@ -259,10 +259,12 @@ def page_text(record: Mapping[str, Any]) -> str:
     """What the page says about a record, in Markdown."""
     at, equal, ties = record["origin"], record["equal"], record["ties"]
     lines = [
-        f"Measured with `{at['command']}` ({at['machine']}; commit {at['commit'][:10]}), one "
-        f"thread each: {record['prompts']} screens of training tasks of the simulated phone, in "
-        f"{record['rounds']} rounds, {record['agents']} agents with adapters of their own. Where "
-        f"replies differ at a tie of bfloat16, the two tokens are at most {TIE:g} nats apart.",
+        f"The table was measured with `{at['command']}` ({at['machine']}; commit "
+        f"{at['commit'][:10]}), with one thread for each system. {record['agents']} agents, each "
+        f"with its own adapter, replied to {record['prompts']} screens of training tasks of the "
+        f"simulated phone, in {record['rounds']} rounds. Two replies differ at a *tie* if the "
+        f"first two different tokens are at most {TIE:g} nats apart, which is the rounding of "
+        "bfloat16.",
         "",
         "| who answers | decisions / s | decisions / CPU-s |",
         "| --- | --- | --- |",
@@ -277,7 +279,7 @@ def page_text(record: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
     same = (
         f"{name}, {100 * equal[kind]:.1f} % of the greedy replies are equal and another "
-        f"{100 * ties[kind]:.1f} % differ at such a tie; the largest distance is "
+        f"{100 * ties[kind]:.1f} % differ at a tie; the largest distance is "
         f"{record['largest_gap'][kind]:.2f} nats."
         for kind, name in (("adapters", "With adapters"), ("base", "Without adapters"))
     )

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, fsum
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.ballot import TieRule, by_seed, winner
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
 from swarm_ui.prompts import abstains
 
-T = TypeVar("T")
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 
 
@@ -120,21 +119,11 @@ async def _weigh(
             (key, request, shown.json()) for key, shown in seen if shown is not None
         )
     found: dict[ActionKey, list[float]] = {key: [] for key in acts}
-    for key, logprob in await _together([_scores(*each) for each in asked.values() if each[1]]):
-        found[key].append(exp(logprob))
+    for scored in await together([_scores(*each) for each in asked.values() if each[1]]):
+        for key, logprob in scored:
+            found[key].append(exp(logprob))
     # fsum is exact, so the weights do not depend on the order of the agents.
     return {key: fsum(probabilities) for key, probabilities in found.items()}
-
-
-async def _together(calls: Sequence[Coroutine[None, None, list[T]]]) -> list[T]:
-    if len(calls) == 1:
-        return await calls[0]
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [each for task in tasks for each in task.result()]
 
 
 def _scorer(source: Source) -> tuple[ModelNode, ScoringModel]:

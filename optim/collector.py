@@ -94,15 +94,6 @@ class Collector:
         self.trust = None if self._critic is None else CriticTrust(config.trust)
         """The learned weight of the critic; ``None``: there is no critic."""
 
-    async def collect(
-        self,
-        iteration: int,
-        edges: EdgeDistribution,
-        on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> list[GraphRollout]:
-        """The episodes of an iteration with their final credit, by graph; see :meth:`play`."""
-        return await self.settle(await self.play(self.plan(iteration, edges), on_progress))
-
     def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
         """The rollouts of an iteration, with the weights, the edges and the trust in the critic
         that are current now.
@@ -249,17 +240,18 @@ class Collector:
     async def settle(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
         """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
+        abstentions = self._config.pairs.abstentions > 0
         if self._batch is not None:
             tables = await self._batch.assess_batch(episodes)
             settled = [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
         elif self.trust is None:
-            outcome = OutcomeCredit(abstentions=self._config.pairs.abstentions > 0)
+            outcome = OutcomeCredit(abstentions=abstentions)
             settled = [outcome.credit(episode) for episode in episodes]
         elif self._config.critic_trust == "full":
             self.trust.learn_from(episodes)
             settled = episodes
         else:
-            settled = await TrustedCritic(self.trust).settle(episodes)
+            settled = await TrustedCritic(self.trust, abstentions=abstentions).settle(episodes)
         rest = iter(settled)
         return [r._replace(episodes=list(islice(rest, len(r.episodes)))) for r in rollouts]
 

@@ -92,7 +92,8 @@ class TeamConfig:
     """Optimiser steps of the shared adapter in each shared iteration. ``None``: 75 for models below
     5 M parameters, else 40."""
     lr_decay: float = 0.5
-    """Relative decrease of the learning rate from the first to the last iteration; linear."""
+    """Relative decrease of the learning rate from the first to the last iteration; linear, below
+    1."""
     bootstrap: float = 0.5
     """Share of the other agents' pairs that each agent also learns from, drawn for each agent."""
     rehearsal: float = 0.0
@@ -145,7 +146,7 @@ class TeamConfig:
                 ("edge_credit_weight", self.edge_credit_weight >= 0, ">= 0"),
                 ("edge_update_interval", self.edge_update_interval >= 1, ">= 1"),
                 ("shared_steps", self.shared_steps is None or self.shared_steps >= 0, ">= 0"),
-                ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
+                ("lr_decay", 0 <= self.lr_decay < 1, "in [0, 1)"),
                 ("rehearsal", not (self.rehearsal and self.update.method == "pg"),
                  "0 for method 'pg', which learns from replies, not from pairs"),
                 ("rehearsal", 0 <= self.rehearsal < 1, "in [0, 1)"),

@@ -15,7 +15,7 @@ from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
-from swarm_ui.stats import wilson
+from swarm_ui.stats import wilson_of
 from swarm_ui.trace.records import EdgeName, Episode
 
 
@@ -87,8 +87,7 @@ def scalars(metrics: IterationMetrics) -> dict[str, float]:
     edges, played = metrics.edge_update, metrics.episodes - metrics.masked
     interval = None
     if metrics.success is not None:
-        solved = round(metrics.success * played)
-        interval = wilson([1.0] * solved + [0.0] * (played - solved))
+        interval = wilson_of(round(metrics.success * played), played)
     groups: dict[str, Mapping[str, float | None]] = {
         "rollout": {
             "success": metrics.success,

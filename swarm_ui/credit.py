@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -14,6 +14,15 @@ SOLVER_CREDIT = "scripted critic"
 
 Matrix = tuple[tuple[float | None, ...], ...]
 """``[rounds, agents]`` as in ``trace.agents``; ``None`` = unscored."""
+
+
+def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
+    """Values by message id as ``[rounds, agents]``; ``None`` where there is none."""
+    ids = {(m.round, m.sender): m.id for m in trace.messages}
+    return tuple(
+        tuple(values.get(ids.get((r, agent), "")) for agent in trace.agents)
+        for r in range(trace.rounds)
+    )
 
 
 class CreditTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -143,13 +143,14 @@ class Batcher(Generic[Item, Answer]):
 
     def _serve(self, batch: Sequence[_Entry[Item, Answer]]) -> None:
         try:
-            answers = self._answer([entry.item for entry in batch])
+            answered = zip(batch, self._answer([entry.item for entry in batch]), strict=True)
+            answers = list(answered)
         except Exception as error:
             for entry in batch:
                 if not entry.call.done.done():
                     entry.call.done.set_exception(error)
             return
-        for entry, answer in zip(batch, answers, strict=True):
+        for entry, answer in answers:
             call = entry.call
             call.answers[entry.number] = answer
             call.missing -= 1

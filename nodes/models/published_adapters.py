@@ -81,7 +81,8 @@ class PublishedAdapters:
             yield [self._asked(request) for request in requests]
         finally:
             self._in_use.subtract(held)
-            await self._drop()
+            if self._unneeded():
+                await self._drop()
 
     def _asked(self, request: Request) -> Request:
         """A plain name of the model's own adapters means the version that it had."""
@@ -148,11 +149,19 @@ class PublishedAdapters:
         if unload is not None:
             await unload(version)
 
-    async def _drop(self) -> None:
-        """Remove the versions that are neither in use nor among the last of their adapter."""
+    def _unneeded(self) -> list[str]:
+        """The versions that are neither in use nor among the last of their adapter."""
         recent: Counter[str] = Counter()
-        for version in reversed(list(self._loaded)):
+        found = []
+        for version in reversed(self._loaded):
             name = version.rpartition("@")[0]
             recent[name] += 1
-            if recent[name] > self._kept and not self._in_use[version] and version in self._loaded:
-                await self._forget(version)
+            if recent[name] > self._kept and not self._in_use[version]:
+                found.append(version)
+        return found
+
+    async def _drop(self) -> None:
+        """Remove the versions that are not needed. None of them is loaded again meanwhile."""
+        async with self._loading.current():
+            while unneeded := self._unneeded():
+                await self._forget(unneeded[0])

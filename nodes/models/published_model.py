@@ -141,7 +141,7 @@ class PublishedModel:
             ConfigError: a version cannot be written.
         """
         learner = self.learner
-        before, self._current = self._current, {}
+        current: dict[str, str] = {}
         published: dict[str, PublishedVersion] = {}
         for name in learner.adapters:
             version = learner.lease(name)
@@ -149,13 +149,13 @@ class PublishedModel:
                 published[version] = write_version(learner, version, self._folder, base=self._base)
             finally:
                 learner.release(version)
-            self._current[name] = version
-        kept = {v: self._versions[v] for v in before.values()} | published
+            current[name] = version
+        kept = {v: self._versions[v] for v in self._current.values()} | published
         folders = {each.folder for each in kept.values()}
         for old in self._versions.values():
             if old.folder and old.folder not in folders:
                 shutil.rmtree(old.folder, ignore_errors=True)
-        self._versions = kept
+        self._current, self._versions = current, kept
         if isinstance(self._elsewhere, HeldElsewhere):
             self._held, self._told = self._elsewhere.with_versions(self._current, kept), False
         return dict(self._current)

@@ -175,7 +175,8 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
     def rate(self) -> float:
         """The present learning rate as a share of ``lr``; below 1 during the warm-up."""
         done = min(1.0, self.seen / self.warmup) if self.warmup else 1.0
-        return (self.first_lr + (self.lr - self.first_lr) * done) / self.lr
+        present = self.first_lr + (self.lr - self.first_lr) * done
+        return present / self.lr if self.lr else 0.0
 
     @abstractmethod
     def _ascend(self, objective: Tensor) -> None:

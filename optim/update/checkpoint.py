@@ -8,17 +8,15 @@
         ├── edges.safetensors
         └── adapters/...
 
-A checkpoint is written to a temporary folder, flushed to disk, and then renamed. So a folder
+A checkpoint is written as a whole (:func:`swarm_ui.storage.durable.replacing_folder`). So a folder
 ``iteration-...`` was complete when it was written, and the manifest shows later damage.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -26,11 +24,12 @@ from typing import NamedTuple
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.storage.durable import sync_folder, write_atomic
+from swarm_ui.storage.durable import replacing_folder, write_atomic
 
 _MANIFEST = "manifest.json"
 _NAME = re.compile(r"iteration-(\d{4,})$")
-_PART = ".part-"
+_PARTS = (".iteration-*", ".part-*")
+"""Folders that a kill leaves; the second is of earlier versions."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -61,19 +60,12 @@ class Checkpoints:
         ``write`` gets the folder for the files of the state after ``iteration`` iterations. Raises
         ``ConfigError`` if the checkpoint cannot be written.
         """
+        final = self.root / f"iteration-{iteration:04d}"
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
             self._clear_parts()
-            part = Path(tempfile.mkdtemp(prefix=_PART, dir=self.root))
-            os.chmod(part, 0o755)
-            write(part)
-            _seal(part)
-            final = self.root / f"iteration-{iteration:04d}"
-            if final.exists():
-                # A damaged checkpoint of this iteration is replaced.
-                os.rename(final, Path(tempfile.mkdtemp(prefix=_PART, dir=self.root)) / "old")
-            os.rename(part, final)
-            sync_folder(self.root)
+            with replacing_folder(final) as folder:
+                write(folder)
+                _write_manifest(folder)
         except OSError as error:
             raise ConfigError(
                 f"cannot write the checkpoint of iteration {iteration} under '{self.root}': {error}"
@@ -104,23 +96,19 @@ class Checkpoints:
         later = [path for i, path in self._found() if i > newest]
         for path in later + [path for _, path in older[: -self.keep]]:
             shutil.rmtree(path)
-        self._clear_parts()
 
     def _clear_parts(self) -> None:
-        for path in self.root.glob(f"{_PART}*"):
-            shutil.rmtree(path)
+        for pattern in _PARTS:
+            for path in self.root.glob(pattern):
+                shutil.rmtree(path)
 
 
-def _seal(folder: Path) -> None:
-    """Flush every file and write the manifest."""
-    entries: dict[str, _Entry] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-            entries[path.relative_to(folder).as_posix()] = _entry(path)
+def _write_manifest(folder: Path) -> None:
+    entries = {
+        path.relative_to(folder).as_posix(): _entry(path)
+        for path in sorted(folder.rglob("*"))
+        if not path.is_dir()
+    }
     write_atomic(folder / _MANIFEST, msgspec.json.format(msgspec.json.encode(entries)))
 
 

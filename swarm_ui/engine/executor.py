@@ -99,8 +99,9 @@ async def _finish(
     current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
 ) -> None:
     """Make every call of a run, report its end, and release its resources."""
-    held = session.lease(leases)
+    held: Sequence[Lease] = ()
     try:
+        held = session.lease(leases)
         await current.finish()
         if session.journal is not None:
             await session.journal.finish()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from swarm_ui.engine.call_record import sound
 from swarm_ui.engine.run_context import RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ReplyError
 from swarm_ui.graph.mapped_graph import MappedGraph
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.storage.protocol import RecordedCall
 from swarm_ui.trace.records import Call
-
-T = TypeVar("T")
 
 
 async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
@@ -102,19 +99,3 @@ async def _run(node: MappedGraph, context: NodeContext, item: Message) -> RunSta
 def _unanswered(node: MappedGraph, item: Message) -> Message:
     nobody = f"nothing reached the output '{node.graph.output}' for '{item.id}'"
     return Message(id=item.id, sender=item.sender, round=item.round, content="", error=nobody)
-
-
-async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of coroutines that run concurrently. No task is left running when this returns or
-    raises.
-
-    If one fails, the others are cancelled, and its exception is raised.
-    """
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-    try:
-        return list(await asyncio.gather(*tasks))
-    except BaseException:  # re-raised: no run of an item may outlive its call
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise

@@ -98,9 +98,9 @@ class RunContext:
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
 
-    def lease(self, leases: Sequence[Lease]) -> list[tuple[VersionedModel, str]]:
+    def lease(self, leases: Sequence[Lease]) -> list[Lease]:
         """Pin the present adapter versions; give the result to :meth:`release`."""
-        held: list[tuple[VersionedModel, str]] = []
+        held: list[Lease] = []
         try:
             for model, adapter in leases:
                 version = lease(model, adapter)
@@ -144,7 +144,7 @@ class RunContext:
         raise Unanswered(question.id)
 
     @staticmethod
-    def release(held: list[tuple[VersionedModel, str]]) -> None:
+    def release(held: Sequence[Lease]) -> None:
         for model, version in held:
             model.release(version)
 

@@ -4,6 +4,8 @@ There is no barrier: a job that is ready never waits for others. A job that neve
 separate task: one worker runs jobs one after another. When a job has to wait, the other ready jobs
 get workers. A graph of plain functions therefore costs little more than calling the functions, and
 in a graph of models all ready calls run concurrently.
+
+Work without dependencies runs :func:`together`.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+T = TypeVar("T")
 DoJob = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
 """Runs job ``k`` inside a task. An exception ends the run."""
 
@@ -153,3 +156,21 @@ class Scheduler:
                 self._tasks -= done
         if again:
             raise asyncio.CancelledError
+
+
+async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of coroutines that run concurrently. No task is left running when this returns or
+    raises.
+
+    If one fails, the others are cancelled, and its exception is raised.
+    """
+    if len(coroutines) == 1:
+        return [await coroutines[0]]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:  # re-raised: no part may outlive the whole
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -130,4 +130,5 @@ def mcnemar(better: int, worse: int) -> float:
     """Two-sided p-value of McNemar's exact test: a sign test on episodes solved by one run only."""
     n = better + worse
     tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
-    return float(min(1.0, 2 * tail / 2.0**n))
+    both_tails: float = 2 * tail / 2**n  # of integers: from 1,024 episodes on, 2.0**n is too large
+    return min(1.0, both_tails)

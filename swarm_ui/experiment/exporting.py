@@ -141,7 +141,8 @@ def _drawable(
 
 def _learned(run: RunDirectory) -> bool:
     """Whether a run learned its edges; other runs save the fixed distribution they sample from."""
-    train = run.config().get("train")
+    config = run.config()
+    train = config.get("train", config)  # a demo has one section for all
     return isinstance(train, dict) and train.get("edges") == "learned"
 
 

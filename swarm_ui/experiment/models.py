@@ -18,6 +18,7 @@ from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.user_code import made_of
 from swarm_ui.model import ChatModel, close_model
+from swarm_ui.nodes.models.openai.secrets import without_credentials
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
     is_hub_name,
@@ -138,13 +139,9 @@ def describe_model(section: ModelSection) -> str:
     """A description of the model, without credentials."""
     kind = kind_of(section)
     if kind == "endpoint":
-        from swarm_ui.nodes.models.openai.secrets import without_credentials
-
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"
     if section.actor:
-        from swarm_ui.nodes.models.openai.secrets import without_credentials
-
         where = without_credentials(section.actor)
         return f"{section.name} (learns in this process, acts at {where})"
     found = plugin("models", section.name) if kind == "code" else None

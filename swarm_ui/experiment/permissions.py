@@ -14,6 +14,7 @@ from swarm_ui.experiment.placement.place import ray_address
 from swarm_ui.experiment.plugins.run_loggers import logger_demands
 from swarm_ui.experiment.plugins.wrapping import wrapper_demands
 from swarm_ui.experiment.training.roles import model_sections
+from swarm_ui.nodes.models.openai.secrets import without_credentials
 
 _KEY = ModelSection().key_env
 
@@ -74,8 +75,6 @@ def _model_demands(model: ModelSection, given: Collection[str]) -> Iterator[str]
         yield f"download '{model.name}' from the Hugging Face Hub"
     if kind != "endpoint" and not model.actor:
         return
-    from swarm_ui.nodes.models.openai.secrets import without_credentials
-
     url, setting = (model.actor, "actor") if model.actor else (model.url, "url")
     address = without_credentials(url or os.environ.get("OPENAI_BASE_URL", ""))
     if setting not in given:

@@ -57,9 +57,18 @@ def other_options(found: Mapping[str, object], options: Any) -> str:
     """The options that differ from stored ones, in words; empty: none does.
 
     Args:
-        found: the stored options.
+        found: the stored options. One that is not there has the default of ``options``: it is
+            newer than the file.
         options: anything that ``msgspec`` encodes as an object.
     """
-    now = msgspec.json.decode(msgspec.json.encode(options), type=dict[str, object])
+    now = _as_json(options)
+    if isinstance(options, msgspec.Struct):
+        fields = msgspec.structs.fields(options)
+        new = {f.encode_name: f.default for f in fields if f.default is not msgspec.NODEFAULT}
+        found = {**_as_json(new), **found}
     other = sorted(key for key in now if found.get(key) != now[key])
     return ", ".join(f"{key}={found.get(key)}, now {now[key]}" for key in other)
+
+
+def _as_json(options: Any) -> dict[str, object]:
+    return msgspec.json.decode(msgspec.json.encode(options), type=dict[str, object])

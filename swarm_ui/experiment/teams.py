@@ -273,6 +273,12 @@ def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> li
     return [one, dataclasses.replace(team, adapters=given)]
 
 
+def untrained_model_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
+    """The arms of a language model before training; ``adapters``: see :func:`endpoint_arms`."""
+    one, team = endpoint_arms(settings, adapters)
+    return [one, dataclasses.replace(team, name="base-team", label=f"base, {team.label}")]
+
+
 def trained_model_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
     """The arms of a language model after training, on edges that ``drawn`` describes."""
     label = f"trained, {settings.agents} agents, {settings.rounds} rounds on {drawn}, majority vote"

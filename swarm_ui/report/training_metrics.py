@@ -79,16 +79,13 @@ def last_rollouts(lines: Sequence[Line]) -> Headline | None:
 
 def _success(line: Line) -> Estimate | None:
     """Success of an iteration's rollouts with its Wilson interval."""
-    from swarm_ui.stats import wilson
+    from swarm_ui.stats import wilson_of
 
     if not _number(line.get("success")):
         return None
     value = float(line["success"])
     counted = int(line.get("episodes") or 0) - int(line.get("masked") or 0)
-    if counted <= 0:
-        return Estimate(value=value)
-    solved = round(value * counted)
-    rate = wilson([1.0] * solved + [0.0] * (counted - solved))
+    rate = wilson_of(round(value * counted), max(0, counted))
     if rate is None:
         return Estimate(value=value)
     return Estimate(value=value, low=rate.low, high=rate.high, count=counted)

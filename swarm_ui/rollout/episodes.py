@@ -140,8 +140,7 @@ async def _play(
         broken = no_decision(trace)
         if broken is not None:
             return broken
-        guidance = None if intervention is None else await intervention(index, trace, environment)
-        guidance = guidance or Intervention()
+        guidance = await _guidance(intervention, index, trace, environment)
         executed = guidance.execute or trace.action or WAIT
         refused = unfit(executed)
         if refused is not None:
@@ -168,6 +167,24 @@ async def _play(
                 return None
             return Failure(kind="environment", message=step.fault)
         observation = step.observation
+
+
+async def _guidance(
+    intervention: Intervene | None, index: int, trace: Trace, environment: Environment
+) -> Intervention:
+    """The result of the intervention. An unusable reply to a critic, say, is not the policy's.
+
+    Raises:
+        ModelError: a model of the intervention gave an unusable reply.
+    """
+    if intervention is None:
+        return Intervention()
+    try:
+        return await intervention(index, trace, environment) or Intervention()
+    except (ModelError, NodeError) as error:
+        if not Failure.of(error).by_model:
+            raise
+        raise ModelError(f"the intervention at step {index} failed: {error}") from error
 
 
 async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitable[T]) -> T:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from swarm_ui.action import ActionKey
-from swarm_ui.credit import SOLVER_CREDIT, Matrix
+from swarm_ui.credit import SOLVER_CREDIT, as_matrix
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import EnvironmentFault
-from swarm_ui.message import Message
 from swarm_ui.prompts.message_text import abstains
 from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Trace
@@ -31,19 +30,10 @@ async def solver_grades(index: int, trace: Trace, environment: Environment) -> I
         expert = environment.expert()
     except EnvironmentFault as error:
         return Intervention(rationale=(f"not graded: {error}",))
-    return Intervention(credit=_matrix(trace, grades), credit_source=SOLVER_CREDIT, expert=expert)
-
-
-def _matrix(trace: Trace, grades: dict[ActionKey, float]) -> Matrix:
-    """The grades of the messages, ``[rounds, agents]``."""
     failed = {call.message for call in trace.calls if call.error is not None}
-    said = {(m.round, m.sender): m for m in trace.messages if m.id not in failed}
-
-    def value(message: Message | None) -> float | None:
-        if message is None or abstains(message):
-            return None
-        return 0.0 if message.action is None else grades[message.action.key]
-
-    return tuple(
-        tuple(value(said.get((r, agent))) for agent in trace.agents) for r in range(trace.rounds)
-    )
+    values = {
+        m.id: 0.0 if m.action is None else grades[m.action.key]
+        for m in trace.messages
+        if m.id not in failed and not abstains(m)
+    }
+    return Intervention(credit=as_matrix(trace, values), credit_source=SOLVER_CREDIT, expert=expert)

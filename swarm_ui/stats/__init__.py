@@ -32,6 +32,7 @@ from swarm_ui.stats.interval import (
     over_seeds,
     percentile_interval,
     wilson,
+    wilson_of,
 )
 from swarm_ui.stats.paired import (
     bootstrap_difference,
@@ -59,4 +60,5 @@ __all__ = [
     "table",
     "tango",
     "wilson",
+    "wilson_of",
 ]

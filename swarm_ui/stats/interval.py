@@ -68,10 +68,14 @@ def wilson(values: Outcomes) -> Interval | None:
     Unlike the normal interval, it is valid near 0 and 1 and for few episodes.
     """
     kept = [float(v) for v in values if v is not None]
-    if not kept:
+    return wilson_of(sum(kept), len(kept))
+
+
+def wilson_of(solved: float, n: int) -> Interval | None:
+    """:func:`wilson` of ``n`` outcomes whose sum is ``solved``; ``None`` if ``n`` is 0."""
+    if not n:
         return None
-    n = len(kept)
-    p = sum(kept) / n
+    p = solved / n
     centre = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n * n))
     # At 0 and 1 the bound is p itself, up to rounding.

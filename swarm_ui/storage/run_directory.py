@@ -50,7 +50,8 @@ _REPORTED = (
 _SECRET = re.compile(
     r"(?i)(^|[_-])(api[_-]?keys?|key|token|secrets?|password|authorization|credentials?|cookie)$"
 )
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
+"""User and password of an address: all up to the last ``@`` before the path, as they are sent."""
 
 
 class RunDirectory:

@@ -107,8 +107,8 @@ def test_figures_of_cells(folder: Path) -> None:
     assert half.theirs == HALF and half.difference == pytest.approx(0.7 - 0.6)
     text = markdown(study)
     assert all(arm.label in text for arm in ARMS)
-    assert "gives back 75 % of the loss" in text
-    assert "lies 0.50 below" in text and "within 0.10 of it" in text
+    assert "recovers 75 % of the loss" in text
+    assert "lies 0.50 below" in text and "within 0.10 of this median" in text
 
 
 @pytest.mark.slow

@@ -78,7 +78,10 @@ def test_test_episodes_have_test_seeds_and_the_blind_set_is_apart() -> None:
     blind = list(blind_jobs(plan)["blind"])
     assert len({task for task, _ in blind}) == plan.blind >= 60
     assert {task for task, _ in blind} <= set(blind_tasks())
-    for task, seed in [job for found in (*jobs.values(), blind) for job in found]:
+    second = list(blind_jobs(Plan(start="general"))["blind"])
+    assert len({task for task, _ in second}) == plan.blind
+    assert min(numbers(second)) > max(numbers(blind))
+    for task, seed in [job for found in (*jobs.values(), blind, second) for job in found]:
         assert seed in TEST_SEEDS
         make_environment().begin(task, seed)
 
@@ -174,11 +177,11 @@ def test_a_record_is_restored_and_continued(
     other = tmp_path_factory.mktemp("other")
     monkeypatch.setattr(records, "RESULTS", other / "results")
     assert run(monkeypatch, "--out", str(folder), "--summarise", "--record") == 0
-    kept = read_record(study.NAME, Record)
-    assert records.record_path(study.NAME).stat().st_size < 60_000
+    kept = read_record(study.NAMES["base"], Record)
+    assert records.record_path(study.NAMES["base"]).stat().st_size < 60_000
     run_there = ("--out", str(other / "runs"))
     assert run(monkeypatch, *run_there, "--restore", "--summarise", "--record") == 0
-    again = read_record(study.NAME, Record)
+    again = read_record(study.NAMES["base"], Record)
     assert msgspec.structs.replace(again, origin=kept.origin) == kept
 
     made: list[tuple[str, int]] = []
@@ -191,11 +194,11 @@ def test_a_record_is_restored_and_continued(
     words = ("--seeds", "1", "2", "3", "4", "--only", "0", "32", "--record")
     assert run(monkeypatch, *run_there, "--restore", *words) == 0
     assert made == [("0", 4), ("32", 4)]
-    seeds = {row.name: row.seeds for row in read_record(study.NAME, Record).rows}
+    seeds = {row.name: row.seeds for row in read_record(study.NAMES["base"], Record).rows}
     assert seeds == {BASE: 0, GENERAL: 0, "0": 4, "32": 4, "stage1": 3}
 
     capsys.readouterr()
-    monkeypatch.setattr("benchmarks.studies.invented_training.plan.Plan", lambda: Plan(apps=9))
+    monkeypatch.setattr("benchmarks.studies.invented_training.plan.Plan", lambda **_: Plan(apps=9))
     assert run(monkeypatch, "--out", str(other / "third"), "--restore") == 2
     assert "made with other settings (apps=135, now 9)" in capsys.readouterr().err
 
@@ -213,13 +216,23 @@ def test_every_kind_of_arm_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert len(cells.blind(name, 1)["blind"]) == 4
 
 
+def test_a_study_of_the_general_agent_starts_from_it(tmp_path: Path) -> None:
+    plan = Plan(start="general", parameters=8, templates=2, apps=2, devices=2)
+    cell = Cells(tmp_path, plan).base()
+    assert cell.arm == BASE
+    solved = [outcome.value for outcome in cell.outcomes["parameters"]]
+    assert sum(value or 0.0 for value in solved) >= 7  # the base agent solves two thirds
+
+
+@pytest.mark.parametrize("start", study.NAMES)
 def test_the_page_shows_the_record(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    start: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = read_record(study.NAME, Record)
+    record = read_record(study.NAMES[start], Record)
+    assert record.settings.start == start
     assert len(record.origin.commit) == 40 and not record.origin.dirty
     assert all(len(commit) == 40 for commit in record.commits)
-    assert run(monkeypatch, "--recorded") == 0
+    assert run(monkeypatch, "--recorded", "--start", start) == 0
     printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
     for table in (rows_table(record), contrasts_table(record)):
         assert table in printed and table in page

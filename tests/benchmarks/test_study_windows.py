@@ -107,6 +107,19 @@ def test_results_under_other_options_are_not_mixed(tmp_path: Path) -> None:
         check_study(tmp_path / "options.json", msgspec.structs.replace(options, episodes=2))
 
 
+def test_an_option_that_is_newer_than_the_study_has_its_default(tmp_path: Path) -> None:
+    class Old(msgspec.Struct):
+        episodes: int = 1
+
+    class New(Old):
+        start: str = "base"
+
+    check_study(tmp_path / "options.json", Old())
+    check_study(tmp_path / "options.json", New())
+    with pytest.raises(ConfigError, match="start=base, now general"):
+        check_study(tmp_path / "options.json", New(start="general"))
+
+
 @pytest.fixture(scope="module")
 def model() -> LocalModel:
     """An agent that has a word for passing and has not learned to use it."""

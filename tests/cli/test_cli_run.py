@@ -160,7 +160,15 @@ def test_runs_that_agree_in_four_episodes_are_not_shown_as_certainly_equal(shell
 
 
 @pytest.mark.parametrize(
-    ("better", "worse", "p"), [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 2 / 32), (6, 1, 2 * 8 / 128)]
+    ("better", "worse", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 2 / 32),
+        (6, 1, 2 * 8 / 128),
+        (600, 600, 1.0),
+        (1200, 0, 0.0),
+    ],
 )
 def test_mcnemars_test_against_the_closed_form(better: int, worse: int, p: float) -> None:
     assert mcnemar(better, worse) == mcnemar(worse, better) == pytest.approx(p)

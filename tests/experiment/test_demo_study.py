@@ -13,12 +13,14 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import settings
 from swarm_ui.experiment.demo import flows, options
-from swarm_ui.experiment.demo.demo_run import agent_folder
+from swarm_ui.experiment.demo.demo_run import DemoRun, agent_folder
+from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import BASE, GENERAL, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import base_arms, trained_arms
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
+from swarm_ui.storage.run_directory import RunDirectory
 
 JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
 
@@ -41,6 +43,13 @@ def test_quick_asks_for_less() -> None:
     assert full == Settings()
     assert quick.iterations * quick.episodes < full.iterations * full.episodes
     assert len(base_arms(quick)) < len(base_arms(full))
+
+
+def test_the_command_that_continues_a_run_can_be_pasted() -> None:
+    run = DemoRun(
+        Settings(model="m"), RunDirectory(Path("my runs/1")), ProgressDisplay(), Results()
+    )
+    assert run.resume == "--resume 'my runs/1' --trust"
 
 
 def test_options_go_into_the_settings() -> None:

@@ -80,6 +80,25 @@ def test_a_file_that_is_replaced_is_read_again(run: RunDirectory) -> None:
     assert follower.look().outcomes == {}
 
 
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower, path = RunFollower(run.path), run.traces / "apps.jsonl"
+    write_jsonl(path, [played("one")])
+    opened = Path.open
+
+    def replaced_when_open(self: Path, *how: str) -> object:
+        file = opened(self, *how)
+        monkeypatch.undo()
+        write_jsonl(path, [played("a longer name", success=False), played("three")])
+        return file
+
+    monkeypatch.setattr(Path, "open", replaced_when_open)
+    assert follower.look().outcomes == {"apps": (True,)}
+    look = follower.look()
+    assert look.problems == () and look.outcomes == {"apps": (False, True)}
+
+
 def test_damage_is_told_and_the_rest_is_shown(run: RunDirectory) -> None:
     write_jsonl(run.traces / "apps.jsonl", [played("one")])
     with (run.traces / "apps.jsonl").open("ab") as file:

@@ -76,7 +76,7 @@ def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path, staleness:
     assert [p.name for p in (folder / "checkpoints").iterdir()] == ["iteration-0001"]
     assert Child(lambda: run_until(folder, "rename", 2, settings)).wait() == -signal.SIGKILL
     parts = sorted(p.name for p in (folder / "checkpoints").iterdir())
-    assert parts[0].startswith(".part-")
+    assert parts[0].startswith(".iteration-0002-")
     assert parts[1:] == ["iteration-0001"]
 
     model = TinyModel()

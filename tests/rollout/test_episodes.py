@@ -30,6 +30,7 @@ from swarm_ui import (
     Trace,
     rollout_many,
 )
+from swarm_ui.errors import ReplyError
 from swarm_ui.rollout.episodes import rollout
 
 
@@ -197,6 +198,15 @@ def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
     assert [s.credit for s in episode.steps] == [None, ((0.5,),), ((0.5,),)]
     assert [s.executed.index for s in episode.steps if s.executed] == [1, 0, 0]
     assert [s.trace.action.index for s in episode.steps if s.trace.action] == [1, 1, 1]
+
+
+def test_an_unusable_reply_of_a_critic_is_not_the_failure_of_the_team() -> None:
+    async def judge(index: int, trace: Trace, environment: Environment) -> Intervention | None:
+        raise ReplyError("the critic wrote no scores")
+
+    episode = play(clicker(), intervention=judge)
+    assert episode.success is None and episode.fault is not None
+    assert episode.fault.kind == "model" and "the critic wrote no scores" in str(episode.fault)
 
 
 # -- many episodes ----------------------------------------------------------------------------

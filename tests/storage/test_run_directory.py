@@ -86,6 +86,19 @@ def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert without_secrets({"monkey": 1}) == {"monkey": 1}
 
 
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("http://me:p@ss@host/v1", "http://host/v1"),  # as it is used: see urllib's urlsplit
+        ("http://a:b@h/v1 and http://c:d@h/v2", "http://h/v1 and http://h/v2"),
+        ("http://host/v1?to=a@b", "http://host/v1?to=a@b"),
+        ("http://host/@me", "http://host/@me"),
+    ],
+)
+def test_only_the_password_of_an_address_is_left_out(address: str, kept: str) -> None:
+    assert without_secrets({"url": address}) == {"url": kept}
+
+
 def test_metrics_survive_a_torn_line(run: RunDirectory) -> None:
     run.log({"iteration": 0, "success": 0.5})
     with (run.path / "metrics.jsonl").open("ab") as file:

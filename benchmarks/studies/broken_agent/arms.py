@@ -48,13 +48,13 @@ _REPLY_TOKENS = 64
 
 Sight = Literal["screen", "half"]
 SIGHTS: dict[Sight, str] = {
-    "screen": "each agent sees the whole screen, in an order of its own",
+    "screen": "each agent sees all elements of the screen, in its own order",
     "half": "each agent sees half of a long screen",
 }
 Kind = Literal["random", "wrong"]
 KINDS: dict[Kind, str] = {
-    "random": "one agent says a random action at every call",
-    "wrong": "one agent says something plausible but wrong at every call",
+    "random": "one agent sends a random action at every call",
+    "wrong": "one agent sends a plausible but wrong action at every call",
 }
 Cut = Literal["nothing", "edges", "vote", "both"]
 

@@ -186,14 +186,18 @@ def _searched(one: Search) -> str:
     count = len(one.seeds)
     text = (
         f"In each of {count} seed{'s' * (count > 1)} another agent is broken "
-        f"({', '.join(one.broken)}). Credit alone identified it in {one.found} of {count}; in the "
-        f"healthy team an agent was flagged in {one.found_in_healthy} of {count}. The broken "
-        f"agent's credit lies {one.credit_gap:.2f} below the median of its colleagues; that of "
-        f"every healthy agent lies within {one.largest_healthy_gap:.2f} of it."
+        f"({', '.join(one.broken)}). Credit alone identified the broken agent in {one.found} of "
+        f"{count} seeds. In the team without a broken agent, credit flagged an agent in "
+        f"{one.found_in_healthy} of {count} seeds. The broken agent's credit lies "
+        f"{one.credit_gap:.2f} below the median of the other agents. The credit of every healthy "
+        f"agent lies within {one.largest_healthy_gap:.2f} of this median."
     )
     if one.recovered is not None:
         share = f"{100 * one.recovered:.0f} %"
-        text += f" Removing its edges and its vote gives back {share} of the loss that it causes."
+        text += (
+            " The broken agent lowers success; removing its edges and its vote recovers "
+            f"{share} of the loss."
+        )
     return text
 
 

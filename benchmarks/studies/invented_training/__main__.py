@@ -4,7 +4,7 @@
     python -m benchmarks.studies.invented_training --out runs/invented --blind
     python -m benchmarks.studies.invented_training --out runs/invented --summarise --record
     python -m benchmarks.studies.invented_training --out runs/more --restore --seeds 1 2 3 4
-    python -m benchmarks.studies.invented_training --recorded
+    python -m benchmarks.studies.invented_training --recorded [--start general]
     python -m benchmarks.studies.invented_training --quick
 
 Stage 2 (RFT, scripted critic, four voters without edges) trains the shipped base agent on the
@@ -12,6 +12,7 @@ phone's training templates; in most arms half of the episodes are on 8 to 64 dev
 apps instead. All arms have equally many episodes and optimiser steps. Controls: the untrained team,
 credit by outcome, and more stage 1 with demonstrations on the same devices for the same CPU time.
 The general agent of this package, which had more of that stage 1, is tested beside them.
+``--start general`` is a study of its own, with its own record: stage 2 of the general agent.
 Each is tested as a vote of four on known templates, new templates, new apps and other invented
 devices; ``--blind`` plays the blind set, once, after all training. Finished cells are not repeated.
 The record holds the cells, without the trained agents: ``--restore`` writes those that the folder
@@ -40,7 +41,8 @@ from swarm_ui.storage.run_directory import write_atomic
 if TYPE_CHECKING:
     from benchmarks.studies.invented_training.cells import Cells
 
-NAME = "invented_training"
+NAMES = {"base": "invented_training", "general": "invented_training_general"}
+"""Names of the records, by the agent that the study starts from."""
 FILES = ("settings.json", "cells/*.json", "blind.json")
 """What the record holds of the study's folder."""
 
@@ -48,6 +50,7 @@ FILES = ("settings.json", "cells/*.json", "blind.json")
 def _arguments() -> argparse.Namespace:
     flags = ("quick", "summarise", "record", "recorded", "restore")
     parser = study_options(__doc__, *flags)
+    parser.add_argument("--start", choices=tuple(NAMES), default="base", help="agent to train")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", help="only these arms, such as 0 32 stage1")
     parser.add_argument("--blind", action="store_true", help="play the blind set, which ends it")
@@ -63,7 +66,7 @@ def main() -> int:
     from benchmarks.studies.invented_training.report import Record, record_of, summary
 
     record = recorded_study(
-        given, NAME, Record, settings=Plan(), files=FILES,
+        given, NAMES[given.start], Record, settings=Plan(start=given.start), files=FILES,
         run=lambda folder: _study(given, folder),
         read=record_of,
     )  # fmt: skip
@@ -82,7 +85,7 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     unknown = sorted(set(given.only or ()) - set(ARM))
     if unknown:
         raise ConfigError(f"--only: expected {', '.join(ARM)}, got {unknown[0]!r}")
-    plan = QUICK if given.quick else Plan()
+    plan = msgspec.structs.replace(QUICK if given.quick else Plan(), start=given.start)
     seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
     check_study(folder / "settings.json", plan)
     cells, display = Cells(folder, plan), ProgressDisplay()
@@ -90,7 +93,10 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
         raise ConfigError(f"'{folder}' has played its blind set, so the study is finished")
     if given.blind:
         return _blind(cells, seeds)
-    for name, make in ((BASE, cells.base), (GENERAL, cells.general)):
+    untrained = {BASE: cells.base}
+    if plan.start == BASE:
+        untrained[GENERAL] = cells.general
+    for name, make in untrained.items():
         if cells.load(name, 0) is None:
             write_atomic(cells.path(name, 0), msgspec.json.encode(make()) + b"\n")
     for name, seed in _order(given.only or list(ARM), seeds):
@@ -114,7 +120,9 @@ def _blind(cells: Cells, seeds: Sequence[int]) -> None:
     """Play the blind set with the arms of the contrasts, and write all outcomes at once."""
     from benchmarks.studies.invented_training.plan import BASE, BLIND_ARMS, GENERAL
 
-    teams = [(BASE, 0), (GENERAL, 0), *((name, seed) for name in BLIND_ARMS for seed in seeds)]
+    untrained = [BASE, GENERAL] if cells.plan.start == BASE else [BASE]
+    teams = [(name, 0) for name in untrained]
+    teams += [(name, seed) for name in BLIND_ARMS for seed in seeds]
     missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
     if missing:
         raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")

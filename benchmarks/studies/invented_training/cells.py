@@ -33,7 +33,8 @@ from swarm_ui.experiment.stage1.general_agent import more_stage1, shipped_traini
 from swarm_ui.experiment.teams import base_arms, rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.local_model import GENERAL_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -86,6 +87,7 @@ class Cells:
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder, self.plan = folder, plan
+        self._start = SHIPPED_AGENTS[plan.start]
 
     def path(self, arm: str, seed: int) -> Path:
         return self.folder / "cells" / f"{arm}-{seed}.json"
@@ -138,13 +140,13 @@ class Cells:
         arms = {arm.name: arm for arm in base_arms(settings)}
         voters = arms["base-vote"]
         if name == BASE:
-            model = LocalModel.load(BASE_AGENT)
+            model = LocalModel.load(self._start)
         elif name == GENERAL:
             model = LocalModel.load(GENERAL_AGENT)
         elif ARM[name].stage1:
             model = LocalModel.load(folder)
         else:
-            model = LocalModel.load(BASE_AGENT)
+            model = LocalModel.load(self._start)
             model.load_adapters(folder)
             voters = {arm.name: arm for arm in trained_arms(settings, [], "")}["trained-vote"]
         found = {}
@@ -159,7 +161,7 @@ class Cells:
         solver = ScriptedCritic(
             make_environment, flips=settings.critic_noise, seed=derive(seed, "critic")
         )
-        model = LocalModel.load(BASE_AGENT)
+        model = LocalModel.load(self._start)
 
         def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
             return training_jobs(arm, seed, count, rng)
@@ -202,10 +204,10 @@ class Cells:
         other = self.load(str(arm.devices), seed)
         assert other is not None, f"{arm.name}: stage 2 on the same devices was not run before"
         shown = [*pool(BaseAgentConfig()), *asyncio.run(demonstrations(arm, seed))]
-        probe = LocalModel.load(BASE_AGENT)
+        probe = LocalModel.load(self._start)
         each = _train(probe, shown, seed, _PROBE_STEPS)[0] / _PROBE_STEPS
         steps = max(1, round(other.training_seconds / each))
-        model = LocalModel.load(BASE_AGENT)
+        model = LocalModel.load(self._start)
         spent, samples = _train(model, shown, seed, steps)
         model.save(_empty(self.agent(arm.name, seed)))
         return Cell(

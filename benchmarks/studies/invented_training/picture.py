@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.studies.invented_training.plan import ARM, BASE, GENERAL, SPLITS
-from benchmarks.studies.invented_training.report import LABELS, Record, Row
+from benchmarks.studies.invented_training.report import Record, Row, labels
 
 _INKS = {"apps": "#b3541e", "templates": "#33658a", "parameters": "#55803c", "devices": "#7a5195"}
 _LINES = {BASE: ("#8a9ba8", "--"), GENERAL: ("#2b2d42", ":")}
@@ -25,22 +25,23 @@ def picture(record: Record, path: Path) -> None:
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(splits), squeeze=False)[0]
     for axes, split in zip(panels, splits, strict=True):
-        _panel(axes, split, {row.name: row for row in record.rows if row.split == split})
+        rows = {row.name: row for row in record.rows if row.split == split}
+        _panel(axes, split, rows, labels(record.settings))
     panels[0].set_ylabel("success, %")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     figure.suptitle(_NOTE, fontsize=9)
     figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _panel(axes: Any, split: str, rows: dict[str, Row]) -> None:
+def _panel(axes: Any, split: str, rows: dict[str, Row], named: dict[str, str]) -> None:
     ink = _INKS.get(split, "#444444")
     counts = sorted(ARM[n].devices for n in rows if n.isdigit())
     at = {count: place for place, count in enumerate(counts)}
     for name, row in rows.items():
         if name in _LINES:
             color, style = _LINES[name]
-            axes.axhline(100 * row.success, color=color, linestyle=style, label=LABELS[name])
+            axes.axhline(100 * row.success, color=color, linestyle=style, label=named[name])
             axes.axhspan(100 * row.low, 100 * row.high, color=color, alpha=0.12, linewidth=0)
         else:
             control = name in _MARKS
@@ -49,7 +50,7 @@ def _panel(axes: Any, split: str, rows: dict[str, Row]) -> None:
             axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, linewidth=1.4)
             axes.plot(
                 x, 100 * row.success, _MARKS.get(name, "o"), color=color, markersize=6,
-                label=LABELS[name].replace(", 32 invented devices", "") if control else None,
+                label=named[name].replace(", 32 invented devices", "") if control else None,
             )  # fmt: skip
     line = sorted((at[ARM[n].devices], 100 * rows[n].success) for n in rows if n.isdigit())
     axes.plot(*zip(*line, strict=True), color=ink, linewidth=1, alpha=0.6)

@@ -21,8 +21,9 @@ DEVICES_APART = 10_000
 """Devices of seed ``s`` begin at this number times ``s``: every seed has devices of its own."""
 TEST_DRAW = 1
 BASE = "base"
+"""The agent that the study starts from, without further training."""
 GENERAL = "general"
-"""The general agent of this package, untrained like :data:`BASE`; see ``docs/base_agent.md``."""
+"""The general agent beside a study that starts from the base agent; see ``docs/base_agent.md``."""
 MAIN = "32"
 """The arm of the contrasts."""
 
@@ -47,6 +48,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     test_devices: int = 8
     blind: int = 90
     """On the blind set; one of a template, and only with one goal in one app."""
+    start: Literal["base", "general"] = "base"
+    """The agent that is trained: the base agent or the general agent of this package."""
 
     def settings(self, seed: int) -> Settings:
         """The team: four agents without edges that vote once."""
@@ -141,6 +144,8 @@ def held_out_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
 
 
 def blind_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
-    """Episodes of the blind set, each of another template."""
-    names = device_tasks(BLIND, BLIND_DEVICES)
+    """Episodes of the blind set, each of another template. The study that starts from the general
+    agent has devices of its own, because the first blind set was played when it was planned."""
+    first = BLIND if plan.start == "base" else BLIND + BLIND_DEVICES
+    names = device_tasks(first, BLIND_DEVICES)
     return {"blind": draw_jobs(names, plan.blind, TEST_DRAW, seeds=TEST_SEEDS)}

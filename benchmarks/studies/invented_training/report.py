@@ -34,14 +34,17 @@ from swarm_ui.stats import (
     over_seeds,
 )
 
-LABELS = {
-    BASE: "four untrained agents",
-    **{arm.name: arm.label for arm in ARMS},
-    GENERAL: "four general agents (included), no stage 2",
-}
 UNTRAINED = (BASE, GENERAL)
 """Teams of one cell, which belongs to no training seed."""
+_GENERAL = "four general agents (included), no stage 2"
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
+
+
+def labels(settings: Plan) -> dict[str, str]:
+    """What the arms are called in tables, in the order of the rows."""
+    untrained = "four untrained agents" if settings.start == "base" else _GENERAL
+    trained = {arm.name: arm.label for arm in ARMS}
+    return {BASE: untrained, **trained, GENERAL: _GENERAL}
 
 
 class Row(rates.Row, frozen=True, kw_only=True):
@@ -89,13 +92,15 @@ def record_of(folder: Path) -> Record:
         raise ConfigError(f"'{folder}' has no finished cell of this study")
     files = [*paths, *folder.glob("blind.json")]
     settings = (folder / "settings.json").read_bytes()
-    by_arm = {name: [c for c in cells if c.arm == name] for name in LABELS}
+    plan = msgspec.json.decode(settings, type=Plan)
+    start = "" if plan.start == "base" else f" --start {plan.start}"
+    by_arm = {name: [c for c in cells if c.arm == name] for name in labels(Plan())}
     arms = {name: sorted(found, key=lambda c: c.seed) for name, found in by_arm.items() if found}
     places = [(name, split) for split in splits_of(cells) for name in arms]
     return Record(
-        origin=origin("python -m benchmarks.studies.invented_training"),
+        origin=origin(f"python -m benchmarks.studies.invented_training{start}"),
         commits=sorted({cell.commit for cell in cells}),
-        settings=msgspec.json.decode(settings, type=Plan),
+        settings=plan,
         data={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files},
         rows=[row for name, split in places for row in _row(arms[name], split)],
         contrasts=[
@@ -222,7 +227,7 @@ def rows_table(record: Record) -> str:
     head = ["policy", *(f"{SPLITS[s]} %" for s in splits), "seeds", "steps", "pairs", "calls",
             "CPU-s"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
-    for name, label in LABELS.items():
+    for name, label in labels(record.settings).items():
         rows = {row.split: row for row in record.rows if row.name == name}
         if rows:
             any_row = next(iter(rows.values()))
@@ -239,8 +244,9 @@ def contrasts_table(record: Record) -> str:
     head = ["difference, points", "split", "clustered by template", "by app", "t over seeds",
             "each seed"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    named = labels(record.settings)
     for one in sorted(record.contrasts, key=lambda c: not c.named):
-        name = f"{LABELS[one.ours]} minus {LABELS[one.theirs]}"
+        name = f"{named[one.ours]} minus {named[one.theirs]}"
         if one.named:
             name = f"**{name}**"
         gap = Interval(mean=one.difference, low=one.low, high=one.high, n=0).percent(signed=True)

@@ -31,11 +31,11 @@ def answers(
     lines = [
         f"**Does stage 2 help on tasks like those it was trained on?** "
         f"{_stage_2(learning, 'new_parameters')}",
-        f"**On new apps?** {_stage_2(learning, 'new_apps')} {_varied(invented)}",
-        f"**Does talk help, and when?** {_talk(learning, split_model)}",
+        f"**Does stage 2 help on new apps?** {_stage_2(learning, 'new_apps')} {_varied(invented)}",
+        f"**Do messages help, and when?** {_talk(learning, split_model)}",
         f"**Do learned edges help, and when?** {_edges(split)}",
         f"**Is credit for messages worth more than the outcome?** {_credit(learning, credit)}",
-        f"**Is a team worth it at equal calls?** {_team(learning)}",
+        f"**Is a team better than one agent with the same number of calls?** {_team(learning)}",
     ]
     return "\n".join(f"{k}. {line}" for k, line in enumerate(lines, 1)) + "\n"
 
@@ -46,8 +46,9 @@ def _stage_2(learning: Record, split: str) -> str:
     row = rows[name]
     ends = (row["over_base_x4"], row["beats_base_x4_low"], row["over_high"])
     return (
-        f"{_verdict(*ends[1:], row['seeds'])}: a trained team that votes "
-        f"({_METHODS[name]}) minus four untrained agents: {_points(*ends)}, {_seeds(row['seeds'])}."
+        f"{_verdict(*ends[1:], row['seeds'])}. The success of a trained team that votes "
+        f"({_METHODS[name]}) differs from that of four untrained agents by {_points(*ends)}, "
+        f"with {_seeds(row['seeds'])}."
     )
 
 
@@ -59,9 +60,9 @@ def _varied(invented: Record) -> str:
     )  # fmt: skip
     gap = _points(line["difference"], line["low"], line["high"])
     return (
-        "Demonstrations on many invented devices do: four [general agents](generalisation.md) "
-        f"minus four base agents, both without stage 2, on a blind set of 16 apps: {gap}, "
-        f"{_seeds(1)}."
+        "Demonstrations on many invented devices do help. On a blind set of 16 apps and without "
+        "stage 2, four [general agents](generalisation.md) differ from four base agents by "
+        f"{gap}, with {_seeds(1)}."
     )
 
 
@@ -76,11 +77,10 @@ def _talk(learning: Record, split_model: Record) -> str:
     )  # fmt: skip
     effect = "no gain" if whole <= 0 else "little gain"
     return (
-        "Yes, if agents see different things: on "
-        "[split facts](environments.md#split-facts-a-phone-for-a-team), SmolLM2 agents with "
-        f"messages minus the same agents without: {_points(*gap)} (known templates, {_seeds(1)}); "
-        f"{effect} if every "
-        "agent sees the whole screen "
+        "Yes, if agents see different things. On "
+        "[split facts](environments.md#split-facts-a-phone-for-a-team), messages change the "
+        f"success of SmolLM2 agents by {_points(*gap)} (known templates, {_seeds(1)}). There is "
+        f"{effect} if every agent sees the whole screen "
         "([table](#what-learning-gains-on-the-phone))."
     )
 
@@ -88,8 +88,9 @@ def _talk(learning: Record, split_model: Record) -> str:
 def _edges(split: Record) -> str:
     gap = _difference(split, "learned edges - 3 random senders")
     return (
-        "Yes, if few senders have what is needed: on split facts, learned edges minus as many "
-        f"random senders: {_points(*gap)} (scripted agents); no claim on whole screens, where "
+        "Yes, if few agents have the information that is needed. On split facts, learned edges "
+        f"differ from edges of as many random senders by {_points(*gap)} (scripted agents). On "
+        "whole screens there is no answer: "
         "[the budget of this study is too small](results_tables.md#learned-edges)."
     )
 
@@ -99,15 +100,15 @@ def _credit(learning: Record, other: Contrast) -> str:
     if line is not None:
         ends = (line["gap"], line["low"], line["high"])
         return (
-            f"{_verdict(*ends[1:], line['seeds'])}: credit of the scripted critic minus "
-            f"that of the outcome, on known templates and without guidance in either: "
-            f"{_points(*ends)}, {_seeds(line['seeds'])}."
+            f"{_verdict(*ends[1:], line['seeds'])}. On known templates, training with credit of "
+            f"the scripted critic differs from training with the outcome by {_points(*ends)}, with "
+            f"{_seeds(line['seeds'])}. Neither has guidance."
         )
     ends = (other.difference, other.cluster_low, other.cluster_high)
     return (
-        f"{_verdict(*ends[1:], other.seeds)} in short training: credit of the scripted critic "
-        f"minus that of the outcome, without guidance in either: {_points(*ends)}, "
-        f"{_seeds(other.seeds)} ([credit, side by side](credit.md))."
+        f"{_verdict(*ends[1:], other.seeds)}. In short training, credit of the scripted critic "
+        f"differs from the outcome by {_points(*ends)}, with {_seeds(other.seeds)}. Neither has "
+        "guidance ([credit, side by side](credit.md))."
     )
 
 
@@ -115,14 +116,14 @@ def _team(learning: Record) -> str:
     line = _contrast(learning, "team against one agent")
     if line is None:
         return (
-            "Not measured yet for trained teams; without training, four calls on shuffled views "
-            f"minus one greedy call: {_points(*_untrained(learning))}, but one agent "
+            "Not measured yet for trained teams. Without training, four calls on shuffled views "
+            f"differ from one greedy call by {_points(*_untrained(learning))}, but one agent "
             "that is asked four times can cast the same votes."
         )
     ends = (line["gap"], line["low"], line["high"])
     return (
-        f"{_verdict(*ends[1:], line['seeds'])}: on whole screens, a team trained by RFT "
-        f"minus one agent with the same calls in training and at test: {_points(*ends)}, "
+        f"{_verdict(*ends[1:], line['seeds'])}. On whole screens, a team trained by RFT differs "
+        f"from one agent with the same calls in training and at test by {_points(*ends)}, with "
         f"{_seeds(line['seeds'])}."
     )
 

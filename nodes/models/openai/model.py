@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.budget import Budget
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
@@ -211,13 +211,8 @@ class OpenAIModel:
             BudgetExceeded: a request could exceed the budget; it was not sent.
             ModelError: one request failed and cannot be retried; the others are cancelled.
         """
-        tasks = [asyncio.ensure_future(self._complete(request)) for request in requests]
-        try:
-            return [samples[0] for samples in await asyncio.gather(*tasks)]
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        found = await together([self._complete(request) for request in requests])
+        return [samples[0] for samples in found]
 
     async def sample(self, request: Request, n: int) -> list[Completion]:
         """``n`` samples of one request, in one call if the server supports ``n``.

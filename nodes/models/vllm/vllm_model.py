@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
@@ -103,13 +104,7 @@ class VLLMModel:
         with leased_versions(self, requests) as versions:
             prompts = [self._read(request) for request in requests]
             asked = zip(requests, prompts, versions, strict=True)
-            tasks = [asyncio.ensure_future(self._complete(*each)) for each in asked]
-            try:
-                return list(await asyncio.gather(*tasks))
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+            return await together([self._complete(*each) for each in asked])
 
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the model reads them."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner, Matrix
+from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner
+from swarm_ui.credit import as_matrix as as_matrix
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout.episodes import WAIT
@@ -72,15 +73,6 @@ class PerDecision(EpisodeCredit):
         return tuple([await self._assigner.assign(record.trace, state) for record, state in pairs])
 
 
-def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
-    """Values by message id as ``[rounds, agents]``; ``None`` where there is none."""
-    ids = {(m.round, m.sender): m.id for m in trace.messages}
-    return tuple(
-        tuple(values.get(ids.get((r, agent), "")) for agent in trace.agents)
-        for r in range(trace.rounds)
-    )
-
-
 def delivered_messages(trace: Trace) -> tuple[str, ...]:
     """Ids of the agents' messages that can get credit, in the order they were sent.
 
@@ -139,10 +131,10 @@ async def replay_snapshots(
     """
     environment = make_environment()
     where = f"episode {episode.task}/{episode.seed}"
-    if not isinstance(environment, Restorable):
-        raise ConfigError(f"{where}: '{environment.name}' has no snapshot() and restore()")
     states: list[object] = []
     try:
+        if not isinstance(environment, Restorable):
+            raise ConfigError(f"{where}: '{environment.name}' has no snapshot() and restore()")
         observation = await environment.reset(task=episode.task, seed=episode.seed)
         for number, record in enumerate(episode.steps):
             recorded = msgspec.structs.replace(record.trace.observation, png=None)

@@ -62,8 +62,10 @@ class TrustedCritic:
     mixture as their credit. With weight 0 the mixture is the outcome alone.
     """
 
-    def __init__(self, trust: CriticTrust | None = None) -> None:
+    def __init__(self, trust: CriticTrust | None = None, *, abstentions: bool = False) -> None:
+        """``abstentions``: see :class:`~swarm_ui.optim.credit.assigners.critic.OutcomeCredit`."""
         self.trust = trust or CriticTrust()
+        self._outcome = OutcomeCredit(abstentions=abstentions)
 
     async def settle(self, episodes: Sequence[Episode]) -> list[Episode]:
         """Learn from a batch with the critic's scores, then mix its credit with the new weights.
@@ -75,7 +77,7 @@ class TrustedCritic:
 
     async def mixed(self, episode: Episode) -> Episode:
         """One episode with the mixture as its credit; a masked one loses its credit."""
-        tables = await OutcomeCredit().assess(episode)
+        tables = await self._outcome.assess(episode)
         if episode.success is not None:
             tables = tuple(map(self._mixed, episode.steps, tables))
         return credited(episode, tables)

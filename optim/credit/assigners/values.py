@@ -129,10 +129,10 @@ class OutcomeValue:
     async def _end(self, trace: Trace, action: Action, state: object, sample: int) -> float | None:
         made = self._make_environment()
         environment: Environment = await made if inspect.isawaitable(made) else made
-        if not isinstance(environment, Restorable):
-            raise ConfigError(f"'{environment.name}' has no snapshot() and restore()")
-        self.played += 1
         try:
+            if not isinstance(environment, Restorable):
+                raise ConfigError(f"'{environment.name}' has no snapshot() and restore()")
+            self.played += 1
             environment.restore(state)
             step = await environment.step(action)
             if step.fault is not None:

@@ -143,6 +143,15 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
             environments=tuple(environments),
         )
 
+    def __or__(self, other: HeldOut) -> HeldOut:
+        """What one of two rules holds out."""
+        return HeldOut(
+            tasks=self.tasks | other.tasks,
+            seeds=tuple(dict.fromkeys((*self.seeds, *other.seeds))),
+            goals=self.goals | other.goals,
+            environments=tuple(dict.fromkeys((*self.environments, *other.environments))),
+        )
+
     def why(self, environment: str, task: str, seed: int) -> str | None:
         """Why an episode is held out; ``None`` if it is not."""
         if environment.startswith(self.environments):

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, TeamSection
+from swarm_ui.experiment.results import GENERAL
 from swarm_ui.experiment.settings import Settings, restored
-from swarm_ui.experiment.teams import Arm, base_arms, endpoint_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.teams import (
+    Arm,
+    base_arms,
+    endpoint_arms,
+    general_arm,
+    rollout_arm,
+    trained_arms,
+    trained_model_arms,
+    untrained_model_arms,
+)
 from swarm_ui.storage.run_directory import RunDirectory
 
 _KEYS = frozenset({"env", "agents", "rounds", "density", "critic_noise"})
@@ -28,15 +38,17 @@ def arm_configuration(run: RunDirectory, file: str) -> Config:
     """
     settings = restored(run.config(), str(run.path))
     arm = _arm(settings, file)
+    # A team that was trained on the phone is tried on pages in the order of the page.
+    page_order = settings.env == "phone" and arm.trained and file.startswith("web-")
     team = TeamSection(
         agents=arm.agents,
         rounds=arm.rounds,
-        views="same" if arm.trained and file.startswith("web-") else arm.views,
+        views="same" if page_order else arm.views,
         vote=arm.vote,
         temperature=arm.temperature,
         max_tokens=arm.max_tokens,
     )
-    return Config(team=team, model=_model(settings, run, trained=arm.trained))
+    return Config(team=team, model=_model(settings, run, arm))
 
 
 def _arm(settings: Settings, file: str) -> Arm:
@@ -44,9 +56,7 @@ def _arm(settings: Settings, file: str) -> Arm:
         return rollout_arm(settings, ())
     if "-after-" in file:
         return Arm(name=file, label="after some iterations", trained=not file.endswith("-after-0"))
-    given = settings.given_model
-    arms = endpoint_arms(settings) if given else base_arms(settings)
-    arms += [] if given else trained_arms(settings, (), "")
+    arms = _tested(settings)
     for arm in arms:
         if file.endswith(f"-{arm.name}"):
             return arm
@@ -54,14 +64,26 @@ def _arm(settings: Settings, file: str) -> Arm:
     raise ConfigError(f"'{file}' is not an arm of this run; its arms are {known}")
 
 
-def _model(settings: Settings, run: RunDirectory, *, trained: bool) -> ModelSection:
+def _tested(settings: Settings) -> list[Arm]:
+    """The arms that a run tests, without their edges."""
+    if settings.trains_model:
+        return [*untrained_model_arms(settings), *trained_model_arms(settings, (), "")]
+    if settings.given_model:
+        return endpoint_arms(settings)
+    return [*base_arms(settings), general_arm(), *trained_arms(settings, (), "")]
+
+
+def _model(settings: Settings, run: RunDirectory, arm: Arm) -> ModelSection:
+    trained = str(run.adapters) if arm.trained else ""
     if settings.given_model:
         return ModelSection(
             name=settings.model or "",
             url=settings.base_url or "",
+            adapters=trained or settings.adapters,
             prompt_format=settings.prompt_format,
             max_calls=settings.max_calls,
         )
+    if arm.name == GENERAL:
+        return ModelSection(name="general")
     own = str(run.path / "agent") if settings.from_scratch else "base"
-    adapters = str(run.adapters) if trained else ""
-    return ModelSection(name=settings.agent or own, adapters=adapters)
+    return ModelSection(name=settings.agent or own, adapters=trained)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -61,8 +62,8 @@ class DemoRun:
     @property
     def resume(self) -> str:
         """The options that continue the run."""
-        trust = " --trust" if self.settings.given_model else ""
-        return f"--resume {self.directory.path}{trust}"
+        trust = ["--trust"] if self.settings.given_model else []
+        return shlex.join(["--resume", str(self.directory.path), *trust])
 
     @property
     def evaluator(self) -> Evaluator:
@@ -77,7 +78,7 @@ class DemoRun:
         return agent_folder(self.settings)
 
     def describe(self, labels: Sequence[str], splits: dict[str, str]) -> None:
-        """Print which parts are simulated or scripted, and what is held out in each split."""
+        """Record which parts are simulated or scripted, and what is held out in each split."""
         self.results.labels, self.results.splits = tuple(labels), {**splits}
 
     def train_base_agent(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.engine.scheduler import together
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
@@ -33,6 +33,7 @@ from swarm_ui.experiment.teams import (
     general_arm,
     trained_arms,
     trained_model_arms,
+    untrained_model_arms,
 )
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
@@ -77,11 +78,11 @@ async def learn_on_phone(run: DemoRun) -> Path:
         arms = trained_arms(settings, trained.edges, trained.edges_label)
         trials = _phone_trials(settings, arms, str(run.directory.adapters)) + _curve_trials(run)
         tested = play(trials, agent, workers, label="evaluation of the trained team")
-        await _alongside(tested, _try_pages(run, model, trained))
+        await together([tested, _try_pages(run, model, trained)])
 
     # This process trains, which takes a core; the workers get that core too when it has finished.
     with WorkerPool(settings.processes, at_first=settings.processes - 1) as workers:
-        await _alongside(_untrained(run, workers), train_and_test())
+        await together([_untrained(run, workers), train_and_test()])
     need = await need_of_a_team()
     return run.finish([*phone.SPLITS, miniwob.SPLIT], need)
 
@@ -157,8 +158,7 @@ async def learn_with_model(run: DemoRun) -> Path:
                     await run.evaluator.play(trial, policy, rollouts)
 
         # Adapters that it starts with are changed by the training, so this comes first.
-        one, team = endpoint_arms(settings, start_adapters(settings))
-        await play([one, dataclasses.replace(team, name="base-team", label=f"base, {team.label}")])
+        await play(untrained_model_arms(settings, start_adapters(settings)))
         assert place.sample_jobs is not None  # checked by Settings.trains_model
         environment = TrainingEnvironment(
             place.make_environment, place.sample_jobs, place.critic, place.concurrency
@@ -178,16 +178,6 @@ async def _untrained(run: DemoRun, workers: WorkerPool) -> None:
         trials = _phone_trials(settings, [general_arm()])
         label = "evaluation of the general agent"
         await play(trials, str(GENERAL_AGENT), workers, label=label)
-
-
-async def _alongside(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all at the same time; the first error stops them and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for each in work:
-                group.create_task(each)
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures.exceptions[0].__cause__
 
 
 def _phone_trials(settings: Settings, arms: list[Arm], adapters: str | None = None) -> list[Trial]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swarm_ui.engine.scheduler import together
 from swarm_ui.environments.miniwob import (
     REFERENCE_TASKS,
     MiniWobBrowser,
@@ -176,7 +176,5 @@ async def play_pages(
             played.update(zip(mine, episodes, strict=True))
             done(task, episodes)
 
-    async with asyncio.TaskGroup() as group:
-        for environment in browser.environments:
-            group.create_task(work(environment))
+    await together([work(environment) for environment in browser.environments])
     return [played[job] for job in jobs]

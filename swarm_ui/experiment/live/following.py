@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -91,7 +92,7 @@ class _Tail:
     def look(self) -> None:
         """Read what is new. Raises ``OSError`` if the file cannot be read."""
         with self.path.open("rb") as file:
-            status = self.path.stat()
+            status = os.fstat(file.fileno())  # not of the file that may replace this one now
             if status.st_ino != self._inode or status.st_size < self._offset:
                 self.seen, self.problem = [], ""
                 self._inode, self._offset, self._lines = status.st_ino, 0, 0

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any
 
 from swarm_ui.experiment.config import Config, EnvironmentSection, ModelSection, TeamSection
@@ -88,7 +89,7 @@ def opened_workers(config: Config, on_event: OnWorkerEvent) -> Iterator[OpenRoll
     count = float(config.ray.workers or os.cpu_count() or 1)
     counted = {name: amount * count for name, amount in _counted(config).items()}
     with ray_cluster(
-        ray_address(config), cpus=config.ray.workers and _whole(count * config.ray.cpus),
+        ray_address(config), cpus=config.ray.workers and max(1, ceil(count * config.ray.cpus)),
         resources=counted,
     ):  # fmt: skip
         yield partial(_remote, config, on_event)
@@ -150,7 +151,3 @@ def _counted(config: Config) -> dict[str, float]:
         return dict(config.ray.resources)
     name = spec_of(config.environment.name).resource
     return {name: 1.0} if name else {}
-
-
-def _whole(cpus: float) -> int:
-    return max(1, -int(-cpus // 1))

@@ -15,7 +15,7 @@ from swarm_ui.experiment.runs.unused_settings import unused_findings
 from swarm_ui.experiment.runs.unused_training import unused_in_training
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import team_findings
-from swarm_ui.experiment.training.ray_training import ray_training_findings
+from swarm_ui.experiment.training.acting_models import acting_findings
 from swarm_ui.experiment.training.roles import critic_findings
 
 TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
@@ -61,7 +61,7 @@ def check_config(
             yield from logger_findings(config.run.log)
             yield from place_findings(config)
             if train and "model" in valid and "critic" in valid:
-                yield from ray_training_findings(config)
+                yield from acting_findings(config)
         if set(_RUNS) <= set(valid):
             yield from unused_findings(config, draft, train=train, splits=splits, seeds=seeds)
             if train:

@@ -163,12 +163,18 @@ def _checked(place: EnvironmentSection) -> tuple[EnvironmentSpec, EnvironmentSec
 
 
 async def _rule_of_recordings(environment: OpenEnvironment, jobs: list[Job]) -> HeldOut:
-    """The rule of the environment in which episodes were recorded, which are checked against it."""
+    """The rule of the environment in which episodes were recorded, which are checked against it.
+
+    Environments of one family, such as ``phone`` and ``phone-split``, are not told apart by the
+    names in recordings, so the rules of the whole family apply.
+    """
     from swarm_ui.optim.stage1 import HeldOut
 
     recorded = str((await environment.one()).name).removeprefix("demonstrations on ")
-    specs = [spec for name, spec in ENVIRONMENTS.items() if recorded.startswith(name)]
-    rule = specs[0].held_out_rule() if specs else HeldOut()
+    rule = HeldOut()
+    for name, spec in ENVIRONMENTS.items():
+        if recorded.startswith(name.partition("-")[0]):
+            rule |= spec.held_out_rule()
     rule.check(recorded, jobs, "synthesize")
     return rule
 

@@ -16,7 +16,7 @@ from swarm_ui.errors import UNREADABLE, ConfigError, SwarmError
 from swarm_ui.experiment.demo.arm_settings import is_demo_run
 from swarm_ui.experiment.results import ORDER, ArmResult, Results, success_interval
 from swarm_ui.experiment.stored.run_status import RunState, state_of
-from swarm_ui.stats import Interval, wilson
+from swarm_ui.stats import Interval, wilson_of
 from swarm_ui.storage.run_directory import RunDirectory
 
 _DEPTH = 3
@@ -201,9 +201,7 @@ def _last_rollouts(run: RunDirectory) -> tuple[Interval | None, str]:
     counted = _whole(line.get("episodes")) - _whole(line.get("masked"))
     if not (0 <= success <= 1 and 0 < counted <= _MOST_EPISODES):
         return None, ""
-    solved = round(success * counted)
-    rate = wilson([1.0] * solved + [0.0] * (counted - solved))
-    return rate, f"rollouts of iteration {iteration + 1}"
+    return wilson_of(round(success * counted), counted), f"rollouts of iteration {iteration + 1}"
 
 
 def _whole(value: object) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swarm_ui.experiment.config import Config, Finding
+from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.placement.shared_model import model_actors, opened_in_actors
 from swarm_ui.experiment.training.actors import open_actor
 from swarm_ui.rollout.per_process import PerProcess
@@ -24,7 +25,7 @@ _PUBLISHED = "published"
 
 def acting_findings(config: Config) -> Iterator[Finding]:
     """Settings of the acting model that training with workers of a cluster cannot use."""
-    if not config.model.actor:
+    if not (on_ray(config) and config.model.actor):
         return
     if config.ray.model_actors:
         yield ("ray", "model_actors"), ("a server acts (--actor), and no other process holds the "

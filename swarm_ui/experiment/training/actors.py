@@ -9,6 +9,7 @@ from typing import Any
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import ModelSection
+from swarm_ui.nodes.models.openai.secrets import without_credentials
 
 _SERVED = "served"
 """The folder in a run that the server reads new adapters from."""
@@ -83,7 +84,7 @@ async def _engine(section: ModelSection) -> Any:
     if section.actor_name or len(served) != 1:
         wanted = f"'{section.actor_name}'" if section.actor_name else "one model"
         raise ConfigError(
-            f"[model] actor: expected {wanted} at {section.actor}, got "
+            f"[model] actor: expected {wanted} at {without_credentials(section.actor)}, got "
             f"{', '.join(served) or 'none'}; name one of them with --set model.actor_name=NAME"
         )
     return made(served[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from swarm_ui.experiment.config import Config, Finding
+from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
-from swarm_ui.experiment.training.acting_models import acting_findings, open_acting_model
+from swarm_ui.experiment.training.acting_models import open_acting_model
 from swarm_ui.experiment.training.actors import open_actor
 from swarm_ui.experiment.training.roles import WorkerBase
 from swarm_ui.optim.rollout_actors import RolloutActors
@@ -34,13 +34,6 @@ class TrainingPlace(NamedTuple):
     """The model of a critic that asks the agents' own."""
     in_workers: WorkerBase | None = None
     """``None``: this process plays."""
-
-
-def ray_training_findings(config: Config) -> Iterator[Finding]:
-    """Settings that training with workers of a cluster cannot use."""
-    if not on_ray(config):
-        return
-    yield from acting_findings(config)
 
 
 @asynccontextmanager

@@ -249,12 +249,13 @@ class _Recorder:
             done += _UPDATE_SHARE + (1.0 - _UPDATE_SHARE) * share
             note = f"{note}: training, adapter {min(at.done + 1, at.total)}/{at.total}"
         elif at.phase == "iteration":
-            if self._keep_adapters:
-                folder = adapters_after(self._run, at.iteration)
-                shutil.rmtree(folder, ignore_errors=True)
-                self._model.save_adapters(folder)
             note = f"iteration {at.iteration} of {at.iterations} done"
         else:
+            if self._keep_adapters:
+                # Before the checkpoint: an iteration that has one is not repeated by a resumed run.
+                folder = adapters_after(self._run, at.iteration + 1)
+                shutil.rmtree(folder, ignore_errors=True)
+                self._model.save_adapters(folder)
             done += 1.0
         self._bar.update(done, note, left=at.remaining)
 

@@ -192,3 +192,10 @@ def test_a_run_of_one_agent_is_served_beside_a_run_of_hundreds() -> None:
     asyncio.run(both())
     assert len(order) == 301
     assert order.index("single") < 3 * 16
+
+
+async def test_too_few_answers_are_an_error_of_those_who_asked() -> None:
+    queue: Batcher[int, int] = Batcher(lambda items: [0])
+    with pytest.raises(ValueError, match="shorter"):
+        await asyncio.wait_for(queue.ask([1, 2]), 5)
+    assert await queue.ask([1]) == [0]

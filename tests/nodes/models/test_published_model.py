@@ -6,6 +6,7 @@ import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -93,6 +94,29 @@ def test_the_version_before_stays_published_and_older_ones_do_not(tmp_path: Path
         answers(copy, asked("agent_0@0"))
     with pytest.raises(ModelError, match="'agent_0@3' is not leased"):
         copy.release("agent_0@3")
+
+
+def test_after_a_full_disk_it_publishes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = with_adapters()
+    model = PublishedModel(learner, untrained, tmp_path / "published")
+    model.publish()
+    first = texts(answers(sent(model), asked("agent_0")))
+    disturb(learner, "agent_0", seed=1)
+    wrote, full = published_model.write_version, iter([False, True])
+
+    def write(*given: Any, **more: Any) -> Any:
+        if next(full):
+            raise ConfigError("no space left")
+        return wrote(*given, **more)
+
+    monkeypatch.setattr(published_model, "write_version", write)
+    with pytest.raises(ConfigError, match="no space left"):
+        model.publish()
+    assert texts(answers(sent(model), asked("agent_0"))) == first
+    monkeypatch.undo()
+    assert model.publish()["agent_0"] == "agent_0@1"
 
 
 def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path) -> None:

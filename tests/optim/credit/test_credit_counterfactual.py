@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from swarm_ui import (
     AgentNode,
     CollabGraph,
     ConfigError,
+    Environment,
     MajorityVote,
     Message,
     NodeContext,
@@ -25,6 +27,7 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.credit import CreditTable
+from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
@@ -281,3 +284,25 @@ async def test_a_critic_or_the_outcome_can_say_what_a_decision_is_worth() -> Non
         await broken(trace, None)
     with pytest.raises(ConfigError, match="samples must be at least 1"):
         OutcomeValue(ButtonWorld, policy, samples=0)
+
+
+async def test_an_environment_without_snapshots_is_refused_and_closed() -> None:
+    class Once:
+        name = "once"
+        closed = 0
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    world, one = ButtonWorld(), Once()
+    screen = await world.reset(task="press", seed=0)
+    graph = vote_on(0, 0)
+    policy, make = GraphPolicy(graph, name="p"), cast(Callable[[], Environment], lambda: one)
+    trace = await graph.run(screen, run_id="press/0/0")
+    with pytest.raises(ConfigError, match="has no snapshot"):
+        await OutcomeValue(make, policy)(trace, world.snapshot())
+    assert one.closed == 1
+    episode = await rollout(world, policy, task="press", seed=0)
+    with pytest.raises(ConfigError, match="has no snapshot"):
+        await replay_snapshots(make, episode)
+    assert one.closed == 2

@@ -12,9 +12,18 @@ import pytest
 from learning_fakes import click, decided
 
 from benchmarks.vote_game import VoteGame, play
+from swarm_ui import CollabGraph
+from swarm_ui.action import Abstain
+from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.optim.collector import Collector, GraphRollout
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig, round_means
+from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor
 from swarm_ui.stats import over_seeds
 from swarm_ui.trace.records import Episode, StepRecord
 
@@ -200,6 +209,23 @@ async def test_an_untrusted_critic_leaves_the_outcome_alone() -> None:
     for episode, before in zip(await TrustedCritic().settle(batch), batch, strict=True):
         y = float(before.success or 0)
         assert episode.steps[0].credit == ((y, y), (y, y))
+
+
+async def test_abstentions_get_the_credit_that_they_get_without_a_critic() -> None:
+    quiet = decided([[click(1), None]], said={"agent_1:0": Abstain().json()})
+    trace = msgspec.structs.replace(
+        quiet, messages=(quiet.messages[0], msgspec.structs.replace(quiet.messages[1], error=None))
+    )
+    step = StepRecord(trace=trace, executed=trace.action, credit=((0.0, None),))
+    episode = Episode(environment="e", task="t", seed=0, success=True, steps=(step,))
+    config = TeamConfig(critic_trust="learned", pairs=PairConfig(abstentions=0.5))
+    graph = CollabGraph.collaborative(2, 1, model=ScriptedModel([]))
+    critic = ScriptedCritic(PhoneEnvironment)
+    rollout = GraphRollout((), None, [episode], RolloutSupervisor(None), 0)
+    for given in (Critics(), Critics(critic)):
+        collector = Collector(graph, PhoneEnvironment, lambda *_: [], config, given)
+        (settled,) = await collector.settle([rollout])
+        assert settled.episodes[0].steps[0].credit == ((1.0, 1.0),)
 
 
 GAME = VoteGame(screens=3, batches=15, episodes=32)

@@ -130,7 +130,8 @@ async def test_stage_2_takes_its_credit_and_guidance_from_it() -> None:
         config,
         Critics(LearnedCritic(model)),
     )
-    (rollout,) = await collector.collect(0, EdgeDistribution(["agent_0", "agent_1", "agent_2"]))
+    plan = collector.plan(0, EdgeDistribution(["agent_0", "agent_1", "agent_2"]))
+    (rollout,) = await collector.settle(await collector.play(plan))
     credited = 0
     for episode in rollout.episodes:
         world = ButtonWorld()

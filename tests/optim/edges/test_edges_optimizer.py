@@ -107,3 +107,10 @@ def test_normalised_steps_do_not_depend_on_the_scale_of_utilities() -> None:
     same = EdgeDistribution(NAMES)
     samples = same.sample(3, torch.Generator().manual_seed(5))
     assert EdgeOptimizer(same, normalise=True).step(samples, [0.3] * 3).moved < 1e-6
+
+
+def test_a_rate_of_zero_changes_nothing() -> None:
+    distribution = EdgeDistribution(NAMES)
+    samples = distribution.sample(4, torch.Generator().manual_seed(0))
+    update = EdgeOptimizer(distribution, lr=0.0).step(samples, [0.0, 1.0, 0.0, 1.0])
+    assert update.moved == pytest.approx(0.0, abs=1e-6)

@@ -1,0 +1,34 @@
+"""What is held out where episodes were recorded is held out of the corpora made from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment
+from swarm_ui.environments.phone.split import SplitPhone, split_tasks
+from swarm_ui.environments.recorded.demonstrations import Recordings
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.environments.spec import OpenEnvironment
+from swarm_ui.experiment.stage1.synthesis import _rule_of_recordings
+
+
+async def check(environment: str, task: str) -> None:
+    recordings = Recordings(f"demonstrations on {environment}", [((task, TRAIN_SEEDS[0]), ())])
+    rule = await _rule_of_recordings(OpenEnvironment(recordings.environment), recordings.jobs())
+    assert rule.seeds
+
+
+@pytest.mark.parametrize(
+    ("environment", "trained", "held_out"),
+    [
+        (PhoneEnvironment().name, "contacts-add", "recipes-star"),
+        (SplitPhone().name, split_tasks("train")[0], split_tasks("new_templates")[0]),
+        (SplitPhone(whole=True).name, split_tasks("train")[0], split_tasks("validation")[0]),
+    ],
+)
+async def test_held_out_templates_are_refused(
+    environment: str, trained: str, held_out: str
+) -> None:
+    await check(environment, trained)
+    with pytest.raises(ConfigError, match=f"task '{held_out}' is held out"):
+        await check(environment, held_out)
