@@ -54,6 +54,9 @@ def _file(folder: Path, text: str) -> Draft:
             "answers no questions",
         ),
         ("critic.key_env=KEY", "without --critic llm"),
+        ("environment.name=miniwob environment.split=blind", "training uses only 'reference'"),
+        ("environment.name=miniwob environment.split=all", "training uses only 'reference'"),
+        ("environment.name=phone environment.split=apps", "training uses only 'train'"),
     ],
 )
 def test_a_setting_without_effect_in_training_is_a_mistake(settings: str, told: str) -> None:

@@ -109,6 +109,7 @@ SPEC = EnvironmentSpec(
     label="Real web pages in a real browser",
     open=_open,
     splits=("reference", "blind", "all"),
+    trains_on="reference",
     reads=("screenshots",),
     tasks=_tasks,
     split_of=split_of,

@@ -161,7 +161,7 @@ def check_training_config(draft: Draft) -> Config:
         if place.get("split") not in (None, "", spec.trains_on):
             where = draft.places.get(("environment", "split"), "split")
             draft.mistakes.append(
-                f"{where}: only '{spec.trains_on}' is trained on, the others are tests"
+                f"{where}: training uses only '{spec.trains_on}'; the other splits are for tests"
             )
         draft.put(("environment", "split"), spec.trains_on, "training")
     return check_config(draft, train=True)
