@@ -213,7 +213,7 @@ def test_one_agent_is_trained_in_one_round() -> None:
 
 def test_the_phone_is_trained_on_its_training_templates_only() -> None:
     pytest.importorskip("torch")
-    with pytest.raises(ConfigError, match="only 'train' is trained on"):
+    with pytest.raises(ConfigError, match="training uses only 'train'"):
         check_training_config(read_draft(None, {}, ["environment.split=apps"]))
 
 

@@ -115,7 +115,7 @@ def test_tests_of_mind2web_are_not_trained_on(shell: Shell) -> None:  # noqa: F8
     line = "train mind2web --data here --dry-run --json"
     assert shell(line).code == 0
     done = shell(f"{line} --set environment.split=test_task")
-    assert done.code == 2 and "only 'train' is trained on" in done.err
+    assert done.code == 2 and "training uses only 'train'" in done.err
     given = {"environment.name": ("ENV", "mind2web"), "environment.data": ("--data", "here")}
     assert check_training_config(read_draft(None, given, [])).environment.split == "train"
     assert spec_of("mind2web").splits[0] == "test_task", "what run and eval play"

@@ -32,7 +32,6 @@ def _draft(*settings: str) -> Draft:
         ("model.vision=true", "which reads no pictures"),
         ("model.name=x model.url=http://h/v1 model.vision=true", "without screenshots"),
         ("team.rounds=3", "[team] rounds = 3 has no effect on one agent; give more with --agents"),
-        ("team.edges=chain", "on one agent"),
         ("team.views=window", "on one agent"),
         ("team.vote=probability", "on one agent"),
         ("team.agents=3 team.edges=chain team.density=0.9", "not random, but 'chain'"),

@@ -175,7 +175,6 @@ def _unused_by_team(team: TeamSection, draft: Draft) -> Iterator[Finding]:
     if team.agents == 1:
         team_only = {
             "rounds": team.rounds > 1,
-            "edges": team.edges not in ("random", "none"),
             "views": team.views in ("window", "pane"),
             "vote": team.vote != "majority",
         }
