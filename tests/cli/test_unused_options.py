@@ -15,6 +15,8 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
         ("synthesize phone --url http://h/v1 -o c", "--url: no role asks a model"),
         ("synthesize phone --set model.name=x -o c", "name the model with --model"),
         ("synthesize phone --devices 3 -o c", "devices = 3 has no effect in 'phone'"),
+        ("synthesize phone --set environment.max_steps=3 -o c", "--set synthesize.max_steps=3"),
+        ("run invented --split blind --devices 4", "devices = 4 has no effect on split 'blind'"),
         ("synthesize questions -n 2 -o q.jsonl --dry-run", "--dry-run: 'swarm-ui synthesize quest"),
         ("play phone contacts-add --port 8000", "only a web page has one; add --browser"),
         ("export r mermaid --solved", "--solved: chooses episodes or pairs, not mermaid"),

@@ -40,6 +40,9 @@ async def _open(section: EnvironmentSection) -> Opening:
 
 def _findings(section: EnvironmentSection) -> Iterator[Finding]:
     phone = _phone(section)
+    if section.split == "blind" and section.devices != EnvironmentSection().devices:
+        at = ("environment", "devices")
+        yield at, f"devices = {section.devices} has no effect on split 'blind'; leave it out"
     for task in section.tasks:
         if not phone.has(task):
             at = ("environment", "tasks")

@@ -159,6 +159,11 @@ def _checked(place: EnvironmentSection) -> tuple[EnvironmentSpec, EnvironmentSec
         if spec is None and mistake.startswith("no environment"):
             mistake += f"; or a source of demonstrations: {', '.join(SOURCES)}"
         raise ConfigError(mistake)
+    if place.max_steps is not None:
+        raise ConfigError(
+            f"[environment] max_steps = {place.max_steps} has no effect in 'synthesize'; limit "
+            f"walks with --set synthesize.max_steps={place.max_steps}"
+        )
     return found, found.for_training(place)
 
 
