@@ -245,8 +245,11 @@ def control_line(found: Study) -> str:
 
 def curve_line(found: Study) -> str:
     """The loss of the training, in words."""
-    points = ", ".join(f"{loss:.2f} by step {step}" for step, loss in found.training.curve)
-    return f"Loss of {found.training.samples} samples in {found.training.steps} steps: {points}."
+    points = ", ".join(f"{loss:.2f} at step {step}" for step, loss in found.training.curve)
+    return (
+        f"The model was trained for {found.training.steps} steps on {found.training.samples} "
+        f"samples. The mean loss of the steps since the point before was {points}."
+    )
 
 
 def _percent(mean: float, low: float, high: float, form: str) -> str:

@@ -189,13 +189,13 @@ async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
             raise ConfigError(
                 f"'{work.place.name}' cannot solve its own tasks, so there is no scripted "
                 f"{' or '.join(scripted)}: name a model with --{scripted[0]} (or --model for all "
-                "roles)" + ("; --critic none judges nothing" if "critic" in scripted else "")
+                "roles)" + (", or leave out the critic with --critic none" if "critic" in scripted else "")
             )
     return names
 
 
 async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack) -> Models:
-    """The roles; each model is opened once."""
+    """The model or script of each role. A model that several roles use is opened once."""
     from swarm_ui.optim.stage1 import Models
 
     scripts = Models.scripted()
