@@ -70,7 +70,7 @@ class SentActorModel:
             )
 
     def lease(self, adapter: str) -> str:
-        """The published version of a name. Raises ``ModelError`` if there is none."""
+        """The published version of an adapter. Raises ``ModelError`` if there is none."""
         if adapter not in self._current and adapter not in self._current.values():
             known = ", ".join(self._current.values()) or "none"
             raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")

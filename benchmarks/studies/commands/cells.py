@@ -62,7 +62,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_of(out: Path, cell: Cell) -> Record | None:
-    """The record of a cell; ``None``: it is not finished."""
+    """The record of a cell, or ``None`` if the cell is not finished."""
     path = out / "records" / f"{cell.name}.json"
     return msgspec.json.decode(path.read_bytes(), type=Record) if path.exists() else None
 

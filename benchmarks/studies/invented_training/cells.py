@@ -101,7 +101,7 @@ class Cells:
         return self.folder / "blind.json"
 
     def load(self, arm: str, seed: int) -> Cell | None:
-        """A finished cell; ``None``: there is none."""
+        """The finished cell of this arm and seed, or ``None`` if it is not finished."""
         path = self.path(arm, seed)
         return msgspec.json.decode(path.read_bytes(), type=Cell) if path.exists() else None
 

@@ -179,7 +179,7 @@ def work_of(cells: Sequence[Path]) -> Work:
 
 
 def _over_runs(lines: Sequence[Sequence[dict[str, Any]]], figure: Any) -> float | None:
-    """Mean over runs of the sum of a figure; ``None``: it is 0. Repeated lines count once."""
+    """Mean over runs of the sum of a figure; ``None`` if it is 0. Repeated lines count once."""
     sums = []
     for run in lines:
         latest = {(line.get("kind"), line.get("iteration")): line for line in run}

@@ -149,7 +149,7 @@ def _outcomes(episodes: list[Facts]) -> list[Outcome]:
 
 
 def _success(episodes: list[Facts], chosen: list[bool]) -> float | None:
-    """Success of some of the episodes; ``None``: there are none."""
+    """Success of the ``chosen`` episodes, or ``None`` if none is chosen."""
     known = [float(bool(e.value)) for e, own in zip(episodes, chosen, strict=True) if own]
     return round(fmean(known), 4) if known else None
 

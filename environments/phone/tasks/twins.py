@@ -38,7 +38,7 @@ _MISSING: Mapping[str, Template] = {
 def _deleted(table: Table) -> Make:
     """The task to delete a record that exists.
 
-    The record's values are drawn in the same way as the values in the goal of the ``-missing`` task.
+    The record's values are drawn in the same way as those in the goal of the ``-missing`` task.
     """
 
     def make(sampler: Sampler, device: Device) -> Goal:

@@ -189,7 +189,8 @@ async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
             raise ConfigError(
                 f"'{work.place.name}' cannot solve its own tasks, so there is no scripted "
                 f"{' or '.join(scripted)}: name a model with --{scripted[0]} (or --model for all "
-                "roles)" + (", or leave out the critic with --critic none" if "critic" in scripted else "")
+                "roles)"
+                + (", or leave out the critic with --critic none" if "critic" in scripted else "")
             )
     return names
 

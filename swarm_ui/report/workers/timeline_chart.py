@@ -70,7 +70,7 @@ def _lane(row: WorkerRow, seconds: float) -> Markup:
 
 
 def slots(row: WorkerRow, seconds: float) -> list[Activity | None]:
-    """The main activity in each of the :data:`SLOTS` parts of the time; ``None``: nothing."""
+    """The main activity in each of the :data:`SLOTS` parts of the time, or ``None`` for idle."""
     width = (seconds or 1.0) / SLOTS
     filled: list[dict[Activity, float]] = [{} for _ in range(SLOTS)]
     for what, begin, end in row.parts:
