@@ -48,7 +48,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     calls: float
     """Mean calls of a decision."""
     said: float | None
-    """Share of the needed values that their holder said in the first step; ``None``: not asked."""
+    """Share of the needed values that are in the first message of the agent that sees them;
+    ``None`` if no such agent was asked."""
     written: float
     """Share of episodes in which every computed field was typed rightly at some step."""
     written_twin: float

@@ -75,7 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Episodes of each run of edge learning."""
     seeds: tuple[int, ...]
     steps: int
-    """Steps of training the agent, if it is trained here."""
+    """Training steps of the window agent, if this run trains it."""
     agent: str
     """Folder of the agent; empty: trained here."""
 

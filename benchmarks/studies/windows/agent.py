@@ -27,7 +27,7 @@ from swarm_ui.optim.stage1.synthesis.window_samples import (
 from swarm_ui.storage.run_directory import write_atomic
 
 MEMORY = 1
-"""Past actions that agents are told on long screens."""
+"""Number of past actions in the observations of long screens."""
 
 
 def long_phone() -> PhoneEnvironment:

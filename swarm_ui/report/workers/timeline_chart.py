@@ -20,7 +20,7 @@ _NAMES: dict[Activity, str] = {
     "waiting": "waiting to begin",
 }
 _LEAST = 0.05
-"""A slot with less activity than this share of it is empty."""
+"""A slot is drawn as empty if the activity fills less than this share of it."""
 _LOSS = 3
 """Width of the mark of a loss, in slots."""
 _UNITS = ((2 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
