@@ -258,6 +258,6 @@ class PictureTokens:
 
 def _forgotten() -> ModelError:
     return ModelError(
-        f"a prompt holds a picture that is not known any more; at most {_PICTURES} are kept. "
+        f"a prompt contains a picture that is no longer in memory; {_PICTURES} pictures are kept. "
         "Encode the prompt again"
     )

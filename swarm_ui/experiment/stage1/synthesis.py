@@ -249,8 +249,8 @@ def _check_walker(work: Synthesis) -> None:
         return
     if work.roles.get("critic") == NONE:
         raise ConfigError(
-            "--walker with --critic none: such a walk may fail, so only a critic can tell which "
-            "replies are right; leave --critic out, or name a model"
+            "--walker with --critic none: the walks of a --walker may fail, so a critic must judge "
+            "which replies are right; leave --critic out, or name a model"
         )
     section = msgspec.structs.replace(work.model, name=work.walker)
     for _, mistake in model_findings(section, 1):

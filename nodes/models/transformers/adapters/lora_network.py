@@ -198,7 +198,7 @@ class LoraNetwork:
             if self._versions.leased(f"{name}@{number}"):
                 raise ConfigError(
                     f"'{folder}' holds {name}@{number}, and runs still use other weights of that "
-                    "version; load it when they have ended, or with load_adapter"
+                    "version; load the folder when these runs have ended, or use load_adapter"
                 )
         read = {name: read_adapter(folder / name) for name in numbers}
         for name in numbers:  # before the first is replaced
