@@ -108,7 +108,7 @@ def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
     assert (last["finished"], last["output"]) == (True, "Bob Ada")
     pause(items, store, "i")
     done = shell("answer kept i fine --node each/ok --graph test_cli_answer:items")
-    assert done.code == 2 and "name one with --node: each:0/item:0/ok:0" in done.err
+    assert done.code == 2 and "name one of the nodes with --node: each:0/item:0/ok:0" in done.err
     for number in (0, 1):
         id = f"each:0/item:{number}/ok:0"
         done = shell(f"answer kept i fine{number} --node {id} --graph test_cli_answer:items")
