@@ -72,7 +72,7 @@ class Constant(NamedTuple):
 
 
 def maker(model: ScriptedAgents | None) -> Callable[[str, AgentView], Node]:
-    """Makes the agent of each name; ``None``: a constant."""
+    """Makes the agent of each name. If it is ``None``, all agents give one constant answer."""
 
     def make(name: str, view: AgentView) -> Node:
         return Constant(name) if model is None else AgentNode(name, model, view=view)

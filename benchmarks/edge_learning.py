@@ -19,7 +19,7 @@ from swarm_ui.optim.edges.thompson import ThompsonEdges
 EVERY = 16
 """Evaluations between two looks."""
 HOLD = 6
-"""Number of consecutive checks that must find it."""
+"""Number of consecutive checks at which the 95 % criterion must hold."""
 GOOD = 0.95
 
 

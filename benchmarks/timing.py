@@ -139,7 +139,7 @@ class Race(NamedTuple):
     build_s: dict[str, float]
 
     def median(self, system: str, what: str) -> float | None:
-        """Median over the samples; ``None``: there are none."""
+        """Median over the samples, or ``None`` if there are no samples."""
         values = [sample[what] for sample in self.samples.get(system, [])]
         return median(values) if values else None
 

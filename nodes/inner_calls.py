@@ -107,7 +107,7 @@ class InnerCalls:
         if id in outer.session.edits.without:
             raise ConfigError(
                 f"the call '{id}' is part of the conversation of '{outer.node}', so its message "
-                "cannot be left out; replace it (messages={...}), or make it again"
+                "cannot be left out; replace it (messages={...}), or make the call again"
             )
         return msgspec.structs.replace(
             outer,

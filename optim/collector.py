@@ -92,7 +92,7 @@ class Collector:
         self._judge = critics.judge or critics.credit
         self._adversary, self._on_warning = adversary, on_warning
         self.trust = None if self._critic is None else CriticTrust(config.trust)
-        """The learned weight of the critic; ``None``: there is no critic."""
+        """The learned weight of the critic, or ``None`` if there is no critic."""
 
     def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
         """The rollouts of an iteration, with the weights, the edges and the trust in the critic
@@ -153,13 +153,13 @@ class Collector:
 
     @property
     def critic_weights(self) -> tuple[float, ...] | None:
-        """The critic's weight in each round; ``None``: there is no critic."""
+        """The critic's weight in each round, or ``None`` if there is no critic."""
         if self.trust is None:
             return None
         return tuple(self.trust.weight(k) for k in range(self._graph.rounds))
 
     def _draw(self, iteration: int, edges: EdgeDistribution) -> list[EdgeSample | None]:
-        """The graphs of an iteration; ``None``: the team's own edges."""
+        """The graphs of an iteration. ``None`` in the list stands for the team's own edges."""
         if self._config.edges == "fixed":
             return [None]
         draw = torch.Generator().manual_seed(derive(self._config.seed, "edges", iteration))
@@ -168,7 +168,8 @@ class Collector:
     def _shares(self, iteration: int, graphs: int) -> list[list[Job]]:
         """The episodes of each graph.
 
-        Learned edges are compared on the same episodes; else each graph has its own.
+        If edges are learned, all graphs play the same tasks and seeds, so that the graphs can be
+        compared. Otherwise each graph plays different ones.
         """
         rng = random.Random(derive(self._config.seed, "jobs", iteration))
         if self._config.edges == "learned":

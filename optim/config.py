@@ -26,11 +26,11 @@ GUIDE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
-    """Stage 2 of CollabUIAgents (arXiv 2502.14496).
+    """Settings for stage 2 of CollabUIAgents (arXiv 2502.14496).
 
-    The paper publishes none of these numbers; the defaults are ours and were found on the
-    embedded phone. Its variants are settings: ``update.method="rft"`` ("PO to RFT"), no critic
-    ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
+    The paper publishes none of these numbers; the defaults are those of this library and were
+    found on the embedded phone. The paper's variants are settings: ``update.method="rft"`` ("PO to
+    RFT"), no critic ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
 
     Without a critic the outcome is the credit. Guidance and the grading of negatives are separate
     settings, which need a judge of single actions.

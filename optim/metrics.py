@@ -172,7 +172,7 @@ def pair_figures(
 
 
 def peak_memory_mb() -> float | None:
-    """Peak resident memory of this process in 2**20 bytes; ``None``: unknown on this system."""
+    """Peak resident memory of this process in 2**20 bytes; ``None`` if the system does not tell."""
     status = Path("/proc/self/status")
     if status.exists():  # on Linux, getrusage may give the peak of the process before exec
         found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)

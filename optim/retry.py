@@ -34,7 +34,7 @@ class Played(NamedTuple):
 def unanswered(episode: Episode) -> Failure | None:
     """The first failure in an episode that was caused by an unreachable model.
 
-    ``None``: there is none. A failure after which a fallback answered is not counted.
+    Returns ``None`` if there is none. A failure after which a fallback answered is not counted.
     """
     said = [episode.fault]
     said += [call.error for record in episode.steps for call in record.trace.calls]

@@ -132,7 +132,7 @@ class RolloutSupervisor:
         return self._written.get(id(trace), (trace, []))[1]
 
     def take_notes(self, episode: Episode) -> dict[int, list[ScoredAction]] | None:
-        """The negatives of an episode by step; ``None``: there are none."""
+        """Remove and return the negatives of an episode, by step; ``None`` if there are none."""
         found = {
             index: written[1]
             for index, record in enumerate(episode.steps)

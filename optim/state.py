@@ -146,8 +146,10 @@ class TeamStore:
 
     @contextmanager
     def acting(self, model: Trainable, edges: EdgeOptimizer) -> Iterator[None]:
-        """A context in which the model and the edges are those with which the rollouts began that
-        the loaded checkpoint lacks."""
+        """A context for rollouts that began before the loaded checkpoint and are not in it.
+
+        In the context, the model and the edges are those with which the rollouts began.
+        """
         assert self._loaded is not None
         self._load_weights(model, edges, self._loaded / _ACTING)
         try:

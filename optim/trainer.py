@@ -195,7 +195,7 @@ class TeamTrainer:
                 await schedule.begin(ahead, self.edges.distribution, updates=ahead - 1)
 
     async def _play_ahead(self, iteration: int, schedule: RolloutSchedule) -> None:
-        """Begin the rollouts of the next iteration before the update of this one, if they may."""
+        """Begin the next iteration's rollouts before this update, if ``staleness`` allows it."""
         if self.config.staleness and iteration + 1 < self.config.iterations:
             if self._store is not None:
                 self._store.keep_acting(self.model, self.edges)
@@ -316,7 +316,7 @@ class TeamTrainer:
             ) from error
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
-        """Update the edge distribution; ``None``: there is no update in this iteration."""
+        """Update the edge distribution. Returns ``None`` if this iteration has no update."""
         if self.config.edges != "learned" or (iteration + 1) % self.config.edge_update_interval:
             return None
         samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]

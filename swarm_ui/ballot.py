@@ -21,12 +21,12 @@ def winner(weights: Mapping[K, float], ties: TieRule[K]) -> K:
 
 
 def first(tied: Sequence[K]) -> K:
-    """Tie rule: the candidate that comes first."""
+    """Tie rule: choose the candidate that is first in the sequence."""
     return tied[0]
 
 
 def by_seed(seed: int) -> Callable[[Sequence[K]], K]:
-    """Tie rule: the candidate for which the hash of seed and candidate is smallest.
+    """Tie rule: choose the candidate with the smallest hash of seed and candidate.
 
     The winner therefore does not depend on the graph, on the order of the nodes, or on who made a
     proposal first.

@@ -65,7 +65,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Id of the message that will hold the answer."""
     node: str
-    """Name of the node; for a nested node its full name, such as ``"team/approve"``."""
+    """Name of the node. A nested node has its full name, such as ``"team/approve"``."""
     round: int
     text: str
 

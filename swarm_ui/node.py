@@ -110,7 +110,7 @@ class NodeContext(msgspec.Struct):
     ``"team/agent_0"``."""
     round: int
     rounds: int
-    """Number of rounds; at most so many, if the graph ends them early (``until``)."""
+    """Number of rounds, or their maximum number if the graph can end them early (``until``)."""
     message_id: str
     """Id of the message that will hold the answer."""
     run_seed: int

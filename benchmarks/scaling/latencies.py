@@ -19,7 +19,7 @@ class Latencies:
 
     @classmethod
     def recorded(cls, mean: float | None = None) -> Latencies:
-        """The recorded sample, scaled to a mean in seconds; ``None``: as it is."""
+        """The recorded sample, scaled to ``mean`` seconds; if ``mean`` is ``None``, not scaled."""
         seconds = tuple(json.loads(RECORD.read_text(encoding="utf-8"))["seconds"])
         factor = 1.0 if mean is None else mean / fmean(seconds)
         return cls(tuple(value * factor for value in seconds))

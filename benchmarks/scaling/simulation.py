@@ -29,14 +29,14 @@ class Costs:
     """Measured seconds of work."""
 
     receive: float
-    """Of the driver's loop, to hand out a job and to receive its episode."""
+    """Seconds in which the driver's event loop hands out a job and receives its episode."""
     write: float
-    """Of the driver's interpreter, for an episode that is written: it is encoded in a thread, and
-    the loop cannot run meanwhile."""
+    """Seconds in which the driver encodes an episode for the trace. A thread does this, but the
+    event loop cannot run meanwhile."""
     commit: float
-    """Of the disk, for a group of episodes of any size; only the thread waits."""
+    """Seconds of the disk for a group of episodes of any size; only the thread waits."""
     flush: float = 0.0
-    """Of the disk, for each episode of a group, in addition."""
+    """Additional seconds of the disk for each episode of a group."""
     ray: float
     """CPU of Ray's own processes for an episode."""
     episode: float

@@ -42,14 +42,15 @@ SIZES = (8, 64, 512, 1000)
 SLOTS = 256
 """Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
 LEASE = 32
-"""Calls for which a worker asks the limiter once: the largest stock of permits, where only a budget
-limits calls (``swarm_ui.nodes.models.remote.limiter``). With a limited rate it asks for each."""
+"""Number of calls for which a worker requests permits at once, if only a budget limits the calls
+(``swarm_ui.nodes.models.remote.limiter``). With a limited rate it requests each permit."""
 TOGETHER = (1, 8, UNWRITTEN)
 """Episodes that are finished at once, in the measurement of writing."""
 WRITES = 15
-"""Groups that are written in it, of each size."""
+"""Number of groups of each size that are written in a measurement."""
 PROCESSES = 2
-"""Of the measurement of costs; each has ``SLOTS_PER_PROCESS`` concurrent episodes."""
+"""Number of processes in the measurement of costs; each has ``SLOTS_PER_PROCESS`` concurrent
+episodes."""
 SLOTS_PER_PROCESS = 4
 
 
@@ -74,7 +75,7 @@ class Played:
     """The measurements of a stream whose episodes were written as the evaluator writes them."""
 
     arrived: list[float]
-    """Seconds since the start, for each episode, when it was on disk."""
+    """For each episode, the seconds from the start until it was on disk."""
     cpu: dict[str, float]
     """CPU seconds by kind of process; ``loop``: of the thread of the driver's event loop."""
     episodes: list[Episode]
@@ -235,7 +236,7 @@ class GroupWrite(NamedTuple):
 
     cpu: float
     disk: float
-    """What it takes longer than its CPU time, until it is safely on disk."""
+    """Wall time until the group is safely on disk, minus the CPU time."""
 
 
 def _group_write(episodes: Sequence[Episode], size: int, folder: Path) -> GroupWrite:

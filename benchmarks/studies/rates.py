@@ -29,7 +29,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int
     """0: one run without a seed."""
     episodes: int
-    """Of each seed, with those that a fault masked."""
+    """Number of episodes of each seed, also those that a fault masked."""
 
 
 class Contrast(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     ours: str
     theirs: str
     named: bool
-    """Whether it was named before the study was run; the others are exploratory."""
+    """Whether the contrast was named before the study was run. If not, it is exploratory."""
     difference: float
     low: float
     high: float

@@ -127,7 +127,7 @@ def build(
 
 def _run(what: str, command: list[str]) -> None:
     print(f"vLLM's environment: {what}", file=sys.stderr)
-    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}  # nothing of ours in it
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}  # nothing of this checkout
     if subprocess.run(command, stdout=sys.stderr, env=clean).returncode:
         raise SystemExit(f"vLLM's environment: this failed, see above: {' '.join(command)}")
 

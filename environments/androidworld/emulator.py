@@ -40,7 +40,8 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
     grpc_port: int = 8554
     adb_path: str = _ADB
     start: Sequence[str] = ()
-    """Command that starts it, such as ``("emulator", "-avd", …)``. Empty: started by hand."""
+    """Command that starts the emulator, such as ``("emulator", "-avd", …)``. Empty if you start it
+    yourself."""
 
     @classmethod
     def of(cls, launch: Mapping[str, object]) -> Emulator:

@@ -15,7 +15,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     says: str
     fix: str
-    """How to fix an environment that breaks it."""
+    """How to fix an environment that breaks this rule."""
 
 
 RULES: Mapping[str, Rule] = {

@@ -40,7 +40,7 @@ class Knowledge:
     name: str
     neighbours: tuple[str, ...]
     number: str
-    """The number that it holds; empty: none."""
+    """The number that the agent holds; empty if it holds none."""
     colours: int
     """The number of colours; 0: the problem has none."""
     round: int

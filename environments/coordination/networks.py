@@ -6,7 +6,7 @@
 - ``geometric``: agents at random places in the unit square, joined if they are near.
 
 The first two have the parameters of AgentsNet (arXiv 2507.08616). AgentsNet's geometric networks
-are Delaunay triangulations, which need scipy; ours are random geometric graphs.
+are Delaunay triangulations, which need scipy; those of this module are random geometric graphs.
 """
 
 from __future__ import annotations

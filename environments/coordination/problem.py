@@ -105,7 +105,7 @@ class Problem:
         return frozenset(["yes", "no"])
 
     def observation(self, history: tuple[Past, ...] = ()) -> Observation:
-        """The whole network, one pane for each agent, which sees only its own."""
+        """The whole network, with one pane for each agent. An agent sees only its own pane."""
         task = _TASKS[self.kind].format(colours=self.colours)
         about = [(name, *row) for name in self.neighbours for row in self._about(name)]
         return Observation(

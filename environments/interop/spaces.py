@@ -137,7 +137,7 @@ class Episodes:
         return {"observation": screen, "actions": tuple(self._offered), "note": note}
 
     def action_space(self) -> spaces.Space[Any]:
-        """A new space; each has its own random generator."""
+        """A new space of actions. Each call makes one, with its own random generator."""
         if self.numbered:
             return spaces.Discrete(self._sizes.actions)
         return spaces.Text(max_length=self._sizes.text, min_length=0, charset=_CHARACTERS)

@@ -60,9 +60,9 @@ class MiniWobEnvironment:
     The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0; the
     page's clock is off. ``input_text`` replaces the text of a field. The agent need not declare
     success: most pages end by themselves, and ``status`` ends an episode with reward 0. Scores
-    are not comparable with published ones: the observation is our own, there is no clock, and the
-    reward is the raw one. With ``published`` the page's clock is on, and the reward of upstream's
-    environment is reported beside ours.
+    are not comparable with published ones: the observation differs from upstream's, there is no
+    clock, and the reward is the raw one. With ``published`` the page's clock is on, and the reward
+    of upstream's environment is reported, too.
 
     AndroidWorld's actions on a page:
 

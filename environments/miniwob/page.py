@@ -22,7 +22,7 @@ from swarm_ui.observation import Element
 WIDTH, HEIGHT = 160, 210
 """Pixels of the area that MiniWoB++ draws in, and of a screenshot."""
 WINDOW = (500, 320)
-"""Pixels of the window around it; dialogs would not fit into a smaller window."""
+"""Size of the window around the page, in pixels. Dialogs would not fit into a smaller window."""
 SETTLE_LIMIT = 0.7
 """Seconds to wait for animations after an action before the screen is read."""
 COLLECT_EVERY = 100

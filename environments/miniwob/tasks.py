@@ -76,7 +76,8 @@ def fields_of(task: str, goal: str) -> dict[str, str]:
 
 @cache
 def _extractors() -> Mapping[str, Callable[[str], Iterable[tuple[str, str]]]]:
-    """The wheel's table. Only this module of it is loaded; the others need more packages."""
+    """The wheel's functions that read the fields of a goal, by task. Only the module ``fields`` of
+    the wheel is loaded, because its other modules need more packages."""
     name = "swarm_ui_miniwob_fields"
     spec = importlib.util.spec_from_file_location(name, _wheel() / "fields.py")
     if spec is None or spec.loader is None:

@@ -194,7 +194,7 @@ def _observation(goal: str, forest: _Forest, history: Iterable[Past]) -> Observa
 
 
 def _action(act: _Act, screen: Observation, where: str) -> Action | None:
-    """The action on an element of the screen; ``None``: there is no such element."""
+    """The action on an element of the screen, or ``None`` if the screen has no such element."""
     kind = act.action_type
     element: Element | None = None
     if kind in _POINTING:

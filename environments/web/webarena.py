@@ -1,8 +1,8 @@
 """Tasks in the format of WebArena's configuration files, with its checks.
 
 After https://github.com/web-arena-x/webarena, ``config_files/test.raw.json`` and
-``evaluation_harness/evaluators.py``; the code is ours. The supported checks need neither a language
-model nor a site's programming interface: ``string_match`` with ``exact_match`` and
+``evaluation_harness/evaluators.py``, without any of its code. The supported checks need neither a
+language model nor a site's programming interface: ``string_match`` with ``exact_match`` and
 ``must_include``, ``url_match``, and ``program_html`` with a fixed URL and a locator in JavaScript.
 Your own tasks can be written in the same format.
 """
@@ -185,7 +185,8 @@ def _clean(text: str) -> str:
 
 
 def _same_url(wanted: str, url: str) -> bool:
-    """Whether a URL holds one of the wanted ones, with a value for each part of their queries."""
+    """Whether ``url`` contains the host and path of a wanted URL, and a wanted value of each query
+    parameter. ``wanted`` separates URLs by ``|OR|``."""
     choices = [urlsplit(one.rstrip("/")) for one in wanted.split(" |OR| ")]
     found = urlsplit(url.rstrip("/"))
     have = parse_qs(found.query)

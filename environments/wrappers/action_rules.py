@@ -144,7 +144,8 @@ def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
 
 
 def _entered(screen: Observation) -> Iterator[Element]:
-    """The elements that Enter may press: those in focus; for a field or no focus, any button."""
+    """The elements that Enter may press: those in focus and, if a field or nothing is in focus, all
+    buttons."""
     focused = [element for element in screen.elements if element.focused]
     yield from focused
     if not focused or any(element.editable for element in focused):

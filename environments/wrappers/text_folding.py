@@ -40,7 +40,8 @@ _SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "
 def contains_word(word: str, text: str) -> bool:
     """Whether ``word`` occurs in ``text``, in any spelling.
 
-    A star at its end matches any ending (``"delet*"``). Spaces in it may be missing in the text.
+    A star at the end of ``word`` matches any ending (``"delet*"``). Spaces in ``word`` may be
+    missing in ``text``.
     """
     if not any(c.isalpha() for c in word):  # a symbol, such as a waste basket
         return bool(word) and _plain(word) in _plain(text)
@@ -50,7 +51,8 @@ def contains_word(word: str, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def skeletons(text: str) -> tuple[str, ...]:
-    """The readings of a text: as it is, with digits as letters, and from right to left."""
+    """The forms in which words are searched: the text itself, the text with digits read as letters,
+    and, if it has characters that turn the direction, both from right to left."""
     readings = [text, text[::-1]] if _TURNED & set(text) else [text]
     letters = [_letters(_parted(reading)) for reading in readings]
     return tuple(dict.fromkeys(_merged(t) for s in letters for t in (s, s.translate(_DIGITS))))

@@ -12,8 +12,11 @@ from swarm_ui.json_text import LONGEST, last_object
 
 
 def schema_of(kind: Any, where: str) -> dict[str, Any]:
-    """The JSON schema of a type, with an object at its top. Raises ``ConfigError`` if msgspec
-    cannot express it; ``where`` says whose type it is."""
+    """The JSON schema of a type, with an object at its top.
+
+    Raises ``ConfigError`` if msgspec cannot express the type. ``where`` names the owner of the type
+    in the error text.
+    """
     try:
         (top,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, ValueError) as error:

@@ -26,7 +26,8 @@ class CallUsage:
         self.completions: list[Completion] = []
 
     def reply(self, content: str, error: str | None = None) -> NodeReply:
-        """The reply of the node, with the prompts joined. Usage is known for our models only."""
+        """The reply of the node, with the prompts joined. Usage is only known for models of
+        this library."""
         done = self.completions
         return NodeReply(
             content=content,
@@ -114,7 +115,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _chat(messages: Any) -> tuple[ChatMessage, ...]:
-    """GPTSwarm's messages as ours; a string is a message of the user."""
+    """Convert GPTSwarm's messages to this library's; a string is a message of the user."""
     if isinstance(messages, str):
         return (ChatMessage("user", messages),)
     # Some of GPTSwarm's prompt sets return None, if they have no prompt for an operation.

@@ -144,8 +144,8 @@ class ActorModel:
         return await self.learner.score(requests, replies)
 
     def lease(self, adapter: str) -> str:
-        """The current version of a name. It stays available, also in the engine, until
-        :meth:`release`. Raises ``ModelError`` if there is no such adapter or version."""
+        """Return the current version of an adapter, which stays available, also in the engine,
+        until :meth:`release`. Raises ``ModelError`` if there is no such adapter or version."""
         return self.learner.lease(adapter)
 
     def release(self, version: str) -> None:

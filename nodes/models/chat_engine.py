@@ -82,7 +82,7 @@ async def ask_engine(
 
 
 def _pattern(prompt: ChatPrompt, constrained: bool | None) -> str | None:
-    """The replies that are possible on the screen; ``None``: replies are not restricted."""
+    """A pattern of the replies that the screen allows; ``None`` if replies are not restricted."""
     if constrained is None:
         constrained = prompt.prompt_format == "compact"
     if prompt.decision is None or not constrained:

@@ -53,7 +53,7 @@ class PublishedAdapters:
         return tuple(self._loaded)
 
     def receive(self, published: Mapping[str, PublishedVersion]) -> None:
-        """Learn where versions are, in place of what was known before. Versions in memory stay."""
+        """Replace the known locations of versions. Versions in memory stay."""
         self._known = published
 
     def lease(self, version: str) -> None:
@@ -85,7 +85,7 @@ class PublishedAdapters:
                 await self._drop()
 
     def _asked(self, request: Request) -> Request:
-        """A plain name of the model's own adapters means the version that it had."""
+        """The request, with the version if it names one of the model's own adapters without one."""
         version = (self.own or {}).get(request.adapter or "")
         return request if version is None else msgspec.structs.replace(request, adapter=version)
 

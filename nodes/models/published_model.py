@@ -175,8 +175,8 @@ def _as_sent(model: HeldElsewhere) -> HeldElsewhere:
 
 class PublishedCopy:
     """A :class:`PublishedModel` in another process: the base model of that process, which loads the
-    published versions. A plain name means the version that was the latest when this object was
-    sent.
+    published versions. An adapter's name without a version means the version that was current when
+    this object was pickled.
     """
 
     def __init__(

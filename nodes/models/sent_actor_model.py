@@ -20,10 +20,11 @@ from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
 
 
 class SentActorModel:
-    """Asks a server for versions that the process of the learner published there. It is a
-    :class:`~swarm_ui.model.VersionedModel`, and can be sent on.
+    """Gets replies from a server on which the learner's process published versions of adapters.
+    It is a :class:`~swarm_ui.model.VersionedModel`, and can be pickled for further workers.
 
-    A plain name means the version that was the latest when this object was sent. A request for a
+    An adapter's name without a version means the version that was current when this object was
+    pickled. A request for a
     version that the server has lost raises ``ModelUnavailable``: the process of the learner loads
     it again, and the episode is repeated.
     """
@@ -69,7 +70,7 @@ class SentActorModel:
             )
 
     def lease(self, adapter: str) -> str:
-        """The published version of a name. Raises ``ModelError`` if there is none."""
+        """The published version of an adapter. Raises ``ModelError`` if there is none."""
         if adapter not in self._current and adapter not in self._current.values():
             known = ", ".join(self._current.values()) or "none"
             raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")

@@ -47,7 +47,7 @@ class RoundTrust(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustConfig:
-    """Settings for learning the weight of a critic. The defaults are ours."""
+    """Settings for learning the weight of a critic."""
 
     memory: float = 0.9
     """Factor on the evidence of earlier episodes with each batch, in [0, 1]; 1 forgets nothing."""

@@ -19,7 +19,7 @@ class CostLimit:
         Args:
             limit: mean cost allowed, in the unit of the costs.
             lr: change of the price at a mean cost of twice the limit.
-            price: initial price: the utility that a cost equal to the limit is worth.
+            price: the initial price, as the utility that a cost equal to the limit subtracts.
         """
         if not limit > 0.0:
             raise ConfigError(f"cost limit: the limit must be above 0, got {limit}")

@@ -93,7 +93,7 @@ class ThompsonEdges:
         return dict(zip(self.candidates, chance.tolist(), strict=True))
 
     def worth(self) -> dict[EdgeName, Interval]:
-        """Difference in utility between having an edge and not, with 95 % intervals."""
+        """The utility with each edge minus the utility without it, with 95 % intervals."""
         means = (2.0 * self._mean)[1:].tolist()
         spreads = (2.0 * _Z * self._covariance.diagonal().sqrt())[1:].tolist()
         return {

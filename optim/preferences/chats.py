@@ -81,7 +81,7 @@ def _said(text: str) -> dict[str, str]:
 
 
 def _turns(found: PreferencePair) -> tuple[ChatMessage, ...] | None:
-    """The chat that was sent; ``None``: the model read plain text."""
+    """The chat that was sent, or ``None`` if the model read plain text."""
     if not found.prompt:
         return format_named(found.prompt_format).chat(found.decision)
     png = found.decision.observation.png

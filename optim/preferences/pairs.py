@@ -97,8 +97,8 @@ class PairConfig:
     """Share of the messages that are kept at steps where no agent was wrong."""
     abstentions: float = 0.0
     """Share of the right abstentions that are kept. Agents that learn from all of them abstain
-    always. It needs credit for abstentions: a critic that gives it
-    (``ScriptedCritic(abstentions=True)``), or the outcome."""
+    always. Abstentions need credit, from the outcome or from a critic such as
+    ``ScriptedCritic(abstentions=True)``."""
     unique: bool = True
     """Whether to keep only one pair for each agent, prompt and chosen action."""
 

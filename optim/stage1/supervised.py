@@ -2,7 +2,8 @@
 
 The learner is any object that turns samples into token ids and exposes a transformers causal
 language model. The loss is taken on replies only. The curriculum follows CollabUIAgents
-(arXiv 2502.14496), section on agentic fine-tuning; sizes and shares are ours.
+(arXiv 2502.14496), section on agentic fine-tuning. The number of samples and the share of each
+level are our own, because the paper does not give them.
 """
 
 from __future__ import annotations

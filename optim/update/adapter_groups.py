@@ -70,8 +70,8 @@ def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") ->
     unknown = [agent for agent in found if agent not in agents]
     if unknown:
         raise ConfigError(
-            f"team training: adapters are given for {', '.join(unknown)}, not in the team; its "
-            f"agents are {', '.join(agents)}"
+            f"team training: adapters are given for {', '.join(unknown)}, but the team has "
+            f"only {', '.join(agents)}"
         )
     return {agent: found[agent] for agent in agents}
 

@@ -120,7 +120,8 @@ class Forwards:
         ]
 
     def _own(self, count: int, divided: _Divide) -> list[list[int]]:
-        """The parts of this process, with empty ones where others compute and it must too."""
+        """The parts of this process. If the base model is sharded, empty parts are added, so that
+        all processes make the same number of forwards."""
         group = self._processes
         if group is None:
             return divided(range(count)) if count else []

@@ -95,6 +95,6 @@ def _own(
     bootstrap: float,
     rng: random.Random,
 ) -> Examples:
-    """The examples of an adapter's agents, and a share of those of the others."""
+    """The examples of the agents with this adapter, and a share of the other agents' examples."""
     kept = [e for e in examples if adapters[e.node] == adapter or rng.random() < bootstrap]
     return cast(Examples, kept)  # of the one kind that they came in

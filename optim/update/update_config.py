@@ -45,7 +45,10 @@ def defaults_of(model: Trainable) -> UpdateDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConfig:
-    """One update of an adapter. The paper gives none of these numbers; the defaults are ours."""
+    """Settings for one update of an adapter.
+
+    The paper gives none of these numbers; the defaults are those of this library.
+    """
 
     method: Method = "dpo"
     """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen

@@ -269,7 +269,10 @@ TASK = option(
     "task", list[str], "NAME", "only this task; repeatable",
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
-_EPISODES = "split: what is new in the episodes (default: the first split of the environment)"
+_EPISODES = (
+    "split: what the episodes have that training did not (default: the first split of the "
+    "environment)"
+)
 SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
 SPLITS = option("split", list[str], "NAME", f"{_EPISODES}; repeatable", panel=WHERE)
 SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")

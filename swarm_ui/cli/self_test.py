@@ -98,7 +98,7 @@ def _configurations(folder: Path) -> str:
 
 
 def _replies(folder: Path) -> str:
-    """Replies of a model are parsed or refused, and count as its own failures."""
+    """Check that all replies are parsed or refused, and count as failures of the agent."""
     for reply in HOSTILE_REPLIES:
         parse_action(reply)
     model = ScriptedModel(lambda request: "I cannot do that.")
@@ -108,7 +108,7 @@ def _replies(folder: Path) -> str:
 
 
 def _faults(folder: Path) -> str:
-    """A fault of the environment is never a failure of the agents."""
+    """Check that a fault of the environment masks the episode."""
 
     class Broken(PhoneEnvironment):
         async def step(self, action: Action) -> Step:
@@ -155,7 +155,7 @@ def _secrets(folder: Path) -> str:
 
 
 def _kill(folder: Path) -> str:
-    """A process that is killed while it writes leaves whole lines."""
+    """Check that a process that is killed while it writes leaves a readable file."""
     path = folder / "lines.jsonl"
     code = "import sys\nfrom pathlib import Path\n"
     code += "from swarm_ui.storage.durable import append_line\n"

@@ -49,7 +49,7 @@ async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeCo
 async def _items(
     node: MappedGraph, inbox: Sequence[Message], context: NodeContext
 ) -> list[RecordedCall]:
-    """A message and a call for every item, in order; those edited in a replay as edited."""
+    """A message and a call for every item, in order. Changes of a replay to the messages apply."""
     session, found = context.session, list[RecordedCall]()
     senders = [m for m in inbox if m.sender != context.node]
     for message in senders:
@@ -74,7 +74,7 @@ async def _items(
 
 
 async def _kept(session: RunContext, pair: RecordedCall) -> RecordedCall:
-    """The recorded item, if it is the same; else this one, which is kept in the store."""
+    """The recorded item if it equals ``pair``; else ``pair``, which is written to the store."""
     before = session.past.get(pair[0].id)
     if before is not None and before[0] == pair[0] and before[1].heard == pair[1].heard:
         return before

@@ -84,7 +84,7 @@ async def ask(
 def _watch(
     session: RunContext, task: asyncio.Task[None], seconds: float | None, bounded: bool
 ) -> Ticket:
-    """Start the time limit of a call (``None``: only the limit of the run applies)."""
+    """Start the time limit of a call. If ``seconds`` is ``None``, only the run's limit applies."""
     now = session.clock()
     if bounded and now >= session.end:
         raise Expired(f"not asked: the run's {session.limits.run_timeout:g} s were over")

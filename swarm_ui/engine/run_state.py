@@ -261,7 +261,7 @@ class RunState:
             self._inner[k] = question.inner
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
-        """The messages that the edges carry to a call; ``None``: the call is skipped."""
+        """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
         plan, without = self._plan, self._session.edits.without
         if id in without:
             return None

@@ -17,8 +17,10 @@ record or a store are not executed and have no span.
 
 Conventions: https://github.com/open-telemetry/semantic-conventions-genai (all of ``gen_ai.*`` is
 in development there). Other attributes are named ``swarm_ui.*``: ``run``, ``seed``, ``rounds``,
-``skipped`` and ``undecided`` of a run; ``id``, ``round``, ``heard``, ``adapter``, ``logprob``,
-``action_type`` and ``rescued`` of a call.
+``skipped`` (ids of calls that got no message and were not made) and ``undecided`` (why there is no
+decision) of a run; ``id``, ``round``, ``heard`` (ids of the messages it received), ``adapter``,
+``logprob``, ``action_type`` and ``rescued`` (why the node failed, if its fallback answered) of a
+call.
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ def _learned(run: RunDirectory) -> bool:
 
 
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...], Mapping[Edge, int]]:
-    """Agents, edges and delays: learned, else configured, else those of the largest recorded
-    team."""
+    """Agents, edges and delays: the learned ones; if there are none, the configured ones; if there
+    are none either, those of the largest recorded team."""
     path = run.path / LEARNED_EDGES
     if _learned(run) and path.is_file():
         from swarm_ui.optim.edges.files import read_edges

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _YOUNG = 20_000
-"""New objects after which the collector looks for garbage; Python's default is 700. The traces of a
-batch of episodes are hundreds of thousands of objects, and almost all are freed without it."""
+"""Number of new objects after which the garbage collector runs; Python's default is 700. The traces
+of a batch of episodes are hundreds of thousands of objects, and almost all are freed without the
+collector."""
 
 
 @contextmanager

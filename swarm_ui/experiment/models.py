@@ -256,7 +256,7 @@ def _language_model(vision: bool) -> Any:
 
 
 def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
-    """The adapter of each agent: the one it was trained with, or the one with its own name."""
+    """The name of each agent's adapter; ``None`` for agents that use the base model."""
     if not section.adapters:
         return [None] * agents
     if section.adapters == SERVED:

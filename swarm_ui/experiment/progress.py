@@ -87,7 +87,7 @@ class TaskProgress(msgspec.Struct, frozen=True, kw_only=True):
     left: float | None = None
     """Seconds until the end; ``None``: too early for an estimate."""
     seconds: float = 0.0
-    """Seconds since it began."""
+    """Seconds since the task began."""
 
 
 class ProgressDisplay:

@@ -32,7 +32,7 @@ ORDER = (
 
 
 def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
-    """Success with its 95 % interval, clustered by task; ``None``: no episode counts."""
+    """Success with its 95 % interval, clustered by task; ``None`` if all episodes are masked."""
     return clustered_mean(_by_task(jobs, outcomes))
 
 
@@ -180,7 +180,7 @@ def in_order(jobs: Sequence[Job], episodes: Iterable[Episode]) -> list[Episode]:
 
 
 def outcome(episode: Episode) -> float | None:
-    """1 or 0; ``None``: masked by a fault."""
+    """1 for success, 0 for failure, ``None`` for an episode that a fault masks."""
     return None if episode.success is None else float(episode.success)
 
 

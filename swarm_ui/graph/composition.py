@@ -132,8 +132,8 @@ def _check_fits(
         )
     if until is not None and new.until is not None and new.until is not until:
         raise GraphError(
-            f"{what}: the two have different 'until' functions. Nest one as a node of the other "
-            "with with_node()"
+            f"{what}: the two graphs have different 'until' functions. Nest one as a node of the "
+            "other with with_node()"
         )
 
 

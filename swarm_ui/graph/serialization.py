@@ -73,8 +73,8 @@ class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A graph without its models, weights and functions."""
 
     version: int
-    """1; 2 if it has delays, ``until``, routes by value or graphs that are run for every item,
-    which releases that read only version 1 do not know."""
+    """2 if the graph has delays, ``until``, routes by value, or nodes that run a graph for every
+    item; these need a release that reads version 2. Otherwise 1."""
     name: str
     nodes: tuple[NodeEntry, ...]
     edges: tuple[Edge, ...]

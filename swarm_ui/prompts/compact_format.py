@@ -102,8 +102,8 @@ class CompactFormat:
     def replies(self, decision: Decision) -> list[Reply]:
         """The possible replies: every possible action, without a reason.
 
-        An agent that sees one pane of a divided screen may say something before ``pass``: others
-        can act on what only it sees.
+        An agent that sees one pane of a divided screen may write a text before ``pass``, because
+        other agents can use what only this agent sees.
         """
         found = [_reply(choice) for choice in possible_actions(decision)]
         if decision.partial and any(element.pane for element in decision.observation.elements):

@@ -58,7 +58,7 @@ def heard_messages(decision: Decision) -> tuple[Heard, ...]:
 
 
 def before_action(content: str, prompt_format: str) -> str | None:
-    """The text of a reply before its action; ``None``: it has no action."""
+    """The text of a reply before its action, or ``None`` if the reply has no action."""
     if prompt_format == "compact":
         before, _, last = content.strip().rpartition("\n")
         acts = last.startswith("{") or last.partition(" ")[0] in _COMPACT

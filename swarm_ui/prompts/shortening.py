@@ -24,7 +24,7 @@ from swarm_ui.observation import Element
 from swarm_ui.prompts.message_text import LEFT_OUT, reason_of
 
 _SLACK = 0.03
-"""A prompt is not made longer if it leaves at most this share of the room for parts unused."""
+"""The shortening ends when a prompt leaves at most this share of the allowed tokens unused."""
 _GUESSES = 4
 """After this many estimates, the range of prompts is halved instead."""
 _WORD = re.compile(r"\w+")

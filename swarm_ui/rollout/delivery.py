@@ -20,8 +20,9 @@ from swarm_ui.node import Node, NodeContext, NodeReply, derive
 from swarm_ui.trace.records import Episode
 
 Delivery = Literal["sent", "muted", "shuffled"]
-"""Which messages agents receive: those that were sent to them; none but their own; or, for each of
-them and under the name of its sender, a message of another agent. The last two are controls."""
+"""The messages that agents receive. ``sent``: those that were sent to them. ``muted``: only their
+own. ``shuffled``: for each sent message, a message of another agent under the name of the sender.
+The last two are controls."""
 Exchange = Callable[[Message, NodeContext], Message]
 """``(message, context of the receiver) -> message``: what is received instead of a message."""
 

@@ -51,8 +51,8 @@ class KeepsNotes(Protocol):
     """
 
     def take_notes(self, episode: Episode) -> object:
-        """Return the notes on this episode, and forget them here. They must be picklable; ``None``:
-        there are none.
+        """Remove and return the notes on this episode, which must be picklable; ``None`` if there
+        are none.
         """
         ...
 

@@ -24,7 +24,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     n: int
-    """Episodes (or seeds) it rests on."""
+    """Number of episodes (or seeds) from which the interval is computed."""
 
     @property
     def excludes_zero(self) -> bool:

@@ -21,7 +21,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     masked: int
     """Episodes left out because of a fault."""
     difference: Interval | None = None
-    """Paired difference to the row it is compared with; ``None`` for that row itself."""
+    """Paired difference to the row of comparison; ``None`` in the row of comparison itself."""
 
 
 def table(

@@ -203,6 +203,6 @@ def now() -> datetime:
 
 def not_kept(where: str, error: Exception) -> ConfigError:
     return ConfigError(
-        f"{where} cannot be used: {error}. What was written before is safe: once that is put "
-        "right, start the run again under the same name, and it continues from there"
+        f"{where} cannot be used: {error}. What was written before is safe. Correct the "
+        "problem, then start the run again under the same name: it continues from there"
     )

@@ -43,7 +43,7 @@ class MappedLines:
         return self.view[self._ends[index - 1] if index else 0 : self._ends[index]]
 
     def _find(self, index: int | None) -> None:
-        """Find where line ``index`` ends (``None``: all lines)."""
+        """Find where the lines up to ``index`` end; if ``index`` is ``None``, all lines."""
         size = len(self.view)
         start = self._ends[-1] if self._ends else 0
         while start < size and (index is None or len(self._ends) <= index):

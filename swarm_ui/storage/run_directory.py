@@ -2,8 +2,8 @@
 
     runs/20250131-142530-phone/
     ├── config.json      settings, versions, machine
-    ├── status.json      progress of the run; --resume reads it
-    ├── progress.json    how far it is, for swarm-ui watch and status
+    ├── status.json      what is finished; --resume continues from there
+    ├── progress.json    progress bars and time left, for swarm-ui watch and status
     ├── metrics.jsonl    one line for each measurement
     ├── workers.jsonl    what the workers did and when
     ├── traces/*.jsonl   episodes

@@ -51,7 +51,7 @@ def encoded(record: msgspec.Struct) -> bytes:
 
 @cache
 def _rule(kind: Any) -> _Rule | None:
-    """The conversion of values of a type to plain ones; ``None``: they are plain."""
+    """A function that converts values of a type to plain ones; ``None`` if they are plain."""
     if kind is float:
         return _number
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):

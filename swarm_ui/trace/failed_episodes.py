@@ -132,7 +132,7 @@ def _mistake(steps: Sequence[StepRecord]) -> FailureClass:
 
 
 def _right(step: StepRecord) -> bool | None:
-    """Whether the executed action was right; ``None``: it is not graded."""
+    """Whether the executed action was right, or ``None`` if it is not graded."""
     value = grade(step, _done(step))
     if value is not None:
         return value > _RIGHT
@@ -185,7 +185,7 @@ def graded(step: StepRecord) -> bool:
 
 
 def grade(step: StepRecord, action: Action | None) -> float | None:
-    """The solver's grade of an action of a step; above 0.5 is right. ``None``: not recorded."""
+    """The solver's grade of an action (above 0.5 is right), or ``None`` if none is recorded."""
     if action is None:
         return None
     if step.expert is not None and step.expert.key == action.key:

@@ -43,7 +43,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Parts of the decision that the prompt omits; ``None``: none."""
     reply: str = ""
     model: str = ""
-    """Model that answered, by the name it gave itself; empty for nodes without a model."""
+    """Name of the model that answered, as its server or class reports it; empty for nodes without a
+    model."""
     adapter: str | None = None
     temperature: float = 0.0
     seed: int = 0
@@ -59,7 +60,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     rescued: MaybeFailure = None
     """Why the node itself failed, if its fallback answered."""
     sampled: tuple[int, ...] = ()
-    """Ids of the sampled tokens, where the reply's text alone does not give them; else empty."""
+    """Ids of the sampled tokens, if tokenising the reply's text would not give them; else empty."""
     arguments: str = ""
     """Arguments of a tool call, as the model wrote them; empty for other calls."""
     step: int | None = None

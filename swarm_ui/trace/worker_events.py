@@ -66,15 +66,15 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     text: str = ""
     """A description for people: what is missing, or why a worker was lost."""
     queued: float | None = None
-    """When a finished job was given to the worker, or a worker that started was asked for, in
-    seconds since the epoch; ``None``: not recorded."""
+    """Time at which a job that is now finished was given to the worker, or at which a worker that
+    now started was requested, in seconds since the epoch. ``None`` if it was not recorded."""
     began: float | None = None
-    """When the worker began to play it: its environment was there. ``None``: it could not, or this
-    was not recorded."""
+    """Time at which the worker began to play the episode, with its environment ready. ``None`` if
+    it could not begin, or the time was not recorded."""
     model: float = 0.0
-    """Seconds of it in which a call was under way: of a model, or of another node of the team."""
+    """Seconds of the episode in which a call of a model or of another node of the team ran."""
     environment: float = 0.0
-    """Seconds of it that the environment needed for its reset and its steps."""
+    """Seconds of the episode that the environment needed for its reset and its steps."""
     laps: Laps = ()
     """Periods in which the environment was busy; empty: not recorded, see :data:`MOST_LAPS`."""
 

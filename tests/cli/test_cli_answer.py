@@ -96,7 +96,7 @@ def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
     shown = shell("answer kept r")
     assert "answer kept r TEXT --node who:0" in shown.err
     done = shell("answer kept r Bob --graph test_cli_answer:names")
-    assert done.code == 2 and "name one with --node: who:0, to:0" in done.err
+    assert done.code == 2 and "name one of the nodes with --node: who:0, to:0" in done.err
     done = shell("answer kept r Bob --node nobody --graph test_cli_answer:names")
     assert done.code == 2 and "no open question of 'nobody'; it has who:0, to:0" in done.err
     first = shell("answer kept r Bob --node who --graph test_cli_answer:names --json").json
@@ -108,7 +108,7 @@ def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
     assert (last["finished"], last["output"]) == (True, "Bob Ada")
     pause(items, store, "i")
     done = shell("answer kept i fine --node each/ok --graph test_cli_answer:items")
-    assert done.code == 2 and "name one with --node: each:0/item:0/ok:0" in done.err
+    assert done.code == 2 and "name one of the nodes with --node: each:0/item:0/ok:0" in done.err
     for number in (0, 1):
         id = f"each:0/item:{number}/ok:0"
         done = shell(f"answer kept i fine{number} --node {id} --graph test_cli_answer:items")

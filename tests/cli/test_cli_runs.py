@@ -225,7 +225,7 @@ def test_what_is_not_certainly_a_free_run_is_not_deleted(
     for name, said in (("notes", "it has no config.json"), ("runs", "it has no config.json"),
                        ("runs/damaged", "delete it yourself"), ("runs/link", "is a link to"),
                        ("nowhere", "there is no run 'nowhere'"), ("runs/good", "is named twice"),
-                       ("runs/outer", "holds another run")):  # fmt: skip
+                       ("runs/outer", "contains the run")):  # fmt: skip
         done = shell(f"runs delete runs/good {name} --yes")
         assert done.code == 2 and said in " ".join(done.err.split()), (name, done.err)
     with worked_on(good):

@@ -6,7 +6,7 @@
     python -m benchmarks.studies.broken_agent --recorded
     python -m benchmarks.studies.broken_agent --quick
 
-In each seed another agent is broken. Each seed has its own test episodes, which all arms of the
+In each seed a different agent is broken. Each seed has its own test episodes, which all arms of the
 seed play. The broken agent is identified on separate tuning episodes, from the credit of a
 scripted critic with errors. Finished seeds are not repeated. ``--half-windows`` adds teams whose
 agents see half of a long screen each; it trains their window agent in the study's folder, unless

@@ -43,7 +43,7 @@ AGENTS = 4
 NAMES = tuple(f"agent_{k}" for k in range(AGENTS))
 CONCURRENCY = 128
 MEMORY = 1
-"""Past actions that agents are told on long screens, as in the window study."""
+"""Number of past actions in the observations of long screens, as in the window study."""
 _REPLY_TOKENS = 64
 
 Sight = Literal["screen", "half"]
@@ -109,12 +109,14 @@ class BrokenArm(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     label: str
     density: float
-    """Share of the edges of a random order that are there; order and edges are drawn anew for
-    each episode, so that nobody's place matters. 1: everybody hears all before."""
+    """Share of the edges from earlier to later agents of a random order. Order and edges are drawn
+    for each episode, so the position of an agent has no effect. With 1, every agent receives the
+    messages of all earlier agents."""
     broken: bool = True
     cut: Cut = "nothing"
     found: bool = True
-    """Whether those are cut who were found broken, or the one who is."""
+    """Whether to cut the agents that the search found broken; if false, the agent that is
+    broken."""
 
 
 ARMS = (
@@ -151,7 +153,7 @@ class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
     """Agents that were found broken."""
     audits: tuple[AgentAudit, ...]
     healthy_found: tuple[str, ...]
-    """Agents that were found broken in the healthy team; it should be empty."""
+    """Agents of the healthy team that the search found broken; empty if it made no error."""
     healthy_audits: tuple[AgentAudit, ...]
     outcomes: dict[str, list[Outcome]]
     """Outcomes by arm, on the same test episodes; the run is the seed."""

@@ -6,7 +6,7 @@ import msgspec
 
 MAIN = ("screen", "random")
 """The setting for which differences were named before the study was run: what each agent sees, and
-what the broken one says."""
+what the broken agent sends."""
 CONTRASTS = (("full", "healthy"), ("cut", "full"), ("cut", "none"))
 """The named differences of arms. All others, and those of other settings, are exploratory."""
 EXPLORED = (
@@ -36,4 +36,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK = Plan(episodes=4, tuning=4, window_steps=2)
-"""Shows that it works; the figures mean nothing."""
+"""A size for testing the study; its figures have no meaning."""

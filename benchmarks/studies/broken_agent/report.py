@@ -185,7 +185,7 @@ def section(study: Study, search: Search) -> str:
 def _searched(one: Search) -> str:
     count = len(one.seeds)
     text = (
-        f"In each of {count} seed{'s' * (count > 1)} another agent is broken "
+        f"In each of {count} seed{'s' * (count > 1)} a different agent is broken "
         f"({', '.join(one.broken)}). Credit alone identified the broken agent in {one.found} of "
         f"{count} seeds. In the team without a broken agent, credit flagged an agent in "
         f"{one.found_in_healthy} of {count} seeds. The broken agent's credit lies "

@@ -30,7 +30,7 @@ class Cell:
     """One ``swarm-ui`` command, which can also be typed by hand."""
 
     name: str
-    """Also the name of the folder that it writes."""
+    """Name of the cell, and of the folder that it writes."""
     words: tuple[str, ...]
     """What follows ``swarm-ui``, without the output."""
     needs: tuple[str, ...] = ()
@@ -44,7 +44,8 @@ class Cell:
     hours: float = 0.0
     """Estimated time on two cores."""
     resume: bool = False
-    """Whether an interrupted run goes on with ``--resume``; the others with the same command."""
+    """Whether ``--resume`` continues an interrupted run. If false, the same command continues
+    it."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_of(out: Path, cell: Cell) -> Record | None:
-    """The record of a cell; ``None``: it is not finished."""
+    """The record of a cell, or ``None`` if the cell is not finished."""
     path = out / "records" / f"{cell.name}.json"
     return msgspec.json.decode(path.read_bytes(), type=Record) if path.exists() else None
 

@@ -38,7 +38,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: list[Row]
     cells: list[Record]
-    """The commands that made them, with commit and CPU time."""
+    """The commands that made the figures, with commit and CPU time."""
 
 
 def study_record(out: Path, cells: Sequence[Cell]) -> StudyRecord:

@@ -36,7 +36,7 @@ class Record(msgspec.Struct, kw_only=True):
     stage: str
     seed: int
     phone_seed: int | None = None
-    """Seed of the phone team that it starts from; ``None``: the seed of the cell."""
+    """Seed of the phone team from which the training starts; ``None``: the seed of the cell."""
     training_cpu_s: float | None = None
     """CPU-seconds of this stage's training in this process; ``None``: not finished."""
     browser_cpu_s: float = 0.0

@@ -61,7 +61,7 @@ class Rated(NamedTuple):
     stage: str
     seeds: tuple[int, ...]
     begun: tuple[int, ...]
-    """For each seed, the seed of the phone team that it starts from."""
+    """For each training seed, the seed of the phone team from which the training starts."""
     played: tuple[Played, ...]
     """One for each seed, all on the same episodes."""
 

@@ -59,7 +59,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     scored: float
-    """Share that it scored of the messages that the reference judged."""
+    """Share of the messages judged by the reference that this source scored, too."""
     auc: Interval | None
     """Probability that a right message has a higher score than a wrong one; ties count half."""
     inside: Interval | None

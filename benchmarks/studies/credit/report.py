@@ -141,7 +141,7 @@ def difference(
 ) -> Contrast | None:
     """The mean of some arms minus that of others, over the seeds that all of them have.
 
-    ``None``: an arm has no run, or there is no common seed.
+    Returns ``None`` if an arm has no run, or there is no common seed.
     """
     sides = [{arm: _cells(study, arm) for arm in side} for side in (ours, theirs)]
     groups = [{cell.seed for cell in cells} for side in sides for cells in side.values()]

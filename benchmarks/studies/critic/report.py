@@ -22,6 +22,7 @@ _LABEL = (
     "outcomes of episodes, so right steps of failed episodes count as wrong."
 )
 _LABELS = {
+    "all-1": "learned critic",  # trained on all sources
     UNTRAINED: "the model without training", "majority": "majority of agents",
     START: "probability of the reply under the adapter that training starts from",
     "likelihood": "probability of the reply under an agent", "outcome": "outcome of the episode",

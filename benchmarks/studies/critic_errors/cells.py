@@ -39,7 +39,7 @@ class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
     """One training run and its test."""
 
     arm: str
-    """``without``, or the critic and how it is trusted, such as ``30-learned``."""
+    """``without``; or the critic's errors and its weight, such as ``30-learned``."""
     seed: int
     commit: str
     weights: tuple[tuple[float, ...], ...]

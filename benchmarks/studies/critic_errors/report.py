@@ -51,7 +51,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     contrasts: list[Contrast]
     equal: list[str]
-    """Arms whose weights after training are those of training without a critic, in each seed."""
+    """Arms whose trained weights equal those of training without a critic, in every seed."""
 
 
 def study_of(folder: Path) -> Study:

@@ -19,8 +19,8 @@ POOLS = {
 }
 DIFFERENT = "different agents"
 LIMIT = 0.04
-"""Headroom below which nothing further is tried: P(any of four different agents is right) -
-P(the best of them is right)."""
+"""The study ends if the headroom is below this value. The headroom is P(any of four different
+agents is right) - P(the best of them is right)."""
 Split = Literal["validation", "parameters", "templates", "apps"]
 SPLITS: dict[Split, str] = {
     "validation": "validation parameters",
@@ -58,4 +58,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK = Plan(validation=2, parameters=2, templates=2, apps=2, steps=2)
-"""Shows that it works; the figures mean nothing."""
+"""A size for testing the study; its figures have no meaning."""

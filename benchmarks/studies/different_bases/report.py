@@ -39,7 +39,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     split: Split
     best: bool
-    """Whether it has clones of the agent that is best on validation parameters."""
+    """Whether the team consists of clones of the agent that is best on validation parameters."""
     single: float
     """One of its agents is right; of different agents, the best one."""
     any: float

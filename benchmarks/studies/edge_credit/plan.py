@@ -9,7 +9,7 @@ from benchmarks.studies.split.learning import Plan
 OUTCOME, CRITIC, WITHOUT, ERRORS = "outcome", "critic", "leave one out", "critic, 20 % errors"
 ERROR_SHARE = 0.2
 POINTS = {"1/20": 2, "1/8": 5, "1/4": 10, "1/2": 20, "all": 40}
-"""Share of the budget -> steps of learning. A sixteenth of it would be two and a half steps."""
+"""Share of the budget -> steps of learning. A sixteenth of the budget would be 2.5 steps."""
 MAIN = "1/8"
 CONTRASTS = ((CRITIC, OUTCOME), (WITHOUT, OUTCOME))
 """Named before the study was run: success on known templates with test parameters at :data:`MAIN`,
@@ -29,7 +29,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     lr: float = 1.0
     normalise: bool = False
     weight: float = 0.0
-    """Of the credit of edges; the outcome always counts 1."""
+    """Weight of the credit of edges; the weight of the outcome is always 1."""
     discount: float = 0.0
     """Share of the return of the listener's message that an edge gets, too."""
 

@@ -131,7 +131,7 @@ Source = CriticCredit | WithoutMessage
 
 
 def source(arm: str, discount: float, seed: int) -> Source | None:
-    """The source of an arm; ``None``: the outcome alone."""
+    """The source of an arm, or ``None`` for the arm that learns from the outcome alone."""
     if arm == OUTCOME:
         return None
     if arm == WITHOUT:

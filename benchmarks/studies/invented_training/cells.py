@@ -52,13 +52,14 @@ from swarm_ui.trace.records import Episode
 
 _PROBE_STEPS = 40
 _CONTROL = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
-"""Of more stage 1: as much on invented screens as stage 2 rehearses, the rest demonstrations."""
+"""Settings of the control "more stage 1": it has as many samples on invented screens as stage 2
+rehearses; all others are demonstrations."""
 _CONTROL_RATE = 1e-3
 """Peak learning rate of more stage 1, as in the learning benchmark: the agent is trained already.
 """
 _CONTROL_DEMONSTRATIONS = 128
-"""Demonstrated episodes of more stage 1, of the phone and of the devices each: as many as stage 2
-plays. To them come those of the base agent's own stage 1."""
+"""Demonstrated episodes of the control "more stage 1", on the phone and on the devices each: as
+many as stage 2 plays. Those of the base agent's own stage 1 are added."""
 Tell = Callable[[float, str], None]
 
 
@@ -101,7 +102,7 @@ class Cells:
         return self.folder / "blind.json"
 
     def load(self, arm: str, seed: int) -> Cell | None:
-        """A finished cell; ``None``: there is none."""
+        """The finished cell of this arm and seed, or ``None`` if it is not finished."""
         path = self.path(arm, seed)
         return msgspec.json.decode(path.read_bytes(), type=Cell) if path.exists() else None
 

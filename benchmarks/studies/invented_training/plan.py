@@ -34,7 +34,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     iterations: int = 4
     episodes: int = 64
-    """Training episodes in each iteration; half of them on invented devices, where there are."""
+    """Training episodes in each iteration. In arms with invented devices, half of the episodes are
+    on them."""
     steps: int = 50
     """Optimiser steps of the shared adapter in each iteration."""
     parameters: int = 38

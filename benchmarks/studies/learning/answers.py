@@ -138,7 +138,7 @@ def _untrained(learning: Record) -> tuple[float, float, float]:
 
 
 def _contrast(learning: Record, name: str) -> Record | None:
-    """The contrast on known templates; ``None``: it was not measured."""
+    """The contrast on known templates, or ``None`` if it was not measured."""
     return next(
         (
             line

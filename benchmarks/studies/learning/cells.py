@@ -19,7 +19,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 
 CELL_FILE = "cell.json"
 SPLITS = {"parameters": "new_parameters", "templates": "new_templates", "apps": "new_apps"}
-"""Names of the splits: as the study has them, and as the JSON object has them."""
+"""Names of the splits: in the study, and in the JSON object."""
 _SINGLES = {
     "untrained": ("untrained", "base-greedy"),
     "base_x1": ("base", "base-greedy"),
@@ -50,7 +50,8 @@ class Work(NamedTuple):
     steps: float | None = None
     """Optimiser steps, over all adapters."""
     samples: float | None = None
-    """Examples of all steps, rehearsal included; one that is used twice counts twice."""
+    """Number of examples in all steps, with rehearsed ones. An example that is used twice counts
+    twice."""
     calls: float | None = None
     """Model calls in rollouts."""
     tokens: float | None = None
@@ -179,7 +180,7 @@ def work_of(cells: Sequence[Path]) -> Work:
 
 
 def _over_runs(lines: Sequence[Sequence[dict[str, Any]]], figure: Any) -> float | None:
-    """Mean over runs of the sum of a figure; ``None``: it is 0. Repeated lines count once."""
+    """Mean over runs of the sum of a figure; ``None`` if it is 0. Repeated lines count once."""
     sums = []
     for run in lines:
         latest = {(line.get("kind"), line.get("iteration")): line for line in run}

@@ -128,7 +128,7 @@ def _line(row: Row, places: dict[tuple[str, str], Row]) -> dict[str, Any]:
 
 
 def _own_agent(row: Row, places: dict[tuple[str, str], Row]) -> Row | None:
-    """The row of one agent of a vote or a team; ``None``: the row is one agent itself."""
+    """The row of one agent of this vote or team, or ``None`` if ``row`` itself is one agent."""
     own = places.get((row.name.removesuffix("_vote").removesuffix("_own") + "_greedy", row.split))
     return None if own is row else own
 

@@ -41,7 +41,7 @@ Line = dict[str, Any]
 
 
 def finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:
-    """A function that finds the row of a name on this split; ``None``: there is none."""
+    """A function from a name to its row on this split, or to ``None`` if there is no such row."""
     found = {line["name"]: line for line in rows if line["split"] == split}
     return found.get
 

@@ -29,9 +29,9 @@ class Variant:
     imitate: bool = False
     """The agents learn the solver's action on every screen, and nothing else."""
     team: bool = True
-    """Whether it is tested on DAGs too."""
+    """Whether the team is also tested on DAGs."""
     vote: bool = True
-    """Whether it is tested as a vote."""
+    """Whether the team is tested as a vote without edges."""
 
     def __post_init__(self) -> None:
         if self.guided and not self.critic:

@@ -32,4 +32,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK = Plan(each=2, tasks=3)
-"""Shows that it works; the figures mean nothing."""
+"""A size for testing the study; its figures have no meaning."""

@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Graphs that are tried on each task and seed, so that its difficulty cancels."""
     lr: float = 1.0
     normalise: bool = False
-    """Whether utilities count in standard deviations of those of the same task and seed."""
+    """Whether utilities are divided by the standard deviation over the same task and seed."""
     credit_weight: float = 0.1
     """Weight of the credit of edges, where there is a source of it."""
     limit: float = 2600.0

@@ -18,7 +18,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     """Success; ``None``: masked by a fault."""
     said: tuple[bool, ...]
-    """For each needed value whose holder was asked: whether its first message has it."""
+    """For each needed value whose holder was asked: whether the holder's first message has the
+    value."""
     written: bool
     """Whether every computed field was typed rightly at some step."""
     written_twin: bool

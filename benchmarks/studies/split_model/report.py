@@ -48,7 +48,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     calls: float
     """Mean calls of a decision."""
     said: float | None
-    """Share of the needed values that their holder said in the first step; ``None``: not asked."""
+    """Share of the needed values that are in the first message of the agent that sees them;
+    ``None`` if no such agent was asked."""
     written: float
     """Share of episodes in which every computed field was typed rightly at some step."""
     written_twin: float
@@ -149,7 +150,7 @@ def _outcomes(episodes: list[Facts]) -> list[Outcome]:
 
 
 def _success(episodes: list[Facts], chosen: list[bool]) -> float | None:
-    """Success of some of the episodes; ``None``: there are none."""
+    """Success of the ``chosen`` episodes, or ``None`` if none is chosen."""
     known = [float(bool(e.value)) for e, own in zip(episodes, chosen, strict=True) if own]
     return round(fmean(known), 4) if known else None
 
@@ -245,8 +246,11 @@ def control_line(found: Study) -> str:
 
 def curve_line(found: Study) -> str:
     """The loss of the training, in words."""
-    points = ", ".join(f"{loss:.2f} by step {step}" for step, loss in found.training.curve)
-    return f"Loss of {found.training.samples} samples in {found.training.steps} steps: {points}."
+    points = ", ".join(f"{loss:.2f} at step {step}" for step, loss in found.training.curve)
+    return (
+        f"The model was trained for {found.training.steps} steps on {found.training.samples} "
+        f"samples. The mean loss of the steps since the point before was {points}."
+    )
 
 
 def _percent(mean: float, low: float, high: float, form: str) -> str:

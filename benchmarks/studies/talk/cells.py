@@ -54,7 +54,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     commit: str
     edges: list[Edge]
-    """The DAG on which it talks."""
+    """The edges over which the team sends messages."""
     graph: str
     """How the DAG was chosen."""
     digest: str

@@ -45,4 +45,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK = Plan(rounds=2, iterations=1, shared_iterations=1, episodes=4, shared_steps=2, watched=6)
-"""Shows that it works; the figures mean nothing."""
+"""A size for testing the study; its figures have no meaning."""

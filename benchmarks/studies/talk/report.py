@@ -79,7 +79,7 @@ def study_of(folder: Path) -> Study:
 
 
 def value(measure: str, decision: Decision, edges: bool) -> float | None:
-    """A measure of one decision; ``None``: it does not count."""
+    """A measure of one decision, or ``None`` if the decision does not count for this measure."""
     seen: Seen = decision.talking if edges else decision.silent
     if measure == "one":
         return sum(seen.right) / len(seen.right)

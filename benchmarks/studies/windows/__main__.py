@@ -75,7 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Episodes of each run of edge learning."""
     seeds: tuple[int, ...]
     steps: int
-    """Steps of training the agent, if it is trained here."""
+    """Training steps of the window agent, if this run trains it."""
     agent: str
     """Folder of the agent; empty: trained here."""
 
@@ -258,7 +258,7 @@ class Study:
         return summary(played, self._all("edges", LearnedEdges), jobs)
 
     def fixed(self) -> Fixed | None:
-        """The arms on forms with intervals clustered by template; ``None``: not all are played."""
+        """The arms on forms with intervals clustered by template; ``None`` if one is not played."""
         from benchmarks.studies.windows.arms import Played, control_arms, test_jobs
         from benchmarks.studies.windows.record import make_fixed
         from benchmarks.studies.windows.stage2 import agent_made

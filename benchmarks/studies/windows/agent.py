@@ -27,7 +27,7 @@ from swarm_ui.optim.stage1.synthesis.window_samples import (
 from swarm_ui.storage.run_directory import write_atomic
 
 MEMORY = 1
-"""Past actions that agents are told on long screens."""
+"""Number of past actions in the observations of long screens."""
 
 
 def long_phone() -> PhoneEnvironment:
@@ -46,8 +46,8 @@ class WindowAgentConfig:
     )
     windows: WindowMix = field(default_factory=WindowMix)
     messages: bool = True
-    """Whether samples contain messages of other agents. Without them the agent has no words for the
-    names of agents either."""
+    """Whether samples contain messages of other agents. Without them, the names of agents are not
+    in the vocabulary either."""
     withheld: tuple[str, ...] = ()
     """Training templates of which no sample is made."""
     seed: int = 0

@@ -112,7 +112,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """CPU time."""
     commit: str = ""
-    """Commit of the source that played it."""
+    """Commit of the source that played the episodes."""
 
 
 def control_arms() -> list[WindowArm]:

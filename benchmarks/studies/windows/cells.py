@@ -89,7 +89,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     credit: CreditArm
     seed: int
     graph: tuple[Edge, ...]
-    """The edges that it is tested with; empty where they are redrawn for each episode."""
+    """The edges of the test; empty if they are redrawn for each episode."""
     rollouts: tuple[float | None, ...]
     """Success of each iteration's rollouts."""
     sources: dict[str, int]
@@ -107,7 +107,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """CPU time."""
     commit: str = ""
-    """Commit of the source that trained it."""
+    """Commit of the source that trained the team."""
 
     @property
     def arm(self) -> str:

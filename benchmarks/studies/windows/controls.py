@@ -59,7 +59,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     tokens: dict[TemplateSet, float]
     """Mean of an episode, prompts and replies."""
     commit: str = ""
-    """Commit of the source that played it."""
+    """Commit of the source that played the episodes."""
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):

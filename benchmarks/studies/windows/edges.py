@@ -30,7 +30,7 @@ GRAPHS = 4
 """Graphs tried on each task and seed, so that its difficulty cancels."""
 BATCH = 80
 _NOISE = 0.5
-"""Standard deviation of one episode's success around what its graph is worth."""
+"""Standard deviation of the success of one episode around the mean success of its graph."""
 Method = Literal["thompson", "score"]
 METHODS: dict[Method, str] = {"thompson": "Thompson", "score": "score function"}
 

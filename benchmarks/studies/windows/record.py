@@ -85,7 +85,7 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     t_high: float | None
     seeds: int
     named: bool
-    """Whether it was named before the study was run; if not, it is exploratory."""
+    """Whether the contrast was named before the study was run. If not, it is exploratory."""
 
 
 class Fixed(msgspec.Struct, frozen=True, kw_only=True):

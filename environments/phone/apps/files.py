@@ -100,7 +100,8 @@ def _file_list(device: Device, screen: Screen) -> list[Widget]:
 
 
 def _file_screen(device: Device, screen: Screen) -> list[Widget]:
-    """A file, the form that renames or moves it, or the dialog before it goes to the trash."""
+    """The screen of a file: the file, the form to rename or move it, or the dialog that asks before
+    it is moved to the trash."""
     key, row = screen.row, device.tables["file"][screen.row]
     if screen.kind == "edit":
         return form(FILE, device.draft, Update(FILE, key))

@@ -123,7 +123,8 @@ def perform(device: Device, intent: Intent) -> None:
 
 
 def _stage(subgoal: Subgoal, now: Device) -> Subgoal:
-    """The subgoal, or the look-up, permission or wifi that must come first."""
+    """The subgoal, or what must be done before it: look up a value, answer a request for a
+    permission, or turn Wi-Fi on."""
     source = subgoal.source
     if source is not None and source.row in now.tables[source.table]:
         known = source.value in now.copied or any(

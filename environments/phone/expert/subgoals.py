@@ -47,7 +47,7 @@ class Subgoal(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     tap: Effect | None = None
-    """The tap that completes it; ``None`` if it is enough to open the screen."""
+    """The tap that completes the subgoal; ``None`` if it is enough to open the screen."""
     fields: Mapping[str, str] = {}
     """The values of the form before the tap."""
     source: Source | None = None

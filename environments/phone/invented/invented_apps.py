@@ -21,7 +21,7 @@ from swarm_ui.environments.phone.invented.words import WORDS, WordLists
 from swarm_ui.observation import Role
 
 UNSEEN = 1_000_000
-"""From this number on, devices are for tests: no training uses them."""
+"""Number of the first test device. No training uses devices from this number on."""
 BLIND = 2_000_000
 """The number of the first device of the blind set. From here on, devices have words and wordings
 of their own."""
@@ -41,7 +41,7 @@ class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
     switches: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     words: WordLists = WORDS
-    """The words that it was made of."""
+    """The words from which the app was made."""
 
     @property
     def name(self) -> str:

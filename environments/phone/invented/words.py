@@ -225,4 +225,4 @@ WORDS = WordLists(
     cancel=CANCEL,
     search=SEARCH,
 )
-"""Of all devices but those of the blind set."""
+"""The words of all devices except those of the blind set."""

@@ -15,8 +15,9 @@ from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.parameters import Sampler
 
 Rule = Literal["join", "sum", "least", "most", "first", "last"]
-"""``join``: the values, with spaces between; of one fact: its value. ``sum``, ``least`` and
-``most`` are of amounts; ``first`` and ``last`` are of times such as ``07:45``."""
+"""How the facts give the value that the goal needs. ``join``: all values with spaces between them
+(one fact: its value). ``sum``, ``least`` and ``most`` are for amounts; ``first`` and ``last`` are
+for times such as ``07:45``."""
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -51,14 +51,18 @@ def read_goal(text: str) -> ReadGoal:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[SplitTemplate, re.Pattern[str]]]:
-    """Longer texts come first, since the words of a shorter one could contain their rest."""
+    """A pattern for each text of a goal, the longest text first.
+
+    A shorter text is tried later, because one of its placeholders could match the rest of a longer
+    text.
+    """
     found = [(spec, goal) for spec in TEMPLATES.values() for goal in spec.goals]
     found.sort(key=lambda pair: len(pair[1]), reverse=True)
     return [(spec, re.compile(_regex(goal))) for spec, goal in found]
 
 
 def _regex(goal: str) -> str:
-    """Every placeholder stands for one to three words without commas."""
+    """A pattern for the text of a goal. A placeholder matches one to three words without commas."""
     parts = _PLACEHOLDER.split(goal)
     word = r"[^\s,]+(?: [^\s,]+){0,2}?"
     return "".join(

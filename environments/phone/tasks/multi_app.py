@@ -50,7 +50,7 @@ _check_two = check("tasks-check-two", "train", TASK, 2).make
 
 
 def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
-    """A phone number from the web in contacts, and a price from there in a message."""
+    """Copy a phone number from a web page to contacts, and a price from this page to a message."""
     key, page = add_page(sampler, device)
     name, to = sampler.full_name(), sampler.first_name()
     phone, price = (Source.of(PAGE, key, page, field) for field in ("phone", "price"))

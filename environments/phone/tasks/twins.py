@@ -36,7 +36,10 @@ _MISSING: Mapping[str, Template] = {
 
 
 def _deleted(table: Table) -> Make:
-    """The task to delete a record that exists; its values are drawn like those of a missing one."""
+    """The task to delete a record that exists.
+
+    The record's values are drawn in the same way as those in the goal of the ``-missing`` task.
+    """
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_record(table, sampler, device)

@@ -78,8 +78,8 @@ def _served_model(card: object) -> ServedModel:
 
 @dataclass(slots=True)
 class _Admitted:
-    """A request that may be sent now, and its usage. ``None``: unknown, as after a reply that was
-    cut off; then the whole reservation counts as used."""
+    """A request that may be sent now, and its usage. The usage is ``None`` if it is unknown, as
+    after a reply that was cut off; then the whole reservation counts as used."""
 
     client: openai.AsyncOpenAI
     used: Usage | None = None
@@ -158,8 +158,10 @@ class Endpoint:
         return self._given_key is not None or self.key_elsewhere
 
     async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
-        """One chat completion, with as many attempts as allowed; the last item is the whole reply.
-        With ``stream``, its pieces come first; it is not retried after the first piece.
+        """Make one chat completion, with as many attempts as allowed; the whole reply comes last.
+
+        With ``stream``, the pieces of the reply come before it, and the request is not sent again
+        after the first piece.
 
         Raises:
             BudgetExceeded: an attempt could exceed the budget; it was not sent.

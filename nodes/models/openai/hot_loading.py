@@ -46,7 +46,7 @@ class HotAdapters:
         return {name: (folder, self._salts[name]) for name, folder in self._folders.items()}
 
     def know(self, loaded: Mapping[str, tuple[Path, str]]) -> None:
-        """Take over the versions that another process loaded on the server, in place of others."""
+        """Replace the known versions by those that another process loaded on the server."""
         self._folders = {name: folder for name, (folder, _) in loaded.items()}
         self._salts = {name: salt for name, (_, salt) in loaded.items()}
 

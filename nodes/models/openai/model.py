@@ -167,7 +167,7 @@ class OpenAIModel:
             self._endpoint.admission = sent.admission
 
     def admit_by(self, admission: Callable[[], Admission]) -> None:
-        """Use other limits in place of the model's own.
+        """Replace the model's limits on requests.
 
         ``admission``: creates the :class:`Admission` of one event loop; it is sent with the model
         to other processes. Call this before the first chat request.
@@ -256,8 +256,8 @@ class OpenAIModel:
                 yield piece if isinstance(piece, str) else piece[0]
 
     def lease(self, adapter: str) -> str:
-        """The current served name of an adapter; requests may name it until it is released. Raises
-        ``ModelError`` if there is no such adapter."""
+        """Return the current served name of an adapter, which requests may use until
+        :meth:`release`. Raises ``ModelError`` if there is no such adapter."""
         return self._adapters.lease(adapter)
 
     def release(self, version: str) -> None:

@@ -30,7 +30,7 @@ class SentModel:
 
     model: str
     url: str | None
-    """``None``: it contains a password, and is read from the environment of the receiver."""
+    """``None`` if the address contains a password; the receiver reads it from its environment."""
     key_env: str
     key_given: bool
     """Whether the key was an argument. It is not sent."""

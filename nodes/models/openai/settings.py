@@ -28,8 +28,8 @@ class RateLimits:
     period: float = 1.0
     tokens_per_minute: int | None = None
     """Tokens that requests may use in any minute; ``None``: no limit. A sixth of them may be used
-    at once and the rest evenly, in the order of arrival. A request counts with the most it may use
-    until it is answered, then with what it used."""
+    at once and the rest evenly, in the order of arrival. Until a request is answered, its maximum
+    number of tokens counts, afterwards the number that it used."""
     concurrency: int = 16
     """Requests in flight at the same time."""
 

@@ -33,7 +33,8 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     scores: bool
     """Whether it can compute the probability of a given reply."""
     adapters: dict[str, str] | None
-    """The version of each adapter that the factory loaded; ``None``: it is asked by plain names."""
+    """The version of each adapter that the factory loaded. ``None``: the model has no versions, so
+    requests name adapters without a version."""
 
 
 class HeldModel:

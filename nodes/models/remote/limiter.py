@@ -55,7 +55,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of permits: used, returned or lost."""
 
     settled: tuple[tuple[int, Usage | None], ...] = ()
-    """Usage of the calls of permits; ``None``: unknown, the whole reservation counts."""
+    """Permits with the usage of their calls; if it is ``None`` (unknown), the whole reservation
+    counts."""
     unused: tuple[int, ...] = ()
     """Permits that are given back."""
 

@@ -91,7 +91,7 @@ class RayModel:
 
     @property
     def adapter_names(self) -> Mapping[str, str] | None:
-        """The version of each adapter; ``None``: the model has no versions."""
+        """The version of each adapter, or ``None`` if the model has no versions."""
         return self._leases.names
 
     @property

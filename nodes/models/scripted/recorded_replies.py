@@ -127,7 +127,7 @@ def _contexts(request: Request) -> list[object]:
 
 
 def _names(adapter: str | None) -> set[str | None]:
-    """The names that match a recorded adapter: its version (``"agent_2@7"``) and its plain name."""
+    """The names that match a recorded adapter, with the version (``"agent_2@7"``) and without."""
     if adapter is None:
         return {None}
     return {adapter, adapter.rpartition("@")[0] or adapter}

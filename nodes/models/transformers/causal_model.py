@@ -283,7 +283,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         )
 
     def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
-        """The replies that are possible on the screen; ``None``: replies are not restricted."""
+        """A grammar of the replies that the screen allows; ``None`` if they are not restricted."""
         bound = self._constrained
         if bound is None:
             bound = prompt.prompt_format == "compact"

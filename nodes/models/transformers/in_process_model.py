@@ -150,10 +150,10 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @abstractmethod
     def _reply(self, prompt: P, reply: str) -> list[int] | None:
-        """Tokens of a reply as it is, with the end token; ``None``: it holds no action."""
+        """Tokens of a reply without changes, with the end token; ``None`` if it holds no action."""
 
     def _proposal(self, prompt: P, action: str) -> list[int] | None:
-        """Tokens of the reply that proposes a JSON action; ``None``: it is not an action."""
+        """Tokens of the reply that proposes this JSON action; ``None`` if the JSON is no action."""
         return self._reply(prompt, action)
 
     def _spoken(self, prompt: P, reply: str) -> list[int] | None:
@@ -178,8 +178,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`.
 
-        An adapter's plain name means the version that is current when this is called, also if the
-        adapter is replaced before the answer is ready.
+        An adapter's name without a version means the version that is current when this is called,
+        also if the adapter is replaced before the answer is ready.
         """
         with leased_versions(self, requests) as versions:
             return await self._generations.ask(self._jobs(requests, versions), _run_of(requests))
@@ -203,7 +203,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self._replies.clear()
 
     def set_linger(self, seconds: float) -> None:
-        """Wait this long for more requests before a forward, if observations come over a socket."""
+        """Set how long a forward waits for more requests, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
 
     def _jobs(self, requests: Sequence[Request], versions: Sequence[str | None]) -> list[_Job[P]]:
@@ -288,8 +288,11 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self._weights_seen = seen
 
     def _one_of_equal(self, versions: Sequence[str | None]) -> list[str | None]:
-        """For each version, one of those given whose weights are equal: the agents of a new team
-        have copies of one adapter, and then read their common prompts once."""
+        """For each version, the first of the given versions with equal weights.
+
+        The agents of a new team have copies of one adapter; so their common prompts are read only
+        once.
+        """
         given = sorted({version for version in versions if version is not None})
         numbers = self._equal.numbered(given, self._in_memory())
         first: dict[int, str] = {}

@@ -96,7 +96,7 @@ class PictureTokens:
         return picture.expansion
 
     def plain(self, ids: Tensor) -> Tensor:
-        """The ids, with the token for pictures in place of those of vectors."""
+        """The ids, in which the token for pictures replaces the ids of picture vectors."""
         return ids.masked_fill(ids >= self.vocabulary, self._image_id)
 
     # -- pictures -----------------------------------------------------------------------------
@@ -258,6 +258,6 @@ class PictureTokens:
 
 def _forgotten() -> ModelError:
     return ModelError(
-        f"a prompt holds a picture that is not known any more; at most {_PICTURES} are kept. "
+        f"a prompt contains a picture that is no longer in memory; {_PICTURES} pictures are kept. "
         "Encode the prompt again"
     )

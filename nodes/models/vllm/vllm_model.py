@@ -191,7 +191,7 @@ class VLLMModel:
         return version
 
     async def load_version(self, version: str, folder: Path) -> None:
-        """Load a version, such as ``"agent_2@7"``, which then also answers under the plain name.
+        """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
         Earlier versions stay until :meth:`unload_version`. Raises ``ConfigError`` if the engine
         refuses the adapter."""
         from vllm.lora.request import LoRARequest
@@ -221,8 +221,9 @@ class VLLMModel:
             await self._engine.remove_lora(lora.lora_int_id)
 
     def lease(self, adapter: str) -> str:
-        """The current version of a name. It stays loaded until :meth:`release`. Raises
-        ``ModelError`` if there is no such adapter or version."""
+        """Return the current version of an adapter, which stays loaded until :meth:`release`.
+
+        Raises ``ModelError`` if there is no such adapter or version."""
         version = f"{adapter}@{self._current[adapter]}" if adapter in self._current else adapter
         if version not in self._loaded:
             known = ", ".join(self._loaded) or "none"

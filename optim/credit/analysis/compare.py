@@ -117,8 +117,9 @@ def compare(
 ) -> Comparison:
     """Figures of all assigners on the episodes that all of them judged.
 
-    ``reference`` names the one that is taken as right. Raises ``ConfigError`` if there are no
-    assigners, two have the same name, or the reference is missing.
+    ``reference``: name of the assigner whose credit counts as right.
+    Raises ``ConfigError`` if there are no assigners, two have the same name, or the reference is
+    missing.
     """
     if not assessed:
         raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")

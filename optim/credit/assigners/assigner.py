@@ -63,7 +63,7 @@ class PerDecision(EpisodeCredit):
 
     @property
     def calls(self) -> int | None:
-        """Calls so far; ``None``: the assigner does not count them."""
+        """Number of calls so far, or ``None`` if the assigner does not count them."""
         return calls_of(self._assigner)
 
     async def _assess(self, episode: Episode, states: States) -> Tables:

@@ -100,7 +100,8 @@ class Counterfactual(ReplayCredit):
     async def _otherwise(
         self, graph: Dag, trace: Trace, id: str, state: object | None
     ) -> list[float]:
-        """The values of the decision without this message, or with other samples of it."""
+        """The values of the decisions that replays make without this message, or with other samples
+        of it."""
         if self._samples:
             runs = await resample(graph, trace, id, self._samples, limits=self._limits)
         else:

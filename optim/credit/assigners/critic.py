@@ -169,7 +169,8 @@ class OutcomeCredit(EpisodeCredit):
     """Number of model calls; always 0."""
 
     def __init__(self, *, abstentions: bool = False) -> None:
-        """``abstentions``: whether those of solved episodes get credit, 1.0; the others do not."""
+        """``abstentions``: whether abstentions in solved episodes get credit 1.0. Those in failed
+        episodes get none."""
         self._abstentions = abstentions
 
     async def _assess(self, episode: Episode, states: States) -> Tables:
@@ -265,7 +266,7 @@ class NoisyCritic:
 
     @property
     def calls(self) -> int | None:
-        """Calls of the critic so far; ``None``: it does not count them."""
+        """Number of calls of the critic so far, or ``None`` if it does not count them."""
         return calls_of(self._critic)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:

@@ -200,7 +200,7 @@ class _Judge:
         return Intervention(execute=instead)
 
     def finished(self, episode: Episode, split: str) -> JudgedEpisode | None:
-        """The record of an episode; ``None``: a fault ended it."""
+        """The record of an episode, or ``None`` if a fault ended it."""
         kept = [self._screens.pop(record.trace.run, None) for record in episode.steps]
         if episode.success is None:
             return None
@@ -215,7 +215,7 @@ class _Judge:
         return [action for action in await asyncio.gather(*drawn) if action is not None]
 
     def _instead(self, trace: Trace, best: Action, rng: random.Random) -> Action | None:
-        """The action to execute instead of the decision; ``None``: the decision itself."""
+        """An action to execute instead of the decision, or ``None`` to execute the decision."""
         draw = rng.random()
         if draw < self._config.stray:
             return random_action(trace.observation, rng)

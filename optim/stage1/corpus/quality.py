@@ -129,7 +129,7 @@ class Deduplicator:
         self._alike: Counter[str] = Counter()
 
     def fault(self, sample: Sample) -> Reason | None:
-        """Why the sample is dropped; ``None``: it is accepted and remembered."""
+        """Why the sample is dropped. ``None`` if it is accepted; then it is remembered."""
         if _same_text(sample) in self._seen:
             return "a duplicate"
         if self._alike[sample.alike] >= self._repeats:

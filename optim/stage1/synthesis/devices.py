@@ -209,14 +209,14 @@ def _checks(words: WordSampler) -> tuple[str, list[AppScreen]]:
 
 
 def _entries(words: WordSampler, most: int) -> tuple[Widget, list[Widget]]:
-    """An entry of a list, and the list with up to ``most`` others."""
+    """An entry of a list, and the whole list, which has up to ``most`` other entries."""
     target = Widget("item", words.phrase(0.5))
     others = [Widget("item", _like(words, target.label)) for _ in range(words.rng.randint(1, most))]
     return target, [target, *others]
 
 
 def _like(words: WordSampler, label: str) -> str:
-    """Another label; sometimes it shares a word with this one."""
+    """A random label that differs from ``label``; it sometimes shares a word with it."""
     parts = label.split()
     if len(parts) > 1 and words.rng.random() < 0.3:
         return words.rng.choice((f"{parts[0]} {words.word()}", f"{words.word()} {parts[-1]}"))

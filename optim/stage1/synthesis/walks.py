@@ -76,7 +76,7 @@ async def sample_walks(
 
 
 def _last_act(told: ActionSample | None) -> Action | None:
-    """The action after which an instruction is complete; ``None``: there may be more to do.
+    """The action after which an instruction is complete, or ``None`` if more may be needed.
 
     An instruction that only names a purpose, such as "get rid of this", may need a confirmation.
     """

@@ -39,7 +39,7 @@ class LabelledScreen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMix:
-    """Settings for drawing window samples; the shares are our defaults."""
+    """Settings for drawing window samples. The defaults are not from a paper."""
 
     agents: int = 4
     copies: tuple[tuple[int, float], ...] = ((1, 0.5), (2, 0.3), (4, 0.2))

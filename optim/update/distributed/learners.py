@@ -196,7 +196,7 @@ def follow(processes: Processes, load: Callable[[bytes], Trainable]) -> None:
 def _load_with_others(
     group: Processes, load: Callable[[bytes], Trainable], description: bytes
 ) -> Trainable | None:
-    """The model; ``None``: a process could not load it, which the first one reports."""
+    """The model, or ``None`` if a process could not load it; the first process reports this."""
     model = None
     try:
         model = load(description)

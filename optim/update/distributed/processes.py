@@ -151,7 +151,7 @@ class Processes:
             raise LostProcess(
                 f"process {self.rank + 1} of {self.size}: the connection to the other processes is "
                 f"lost ({said.splitlines()[0] if said else type(error).__name__}). One of them "
-                "ended; its own error, if it had one, says why"
+                "ended; see its error above, if it printed one"
             ) from error
 
 

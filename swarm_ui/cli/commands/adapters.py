@@ -75,8 +75,9 @@ def import_adapters(
                              autocompletion=flags.one_of(*FORMATS))] = "",
     base: Annotated[str, typer.Option(metavar="MODEL", help="model it was trained on, if its "
                                       "folder does not record it: smollm2, or a folder")] = "",
-    any_base: Annotated[bool, typer.Option("--any-base", metavar="", help="remove the record of "
-                        "the weights it was trained on, to allow others")] = False,
+    any_base: Annotated[bool, typer.Option("--any-base", metavar="", help="leave out the "
+                        "fingerprint of the base weights, so that the copies load on other "
+                        "weights, too")] = False,
     force: flags.Force = False,
     json: flags.Json = False,
     quiet: flags.Quiet = False,

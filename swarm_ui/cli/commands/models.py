@@ -22,7 +22,7 @@ models = typer.Typer(help="Pretrained language models by name.")
 
 @models.command("list")
 def list_models(json: flags.Json = False) -> int:
-    """List the models that have a name, those of plug-ins too, and which are on this machine.
+    """List the models that have a name, also those of plug-ins, and say which are on this machine.
 
     Example: [bold]swarm-ui models list[/]
     """

@@ -54,18 +54,19 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("agent", str, "NAME", f"who acts and writes: {_ROLE}", panel=flags.WHO),
     flags.option("adversary", str, "NAME", f"who writes wrong replies: {_ROLE}", panel=flags.WHO),
     flags.option("critic", str, "NAME", f"who judges: none, or {_ROLE}", panel=flags.WHO),
-    flags.option("walker", str, "NAME", "a trained model, as for --model, that chooses the way, so "
-                 "that the corpus has the screens it meets; replies are the agent's (default: the "
-                 "agent)", panel=flags.WHO),
+    flags.option("walker", str, "NAME", "a trained model, as for --model, that chooses the actions "
+                 "of the walks, so that the corpus has the screens that this model reaches; the "
+                 "replies still come from --agent (default: the agent walks)", panel=flags.WHO),
     flags.option("adapters", str, "FOLDER", "the walker's adapter: its folder, or smollm2-phone "
                  "(default: none)", setting="model.adapters", panel=flags.WHO),
     flags.option("model", str, "NAME", "the model of every role that is not named (default: "
                  "scripted)", "-m", panel=flags.WHO),
     flags.URL,
-    flags.option("max_calls", int, "N", "most calls to models, over all sessions with this folder "
-                 "(default: any number)",
+    flags.option("max_calls", int, "N", "maximum number of calls to models, over all sessions with "
+                 "this folder (default: any number)",
                  setting="model.max_calls"),
-    flags.option("max_tokens", int, "N", "most tokens of these calls (default: any number)",
+    flags.option("max_tokens", int, "N", "maximum number of tokens of these calls (default: any "
+                 "number)",
                  setting="model.max_tokens_total"),
     flags.option("parallel", int, "N", "number of walks at the same time (default: 1)", "-j",
                  panel=flags.HOW),

@@ -46,7 +46,10 @@ def spec_of(name: str) -> EnvironmentSpec:
 def environment_findings(
     section: EnvironmentSection, splits: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Mistakes in the choice of an environment. ``splits`` replace the section's splits."""
+    """Mistakes in the choice of an environment.
+
+    ``splits``: the splits to check; default: the section's own split.
+    """
     added = plugin("environments", section.name)
     if section.name not in ENVIRONMENTS and ":" not in section.name and added is None:
         names = (*ENVIRONMENTS, *plugin_names("environments"))

@@ -115,8 +115,9 @@ class EnvironmentSpec:
     held_out: Callable[[], HeldOut] | None = None
     """Tasks and seeds that training must not use; ``None``: the validation and test seeds."""
     team: Callable[[Arm, ChatModel], Policy] | None = None
-    """Makes the policy where the task decides who is in the team and who talks to whom. Of the arm
-    it uses only temperature, adapter and length of replies. ``None``: the arm decides."""
+    """Makes the policy of an arm in environments whose tasks determine the agents and edges of the
+    team. It uses only the temperature, the adapter and the length of replies of the arm. ``None``:
+    the arm determines agents and edges."""
     demonstrators: Callable[[EnvironmentSection], Policy] | None = None
     """A scripted team whose prompts and replies, in the compact format, are the corpus of stage 1;
     ``None``: one agent walks."""

@@ -92,7 +92,7 @@ class RunPages:
 
 
 def _whole(text: str) -> Answer:
-    """A page of the report, which has a policy of its own."""
+    """An answer with a page of the report. The page contains its own content security policy."""
     return Answer(200, "text/html", text, "frame-ancestors 'none'")
 
 

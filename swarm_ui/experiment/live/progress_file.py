@@ -44,7 +44,7 @@ class ProgressFile:
         self._broken = False
 
     def __call__(self, label: str, progress: TaskProgress | None) -> None:
-        """Note the progress of a task. ``None`` means that the task has ended."""
+        """Note the progress of a task; if ``progress`` is ``None``, the task has ended."""
         if progress is None:
             ended = self._tasks.pop(label, None)
             if ended is not None:
@@ -77,7 +77,7 @@ def record_progress(display: ProgressDisplay, folder: Path, warn: Callable[[str]
 
 
 def read_progress(folder: Path) -> Written | None:
-    """The progress that a run recorded last; ``None``: there is none, or it cannot be read."""
+    """The progress that a run recorded last; ``None`` if there is none or it cannot be read."""
     try:
         return msgspec.json.decode((folder / NAME).read_bytes(), type=Written)
     except (OSError, *UNREADABLE):

@@ -27,7 +27,7 @@ than an actor could be asked by many."""
 
 
 def model_actors(config: Config) -> int:
-    """The number of actors that hold the model; 0: none, each worker has its own."""
+    """The number of actors that hold the model; 0 if each worker opens the model itself."""
     given, kind = config.ray.model_actors, kind_of(config.model)
     if kind == "endpoint":
         return 0
@@ -36,7 +36,7 @@ def model_actors(config: Config) -> int:
 
 @asynccontextmanager
 async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
-    """The model that is sent to all workers; ``None``: each worker opens its own.
+    """The model that is sent to all workers, or ``None`` if each worker opens its own.
 
     Raises:
         ConfigError: the model cannot be made, or no machine has room for it.

@@ -47,7 +47,7 @@ def plugins(kind: Kind) -> tuple[Plugin, ...]:
 
 
 def plugin(kind: Kind, name: str) -> Plugin | None:
-    """The plug-in of that name; ``None``: no package declares it."""
+    """The plug-in of that name, or ``None`` if no package declares it."""
     return next((found for found in plugins(kind) if found.name == name), None)
 
 

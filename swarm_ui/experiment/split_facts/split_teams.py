@@ -46,7 +46,8 @@ class SplitTeams:
         """One agent that sees the whole screen."""
 
     def team(self, task: str, seed: int, edges: Iterable[Edge]) -> CollabGraph:
-        """The agents that reach the acting one, on those of the edges that join them."""
+        """The team of this episode: the agents with a path to the acting agent, and the edges among
+        them."""
         acting, present = self.phone.spec(task).acting, set(self.phone.team(task, seed))
         inside = [edge for edge in edges if present.issuperset(edge)]
         used = descendants([acting], [(listener, sender) for sender, listener in inside])
@@ -87,7 +88,8 @@ class SplitTeams:
         return [(app, spec.acting) for app in spec.sources]
 
     def varied(self, task: str, seed: int) -> Sequence[Edge]:
-        """For training data: in turn few and many senders, and sometimes too few of them."""
+        """Random edges for training data: from too few of the needed agents, from the needed ones,
+        from all agents to the acting one, or a broadcast."""
         rng = random.Random(derive(seed, "varied", task))
         drawn = rng.random()
         needed = list(self.oracle(task, seed))

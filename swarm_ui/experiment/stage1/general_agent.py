@@ -32,7 +32,7 @@ begins at 10,000 times ``s``."""
 HALF_DEMONSTRATIONS = Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
 """The other half is on invented screens, in their proportion in the base agent's own stage 1."""
 TRAINING_FILE = "training.json"
-"""Beside the weights: the :class:`Training` that made them."""
+"""Name of the file beside the weights that holds the :class:`Training` that made them."""
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):

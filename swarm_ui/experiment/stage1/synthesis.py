@@ -201,13 +201,14 @@ async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
             raise ConfigError(
                 f"'{work.place.name}' cannot solve its own tasks, so there is no scripted "
                 f"{' or '.join(scripted)}: name a model with --{scripted[0]} (or --model for all "
-                "roles)" + ("; --critic none judges nothing" if "critic" in scripted else "")
+                "roles)"
+                + (", or leave out the critic with --critic none" if "critic" in scripted else "")
             )
     return names
 
 
 async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack) -> Models:
-    """The roles; each model is opened once."""
+    """The model or script of each role. A model that several roles use is opened once."""
     from swarm_ui.optim.stage1 import Models
 
     scripts = Models.scripted()
@@ -260,8 +261,8 @@ def _check_walker(work: Synthesis) -> None:
         return
     if work.roles.get("critic") == NONE:
         raise ConfigError(
-            "--walker with --critic none: such a walk may fail, so only a critic can tell which "
-            "replies are right; leave --critic out, or name a model"
+            "--walker with --critic none: the walks of a --walker may fail, so a critic must judge "
+            "which replies are right; leave --critic out, or name a model"
         )
     section = msgspec.structs.replace(work.model, name=work.walker)
     for _, mistake in model_findings(section, 1):

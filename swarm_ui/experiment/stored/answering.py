@@ -102,7 +102,9 @@ def _chosen(questions: list[OpenQuestion], run: str, node: str) -> OpenQuestion:
     known = ", ".join(q.id for q in questions)
     if not found:
         raise ConfigError(f"the run '{run}' has no open question of '{node}'; it has {known}")
-    raise ConfigError(f"the run '{run}' waits for several answers: name one with --node: {known}")
+    raise ConfigError(
+        f"the run '{run}' waits for several answers; name one of the nodes with --node: {known}"
+    )
 
 
 def _of(run: str, question: Question) -> OpenQuestion:

@@ -81,7 +81,7 @@ def _check(path: Path) -> None:
               for inner in run_folders(folder)]  # fmt: skip
     if inside:
         raise ConfigError(
-            f"'{path}' holds another run, '{inside[0]}'; move or delete that first. Nothing was "
+            f"'{path}' contains the run '{inside[0]}'; move or delete that run first. Nothing was "
             "deleted"
         )
     if being_written(path):

@@ -35,7 +35,7 @@ _TRAINED = re.compile(r"after-(\d+)$")
 _DEEPEST = 8
 """Maximum depth of settings; deeper ones, which no command writes, are shown unflattened."""
 _OWN = {"run.out", "made_by"}
-"""Settings that say where a run is, not what it does."""
+"""Settings that do not affect what a run does, such as its folder."""
 
 
 @dataclass(frozen=True, slots=True)

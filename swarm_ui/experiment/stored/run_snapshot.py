@@ -209,9 +209,11 @@ def _left(progress: Written | None, now: float) -> float | None:
 
 
 def _per_minute(events: list[WorkerEvent], now: float | None) -> float | None:
-    """Finished episodes per minute, in the last minutes before ``now``.
+    """Finished episodes per minute, over the :data:`RATE_SECONDS` before ``now``.
 
-    If ``now`` is ``None``, the run is over, and the minutes before its last event count.
+    ``now`` is ``None`` for a run that is over; then the time ends with the run's last event. The
+    time does not reach back before the start of the last session. Returns ``None`` if there is no
+    such time.
     """
     if not events:
         return None

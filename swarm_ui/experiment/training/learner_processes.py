@@ -180,7 +180,9 @@ def _runs(told: _Described) -> bool:
 
 @contextmanager
 def leading(processes: Processes | None) -> Iterator[Learners | None]:
-    """The other processes while the block runs; they end with it. ``None``: there are none.
+    """Give the block access to the other processes, and end them when the block ends.
+
+    ``processes`` is ``None`` if there are no others; then the block gets ``None``.
 
     SIGTERM, which the launcher sends if another process ended, raises :class:`EndedByLauncher`.
     Ctrl-C counts once: the launcher sends it again to every process.

@@ -87,7 +87,7 @@ def _spread_of(settings: TeamConfig, adapters: Sequence[str], processes: int) ->
 
 
 def _shape(section: ModelSection) -> ModelShape | None:
-    """The sizes of the model; ``None``: it is still on the hub."""
+    """The sizes of the model, or ``None`` for a model on the Hugging Face Hub."""
     kind = kind_of(section)
     if kind in ("base", "agent"):
         return ModelShape.of_folder(agent_folder(section.name))

@@ -234,7 +234,7 @@ class _Recorder:
     def __init__(
         self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool, acting: Any
     ) -> None:
-        """``acting``: counts the calls; ``None``: they are counted in the episodes."""
+        """``acting``: the model that counts calls; if ``None``, those of the episodes count."""
         self._run, self._model, self._bar, self._acting = run, model, bar, acting
         self._keep_adapters = keep_adapters
         self._before = Cost() if acting is None else Cost.of_model(acting)

@@ -20,7 +20,7 @@ _NAMES: dict[Activity, str] = {
     "waiting": "waiting to begin",
 }
 _LEAST = 0.05
-"""A slot with less activity than this share of it is empty."""
+"""A slot is drawn as empty if the activity fills less than this share of it."""
 _LOSS = 3
 """Width of the mark of a loss, in slots."""
 _UNITS = ((2 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
@@ -70,7 +70,7 @@ def _lane(row: WorkerRow, seconds: float) -> Markup:
 
 
 def slots(row: WorkerRow, seconds: float) -> list[Activity | None]:
-    """The main activity in each of the :data:`SLOTS` parts of the time; ``None``: nothing."""
+    """The main activity in each of the :data:`SLOTS` parts of the time, or ``None`` for idle."""
     width = (seconds or 1.0) / SLOTS
     filled: list[dict[Activity, float]] = [{} for _ in range(SLOTS)]
     for what, begin, end in row.parts:

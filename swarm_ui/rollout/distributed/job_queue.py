@@ -41,7 +41,7 @@ class JobQueue:
         return self._exhausted and not self._ready and not self._outstanding
 
     async def take(self) -> NumberedJob | None:
-        """The next job, as soon as there is one; ``None``: all jobs are played.
+        """Wait for the next job and return it, or ``None`` if all jobs are played.
 
         Raises:
             Exception: an exception of the source.

@@ -214,7 +214,7 @@ def test_vectors_of_a_picture_are_computed_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(picture_tokens, "_PICTURES", 1)
     old, _ = model.encode(shown(1), '{"action_type":"wait"}')
     model.encode(shown(2), '{"action_type":"wait"}')
-    with pytest.raises(ModelError, match="a picture that is not known any more"):
+    with pytest.raises(ModelError, match="a picture that is no longer in memory"):
         model.forward_logprobs(
             torch.tensor([old]), torch.ones(1, len(old)), torch.ones(1, len(old))
         )

@@ -160,7 +160,7 @@ def test_groups_must_fit_the_team() -> None:
     with pytest.raises(ConfigError, match="no adapter given for agent_1, agent_2"):
         trainer(TinyModel(), config=replace(CONFIG, adapters={"a": ("agent_0",)}))
     extra = {"a": ("agent_0", "agent_1", "agent_2", "agent_9")}
-    with pytest.raises(ConfigError, match="agent_9, not in the team"):
+    with pytest.raises(ConfigError, match="agent_9, but the team has"):
         trainer(TinyModel(), config=replace(CONFIG, adapters=extra))
     model = TinyModel()
     same = with_adapters(button_team(model), dict.fromkeys(["agent_0", "agent_1"], "x"))

@@ -47,7 +47,7 @@ def _settings(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _phone_settings(handset: Handset, space: str) -> dict[str, str]:
-    """Settings of Android that the phone keeps as its own."""
+    """Those settings of an Android namespace that are settings of the embedded phone, too."""
     found = {
         key: str(int(handset.settings.get(phone) == "on"))
         for (where, key), phone in _SWITCHES.items()

@@ -19,7 +19,7 @@ class EqualWeights:
         self._new = count()
 
     def forget(self) -> None:
-        """Compare all versions again, because weights have changed in place."""
+        """Forget which versions are equal. Call this when weights have changed in place."""
         self._numbers.clear()
 
     def numbered(

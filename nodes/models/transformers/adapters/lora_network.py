@@ -53,7 +53,7 @@ class LoraNetwork:
 
     **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
     only inside :meth:`activate`, which first copies them. Until the training ends, the copy answers
-    requests to version 7 and to the plain name. If the training changed the weights, they then
+    requests to ``"agent_2@7"`` and to ``"agent_2"``. If the training changed the weights, they then
     become version 8, and the copy is deleted unless it is leased. Loading keeps leased versions.
 
     **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
@@ -198,7 +198,7 @@ class LoraNetwork:
             if self._versions.leased(f"{name}@{number}"):
                 raise ConfigError(
                     f"'{folder}' holds {name}@{number}, and runs still use other weights of that "
-                    "version; load it when they have ended, or with load_adapter"
+                    "version; load the folder when these runs have ended, or use load_adapter"
                 )
         read = {name: read_adapter(folder / name) for name in numbers}
         for name in numbers:  # before the first is replaced
@@ -367,8 +367,8 @@ class LoraNetwork:
         return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
 
     def lease(self, adapter: str) -> str:
-        """The current version of a name. It stays available until :meth:`release`. Leases are
-        counted; a request may name the version (``"agent_2@7"``) as its adapter. Raises
+        """Return the current version of an adapter, which stays available until :meth:`release`.
+        Leases are counted; a request may name the version (``"agent_2@7"``) as its adapter. Raises
         ``ModelError`` if there is no such adapter or version."""
         return self._versions.lease(adapter)
 

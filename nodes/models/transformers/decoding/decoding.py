@@ -110,9 +110,10 @@ class _State:
         return len(self.feed) - self._final
 
     def read(self, count: int) -> list[int]:
-        """The tokens that follow the first ``count`` of ``feed``, which have been read.
+        """Note that the network has read the first ``count`` tokens of ``feed``.
 
-        If it is ``count - 1`` of them, one more has to be chosen.
+        Returns the token that follows each of them. If only ``count - 1`` tokens are returned, the
+        token that follows the last one must still be chosen.
         """
         following = self.feed[1 : count + 1]
         self.feed = self.feed[count:]
