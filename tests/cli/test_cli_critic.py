@@ -21,7 +21,7 @@ from swarm_ui.experiment.critics import critic_run
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.optim.credit.learned.judged import read_judged
 
-QUICK = "--episodes 1 --validation 1 --minutes 0.02 --devices 1"
+QUICK = "--episodes 1 --validation 1 --minutes 0.02"
 
 
 def judged(folder: Path, name: str) -> list[tuple[str, int]]:
@@ -36,7 +36,7 @@ def test_a_critic_is_made_measured_and_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     base, out = write_tiny_model(shell.folder / "tiny"), shell.folder / "out"
-    line = f"critic tiny phone invented out {QUICK} --json"
+    line = f"critic tiny phone invented out {QUICK} --devices 1 --json"
     done = shell(line)
     assert done.code == 0, done.err
     assert done.json["critic"] == "out/final" and done.json["replies"] > 0

@@ -75,9 +75,13 @@ def test_a_learned_critic_on_workers_scores_as_here(shell: Shell) -> None:  # no
     # One episode at a time: scores depend on their batch in the last digits.
     line = (
         f"{_SMALL} --iterations 2 --model tiny --set model.prompt_format=compact "
-        "--critic learned --critic-model judge --set train.concurrency=1"
+        "--critic learned --critic-model judge"
     )
-    for folder, options in (("here", ""), ("there", "--on ray --workers 2 --set ray.episodes=1")):
+    places = {
+        "here": "--set train.concurrency=1",
+        "there": "--on ray --workers 2 --set ray.episodes=1",
+    }
+    for folder, options in places.items():
         done = shell(f"{line} {options} --out {folder} --json")
         assert done.code == 0, done.err
     here, there = left(shell.folder / "here"), left(shell.folder / "there")
