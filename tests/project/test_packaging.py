@@ -106,7 +106,9 @@ def test_sdist_holds_the_real_folders_and_builds_the_same_wheel(
     sdist: Path, wheel: Path, tmp_path: Path
 ) -> None:
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+        if hasattr(tarfile, "data_filter"):  # from Python 3.11.4 on
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(tmp_path)
     (source,) = (p for p in tmp_path.iterdir() if p.is_dir())
     for folder in LINKED:
         assert (source / folder / "__init__.py").is_file()
