@@ -221,9 +221,15 @@ def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_w
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("torch")
-    given = ["environment.suite=extended", "train.edges=fixed", "team.seed=3", "team.density=0.25"]
+    given = [
+        "environment.suite=extended",
+        "environment.screenshots=true",
+        "train.edges=fixed",
+        "team.seed=3",
+        "team.density=0.25",
+    ]
     config = check_training_config(read_draft(None, {}, given))
     folder = RunDirectory.create(tmp_path / "r", name="r", config={})
     command = evaluation_command(Run(config, "train", directory=folder))
-    assert "--suite extended" in command
+    assert "--suite extended --set environment.screenshots=true" in command
     assert command.endswith("--set team.density=0.25 --set team.seed=3")

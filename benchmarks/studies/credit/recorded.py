@@ -27,7 +27,7 @@ from benchmarks.studies.credit.cells import CONCURRENCY, assigner, team
 from benchmarks.studies.credit.plan import Plan, Source
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.teams import agent_names
@@ -37,7 +37,7 @@ from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.analysis.calibration import Scored, scored
 from swarm_ui.optim.credit.analysis.compare import assess_all
 from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
-from swarm_ui.optim.credit.assigners.assigner import Tables, as_matrix, by_episode, replay_snapshots
+from swarm_ui.optim.credit.assigners.assigner import Tables, by_episode, replay_snapshots
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, digest
 from swarm_ui.optim.credit.assigners.values import OutcomeValue

@@ -14,10 +14,9 @@ import msgspec
 from benchmarks.studies.edge_credit.plan import CRITIC, ERROR_SHARE, ERRORS, OUTCOME, WITHOUT
 from benchmarks.studies.split.learning import AGENTS
 from benchmarks.studies.split_model.controls import answers
-from swarm_ui.credit import CreditAssigner, CreditTable, credited
+from swarm_ui.credit import CreditAssigner, CreditTable, as_matrix, credited
 from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.experiment.split_facts import SplitTeams
-from swarm_ui.optim.credit.assigners.assigner import as_matrix
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.assigners.values import OutcomeValue

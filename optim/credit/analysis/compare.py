@@ -11,17 +11,11 @@ from statistics import fmean, pstdev, pvariance
 
 import msgspec
 
-from swarm_ui.credit import CreditTable, EpisodeAssigner
+from swarm_ui.credit import CreditTable, EpisodeAssigner, as_matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Part, part, scored
 from swarm_ui.optim.credit.analysis.ranks import spearman
-from swarm_ui.optim.credit.assigners.assigner import (
-    EpisodeCredit,
-    States,
-    Tables,
-    as_matrix,
-    calls_of,
-)
+from swarm_ui.optim.credit.assigners.assigner import EpisodeCredit, States, Tables, calls_of
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.trace.records import Episode
 

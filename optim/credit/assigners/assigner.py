@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner
-from swarm_ui.credit import as_matrix as as_matrix
+from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner, as_matrix
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout.episodes import WAIT

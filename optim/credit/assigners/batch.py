@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from swarm_ui.action import ActionKey
-from swarm_ui.credit import CreditTable
-from swarm_ui.optim.credit.assigners.assigner import Tables, as_matrix, unscored
+from swarm_ui.credit import CreditTable, as_matrix
+from swarm_ui.optim.credit.assigners.assigner import Tables, unscored
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 

@@ -12,17 +12,12 @@ import math
 from abc import ABC, abstractmethod
 from statistics import stdev
 
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay, resample
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.optim.credit.assigners.assigner import (
-    as_matrix,
-    calls_of,
-    delivered_messages,
-    unscored_decision,
-)
+from swarm_ui.optim.credit.assigners.assigner import calls_of, delivered_messages, unscored_decision
 from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace
 

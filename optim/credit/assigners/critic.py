@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, CreditTable, credited
+from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, CreditTable, as_matrix, credited
 from swarm_ui.environment import Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
@@ -18,7 +18,6 @@ from swarm_ui.optim.credit.assigners.assigner import (
     EpisodeCredit,
     States,
     Tables,
-    as_matrix,
     calls_of,
     proposal_messages,
     unparsed_messages,

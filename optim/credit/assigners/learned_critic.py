@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChoosingModel, Request
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.assigner import as_matrix, unparsed_messages
+from swarm_ui.optim.credit.assigners.assigner import unparsed_messages
 from swarm_ui.optim.credit.assigners.critic import digest
 from swarm_ui.optim.credit.learned.critic_files import AdapterFiles, CriticCard, read_card
 from swarm_ui.optim.credit.learned.question import question

@@ -8,14 +8,13 @@ from itertools import pairwise
 
 import msgspec
 
-from swarm_ui.credit import CreditTable, Matrix
+from swarm_ui.credit import CreditTable, Matrix, as_matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.assigner import (
     EpisodeCredit,
     States,
     Tables,
-    as_matrix,
     check_states,
     proposal_messages,
 )

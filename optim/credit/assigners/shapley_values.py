@@ -22,17 +22,13 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.assigners.assigner import (
-    as_matrix,
-    delivered_messages,
-    unscored_decision,
-)
+from swarm_ui.optim.credit.assigners.assigner import delivered_messages, unscored_decision
 from swarm_ui.optim.credit.assigners.counterfactual import ReplayCredit, as_recorded
 from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace

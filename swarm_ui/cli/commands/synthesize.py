@@ -16,6 +16,7 @@ from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.environments.sources import SOURCES
+from swarm_ui.experiment.runs.unused_settings import typed
 from swarm_ui.experiment.stage1.synthesis import (
     NONE,
     ROLES,
@@ -135,11 +136,11 @@ def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
     if arguments["levels"] is not None:
         draft.put(("synthesize", "levels"), _levels(arguments["levels"]), "--levels")
     roles = {role: arguments[role] or arguments["model"] or SCRIPTED for role in ROLES}
-    if ("model", "name") in draft.places and draft.places["model", "name"].startswith("--"):
+    if typed(draft, ("model", "name")):
         draft.found(("model", "name"), "name the model with --model, --agent, … or --walker")
     if set(roles.values()) <= {SCRIPTED, NONE} and not arguments["walker"]:
         for name in ("url", "max_calls", "max_tokens_total"):
-            if draft.places.get(("model", name), "").startswith("--"):
+            if typed(draft, ("model", name)):
                 draft.found(("model", name), "no role asks a model; name one with --model")
     config = checked(draft, stage1={"synthesize": CorpusConfig})
     given = dict(config.synthesize)

@@ -58,7 +58,4 @@ def environment_findings(
         expected = f"expected {', '.join(names)} or module:factory{hint}"
         yield ("environment", "name"), f"no environment '{section.name}': {expected}"
         return
-    if section.published and section.name != "miniwob":
-        problem = f"only miniwob can be played as published, not '{section.name}'"
-        yield ("environment", "published"), problem
     yield from spec_of(section.name).all_findings(section, splits)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from swarm_ui.experiment.config import Config, EnvironmentSection
+from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.plugins.run_loggers import make_loggers
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.run_settings import Run, logged_settings, open_environment
+from swarm_ui.experiment.runs.unused_settings import changed
 from swarm_ui.experiment.teams import agent_names, arm_of
 from swarm_ui.experiment.training.ray_training import open_training_place
 from swarm_ui.experiment.training.roles import open_critics
@@ -85,11 +86,13 @@ def evaluation_command(run: Run) -> str:
     """The command that evaluates the trained team."""
     config, team = run.config, run.config.team
     words = ["swarm-ui", "eval", config.environment.name]
-    if config.environment.data:
-        words += ["--data", config.environment.data]
-    for name in ("suite", "devices", "wordings", "apps", "family"):
-        if (value := getattr(config.environment, name)) != getattr(EnvironmentSection(), name):
-            words += [f"--{name}", str(value)]
+    for name in spec_of(config.environment.name).reads:
+        if changed(config.environment, name):
+            value = getattr(config.environment, name)
+            if value is True:  # a switch; the others have options of their own
+                words += ["--set", f"environment.{name}=true"]
+            else:
+                words += [f"--{name.replace('_', '-')}", str(value)]
     for wrap in config.environment.wrap:
         words += ["--wrap", wrap]
     if config.model.name != "base":

@@ -11,9 +11,10 @@ from swarm_ui.environments.miniwob import MiniWobBrowser, blind_tasks
 from swarm_ui.environments.miniwob.tasks import split_of
 from swarm_ui.environments.wrappers import Recorder
 from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import environment_findings
+from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.experiment.environments.miniwob import upstream_measures
 from swarm_ui.experiment.runs import first_split
+from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 
 pytestmark = [pytest.mark.browser, needs_browser()]
 DONE = Action(action_type="status", goal_status="complete")
@@ -45,7 +46,8 @@ def test_a_task_outside_the_split_is_refused() -> None:
     )
     assert not list(environment_findings(section, ["blind", "all"]))
     phone = EnvironmentSection(name="phone", published=True)
-    assert ("environment", "published") in [place for place, _ in environment_findings(phone)]
+    unused = dict(unused_environment_settings(phone, [spec_of("phone")]))
+    assert "has no effect in 'phone', only in miniwob" in unused["environment", "published"]
 
 
 async def test_the_clock_is_the_pages_own_and_the_reward_upstreams() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from learning_fakes import ButtonWorld, click, decided, screen
 from rich.console import Console
 
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import calibration
 from swarm_ui.optim.credit.analysis.compare import Assessed, RecordedCredit, assess_all, compare
@@ -28,7 +28,7 @@ from swarm_ui.optim.credit.analysis.ranks import (
     ranks,
     spearman,
 )
-from swarm_ui.optim.credit.assigners.assigner import PerDecision, as_matrix
+from swarm_ui.optim.credit.assigners.assigner import PerDecision
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
