@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +25,23 @@ def read_struct(path: Path, kind: type[T]) -> T:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
+
+
+def read_cells(folder: Path, kind: type[T]) -> dict[Path, T]:
+    """The finished cells of a study, by file.
+
+    Raises:
+        ConfigError: there are none, or a file has something else.
+    """
+    cells = {path: read_struct(path, kind) for path in sorted((folder / "cells").glob("*.json"))}
+    if not cells:
+        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    return cells
+
+
+def file_hashes(paths: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 of files, by name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def write_struct(path: Path, record: msgspec.Struct) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -13,8 +12,7 @@ from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.broken_agent.arms import ARMS, KINDS, SIGHTS, BrokenCell, Kind, Sight
 from benchmarks.studies.broken_agent.plan import CONTRASTS, EXPLORED, HALF, MAIN, Plan
-from benchmarks.studies.struct_files import read_struct
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from swarm_ui.stats import Outcome
 
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
@@ -74,10 +72,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
-    paths = sorted((folder / "cells").glob("*.json"))
-    cells = [read_struct(path, BrokenCell) for path in paths]
-    if not cells:
-        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    found = read_cells(folder, BrokenCell)
+    cells = list(found.values())
     settings = [
         sorted((c for c in cells if (c.sight, c.kind) == (sight, kind)), key=lambda c: c.seed)
         for sight in SIGHTS
@@ -92,7 +88,7 @@ def study_of(folder: Path) -> Study:
             sight: sorted({cell.agent for cell in cells if cell.sight == sight})
             for sight in dict.fromkeys(own[0].sight for own in settings)
         },
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        data=file_hashes(found),
         rows=[row for own in settings for row in _rows(own)],
         contrasts=[one for own in settings for one in _contrasts(own)],
         searches=[_search(own) for own in settings],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from benchmarks.origin import Origin, origin
 from benchmarks.studies.critic.critics import BASELINES, START, UNTRAINED, cards
 from benchmarks.studies.critic.sizes import TESTS
 from benchmarks.studies.intervals import numbers
-from benchmarks.studies.struct_files import read_struct
+from benchmarks.studies.struct_files import file_hashes, read_struct
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures
 from swarm_ui.optim.credit.learned.critic_files import CriticCard
 from swarm_ui.stats import Interval
@@ -48,7 +47,7 @@ def record_of(folder: Path) -> Record:
     return Record(
         origin=origin("python -m benchmarks.studies.critic"),
         settings=msgspec.json.decode(settings.read_bytes()) if settings.exists() else {},
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
+        data=file_hashes(files),
         figures=_load(folder),
         critics=cards(folder),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -21,8 +20,7 @@ from benchmarks.studies.critic_errors.plan import (
     Plan,
 )
 from benchmarks.studies.rates import Contrast
-from benchmarks.studies.struct_files import read_struct
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from swarm_ui.stats import Outcome
 
 _NOTE = (
@@ -56,10 +54,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
-    paths = sorted((folder / "cells").glob("*.json"))
-    cells = [read_struct(path, CriticCell) for path in paths]
-    if not cells:
-        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    found = read_cells(folder, CriticCell)
+    cells = list(found.values())
     base = read_struct(folder / "base.json", list[Outcome])
     arms = {
         name: sorted((c for c in cells if c.arm == name), key=lambda c: c.seed) for name in ARMS
@@ -71,7 +67,7 @@ def study_of(folder: Path) -> Study:
         origin=origin("python -m benchmarks.studies.critic_errors"),
         plan=read_struct(folder / "settings.json", Plan),
         commits=sorted({cell.commit for cell in cells}),
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        data=file_hashes(found),
         rows=[_row(UNTRAINED, (), base), *(_row(n, own, outcomes[n]) for n, own in arms.items())],
         contrasts=_contrasts(outcomes),
         equal=_equal(arms),

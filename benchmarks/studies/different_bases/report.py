@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -22,6 +21,7 @@ from benchmarks.studies.different_bases.plan import (
     Plan,
     Split,
 )
+from benchmarks.studies.struct_files import file_hashes
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
 
@@ -103,7 +103,7 @@ def study_of(folder: Path) -> Study:
         origin=origin("python -m benchmarks.studies.different_bases"),
         plan=msgspec.json.decode((folder / "settings.json").read_bytes(), type=Plan),
         commits=sorted({cell.commit for cell in cells}),
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        data=file_hashes(paths),
         agents={pool: found[pool, "validation"].digests for pool in pools},
         best=best,
         rows=[row for cell in played for row in _rows(cell, best[cell.pool])],

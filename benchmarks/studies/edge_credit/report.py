@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
 from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
 from benchmarks.studies.split.report import Study as SplitStudy
 from benchmarks.studies.split.report import needed_edges
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.struct_files import file_hashes, read_cells
 from swarm_ui.stats import Interval, clustered_difference, clustered_mean, over_seeds
 
 ORACLE = "oracle router"
@@ -99,10 +98,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
-    paths = sorted((folder / "cells").glob("*.json"))
-    cells = [msgspec.json.decode(path.read_bytes(), type=Cell) for path in paths]
-    if not cells:
-        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    found = read_cells(folder, Cell)
+    cells = list(found.values())
     budget = msgspec.json.decode((folder / "settings.json").read_bytes(), type=Budget)
     oracle = msgspec.json.decode((folder / "oracle.json").read_bytes(), type=dict[str, Played])
     chosen = sorted((folder / "choices").glob("*.json"))
@@ -115,7 +112,7 @@ def study_of(folder: Path) -> Study:
         origin=origin("python -m benchmarks.studies.edge_credit"),
         budget=budget,
         commits=sorted({cell.commit for cell in cells}),
-        data={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in [*chosen, *paths]},
+        data=file_hashes([*chosen, *found]),
         choices=[msgspec.json.decode(path.read_bytes(), type=Choice) for path in chosen],
         needed=len(_needed()),
         rows=[_oracle(oracle[t], t) for t in TEMPLATES]

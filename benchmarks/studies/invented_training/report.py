@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -22,7 +21,7 @@ from benchmarks.studies.invented_training.plan import (
     WORDINGS,
     Plan,
 )
-from benchmarks.studies.struct_files import read_struct
+from benchmarks.studies.struct_files import file_hashes, read_struct
 from swarm_ui.environments.phone.invented import APPS
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.errors import ConfigError
@@ -101,7 +100,7 @@ def record_of(folder: Path) -> Record:
         origin=origin(f"python -m benchmarks.studies.invented_training{start}"),
         commits=sorted({cell.commit for cell in cells}),
         settings=plan,
-        data={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files},
+        data=file_hashes(files),
         rows=[row for name, split in places for row in _row(arms[name], split)],
         contrasts=[
             contrast

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,7 @@ from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.miniwob.cells import Cell
 from benchmarks.studies.miniwob.plan import AGENT, CONTRAST, LABELS, POLICIES, RANDOM, Plan, Tasks
-from benchmarks.studies.struct_files import read_struct
-from swarm_ui.errors import ConfigError
+from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from swarm_ui.stats import Outcome, wilson
 from swarm_ui.stats.interval import Z
 
@@ -74,17 +72,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
-    paths = sorted((folder / "cells").glob("*.json"))
-    found = {path: read_struct(path, Cell) for path in paths}
-    if not found:
-        raise ConfigError(f"'{folder}' has no task of this study")
+    found = read_cells(folder, Cell)
     cells = sorted(found.values(), key=lambda c: (c.tasks == "blind", POLICIES.index(c.policy)))
     played = {(cell.tasks, cell.policy): cell.outcomes for cell in cells}
     return Study(
         origin=origin("python -m benchmarks.studies.miniwob"),
         plan=read_struct(folder / "settings.json", Plan),
         commits=sorted({name for cell in cells for name in cell.commits}),
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        data=file_hashes(found),
         agent=next((cell.agent for cell in cells if cell.agent), ""),
         rows=[_row(cell) for cell in cells],
         contrasts=[one for tasks in LABELS if (one := _contrast(played, tasks)) is not None],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import msgspec
 
 from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
-from benchmarks.studies.struct_files import read_struct
+from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, SILENT, TALKING, Plan
-from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Outcome
 
 _NOTE = (
@@ -55,10 +53,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
-    paths = sorted((folder / "cells").glob("*.json"))
-    cells = [read_struct(path, Cell) for path in paths]
-    if not cells:
-        raise ConfigError(f"'{folder}' has no finished cell of this study")
+    found = read_cells(folder, Cell)
+    cells = list(found.values())
     plan = read_struct(folder / "settings.json", Plan)
     sides = {name: (_values(cells, name, False), _values(cells, name, True)) for name in MEASURES}
     sides = {name: both for name, both in sides.items() if both[0]}
@@ -66,7 +62,7 @@ def study_of(folder: Path) -> Study:
         origin=origin("python -m benchmarks.studies.talk"),
         plan=plan,
         commits=sorted({cell.commit for cell in cells}),
-        data={path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        data=file_hashes(found),
         rows=[
             _row(name, outcomes, edges, plan)
             for name, both in sides.items()
