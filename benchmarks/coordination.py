@@ -34,8 +34,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.coordination import (
     LARGE,

@@ -5,10 +5,10 @@ python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [-
 Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
 0.8, 2 rounds over a random DAG, majority vote), and all assigners score the same episodes; the
 reference is the environment's own solver. Part two trains on the vote game of
-``benchmarks/vote_game.py`` with critics of different error rates, with the critic alone and with
-its learned weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside``
-(AUC among the messages of one decision) and ``calls`` by assigner, and ``votegame``: by critic,
-the difference to learning without a critic (percentage points, 95 %).
+``benchmarks/support/vote_game.py`` with critics of different error rates, with the critic alone and
+with its learned weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``,
+``inside`` (AUC among the messages of one decision) and ``calls`` by assigner, and ``votegame``: by
+critic, the difference to learning without a critic (percentage points, 95 %).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package 
 
 from rich.console import Console
 
-from benchmarks.vote_game import VoteGame, play
+from benchmarks.support.vote_game import VoteGame, play
 from swarm_ui.credit import CreditAssigner, EpisodeAssigner
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph

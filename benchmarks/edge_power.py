@@ -42,8 +42,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidate_graph import EdgeSample

@@ -12,11 +12,11 @@
   ``EdgeWiseDistribution.realize`` in a separate environment, which peers/build.py builds or
   ``--gptswarm`` names. It returns a graph object and a log-probability, without the backward
   pass; ours are tensors. Measurements of both are interleaved.
-- **Evaluations** (edge_families.py, edge_learning.py): number of evaluations until 95 % of the
-  optimum is reached. This is checked every 16 evaluations and must hold for six checks. *graph*:
-  the graph that thresholding gives; *policy*: the mean over sampled graphs. Mean and standard
-  error over seeds; a run that does not reach the threshold counts as the budget and lowers
-  ``reached``. GPTSwarm's rules are re-implemented (Adam at 0.1, batches of 4, its sequential
+- **Evaluations** (``edge_families.py`` and ``edge_learning.py`` in support/): number of evaluations
+  until 95 % of the optimum is reached. This is checked every 16 evaluations and must hold for six
+  checks. *graph*: the graph that thresholding gives; *policy*: the mean over sampled graphs. Mean
+  and standard error over seeds; a run that does not reach the threshold counts as the budget and
+  lowers ``reached``. GPTSwarm's rules are re-implemented (Adam at 0.1, batches of 4, its sequential
   distribution): *none* (its code for MMLU), *half* (its code elsewhere), *average* (the moving
   average that was probably intended). Each of their evaluations uses another task. *score*:
   ``EdgeDistribution``, Adam from 0.15 to 0.3 over 400 evaluations, groups of 8 on one task,
@@ -54,10 +54,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.edge_families import FAMILIES
-from benchmarks.edge_learning import METHODS, THEIRS, Reached, applies, learn, summary
 from benchmarks.peers import build as environments
-from benchmarks.timing import NoResult, Runner, progress
+from benchmarks.support.edge_families import FAMILIES
+from benchmarks.support.edge_learning import METHODS, THEIRS, Reached, applies, learn, summary
+from benchmarks.support.timing import NoResult, Runner, progress
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.sequential import SequentialEdges
 

@@ -14,8 +14,8 @@ Measurements:
   waits for a model does.
 - **gather**: ``asyncio.gather`` of the same number of coroutines with the same work, in the same
   process.
-- **shapes** (shapes.py): *chain*; *wide*, n nodes and one sink; *layered*, fully connected layers
-  of ten, and a sink; *random*, node k receives from min(k, 3) of the nodes before it.
+- **shapes** (support/shapes.py): *chain*; *wide*, n nodes and one sink; *layered*, fully connected
+  layers of ten, and a sink; *random*, node k receives from min(k, 3) of the nodes before it.
 - **peers** (``--peers``): separate processes, in environments that peers/build.py builds or that
   the two options name. LangGraph: a compiled StateGraph without checkpointer, whose reducer adds
   to the state in place. GPTSwarm: ``Graph.run`` with Python's recursion limit raised to 10**6,
@@ -52,10 +52,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package 
 
 from rich.progress import Progress
 
-from benchmarks.engine_report import missed, show
 from benchmarks.peers import build as environments
-from benchmarks.shapes import SHAPES, Shape, lognormal, random_dag, right_answer, shape, wide
-from benchmarks.timing import Field, NoResult, Race, Runner, import_cost, progress, race
+from benchmarks.support.engine_report import missed, show
+from benchmarks.support.shapes import (
+    SHAPES,
+    Shape,
+    lognormal,
+    random_dag,
+    right_answer,
+    shape,
+    wide,
+)
+from benchmarks.support.timing import Field, NoResult, Race, Runner, import_cost, progress, race
 
 HERE = Path(__file__).parent
 SIZES = (100, 1000, 10_000)

@@ -73,7 +73,13 @@ sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 import msgspec  # noqa: E402
 from rich.console import Console  # noqa: E402
 
-from benchmarks.learning_report import (  # noqa: E402
+from benchmarks.studies.continuation import report as continuation  # noqa: E402
+from benchmarks.studies.learning.answers import answers  # noqa: E402
+from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
+from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
+from benchmarks.studies.learning.kept import SETTINGS_FILE, kept_files  # noqa: E402
+from benchmarks.studies.learning.picture import picture  # noqa: E402
+from benchmarks.studies.learning.report import (  # noqa: E402
     coverage,
     edge_power_table,
     markdown,
@@ -81,14 +87,6 @@ from benchmarks.learning_report import (  # noqa: E402
     short_table,
     show,
 )
-from benchmarks.origin import origin  # noqa: E402
-from benchmarks.records import read_record, write_record  # noqa: E402
-from benchmarks.studies.continuation import report as continuation  # noqa: E402
-from benchmarks.studies.learning.answers import answers  # noqa: E402
-from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
-from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
-from benchmarks.studies.learning.kept import SETTINGS_FILE, kept_files  # noqa: E402
-from benchmarks.studies.learning.picture import picture  # noqa: E402
 from benchmarks.studies.learning.variants import (  # noqa: E402
     BY_NAME,
     CONTROLLED,
@@ -97,6 +95,8 @@ from benchmarks.studies.learning.variants import (  # noqa: E402
 )
 from benchmarks.studies.options import parsed, study_options  # noqa: E402
 from benchmarks.studies.restore import packed_files, restore  # noqa: E402
+from benchmarks.support.origin import origin  # noqa: E402
+from benchmarks.support.records import read_record, write_record  # noqa: E402
 from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402

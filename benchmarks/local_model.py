@@ -18,10 +18,10 @@ Prints a table; the last line is JSON:
 
 With ``--model``, a language model of transformers is measured too, in compact prompts (with
 ``--cpu-time`` in CPU seconds, for a machine with other load); see
-:mod:`text_model_speed` for its figures. ``--serve`` compares it with vLLM's CPU build, started here
-with one thread, from the environment that ``benchmarks/vllm_server/environment.py`` makes or
-``SWARM_UI_VLLM_PYTHON`` names; ``--vllm URL`` with a server that runs. Times are medians of
-interleaved runs.
+:mod:`benchmarks.support.text_model_speed` for its figures. ``--serve`` compares it with vLLM's CPU
+build, started here with one thread, from the environment that
+``benchmarks/vllm_server/environment.py`` makes or ``SWARM_UI_VLLM_PYTHON`` names; ``--vllm URL``
+with a server that runs. Times are medians of interleaved runs.
 
 ``--record`` keeps the figures in benchmarks/results/local_model.json and writes the table of
 docs/models.md; it takes about five minutes on an otherwise idle machine, and refuses another.
@@ -47,11 +47,11 @@ import msgspec
 import torch
 import transformers
 
-from benchmarks.base_agent_speed import measure_agent
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
-from benchmarks.text_model_speed import QUICK, Sizes, TextFigures, measure_text_model
-from benchmarks.timing_record import OtherLoad, with_recorded
+from benchmarks.support.base_agent_speed import measure_agent
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
+from benchmarks.support.text_model_speed import QUICK, Sizes, TextFigures, measure_text_model
+from benchmarks.support.timing_record import OtherLoad, with_recorded
 from benchmarks.vllm_server.environment import found_interpreter
 from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
 from swarm_ui.experiment.script_runner import script

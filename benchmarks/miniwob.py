@@ -308,7 +308,7 @@ def environment(folder: Path, pip: list[str]) -> Path:
 
 def peers(python: Path | None) -> tuple[dict[str, Any], dict[str, str]]:
     """The processes of the peers, and for each missing one the reason."""
-    from benchmarks.timing import Runner
+    from benchmarks.support.timing import Runner
 
     if python is None:
         reason = "not measured: run with --peers"
@@ -349,7 +349,7 @@ def measure(
         seconds: duration of a sample.
         limit: seconds for all rounds. The first round is always made.
     """
-    from benchmarks.timing import NoResult, Runner, progress
+    from benchmarks.support.timing import NoResult, Runner, progress
     from swarm_ui.environments.miniwob import find_browser
     from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 
@@ -446,6 +446,7 @@ def main() -> None:
     args = parser.parse_args(words[:place])
     if args.serve:
         return serve(args.serve)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
     python = None
     if args.peers is not None:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -49,10 +49,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package 
 
 from rich.console import Console
 
-from benchmarks.origin import commit, machine
-from benchmarks.records import read_record, write_record
 from benchmarks.scaling.report import markdown, show
-from benchmarks.timing_record import with_recorded
+from benchmarks.support.origin import commit, machine
+from benchmarks.support.records import read_record, write_record
+from benchmarks.support.timing_record import with_recorded
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.storage.durable import write_atomic
 

@@ -44,16 +44,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package benchmarks
 
 import msgspec
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
-from benchmarks.solver_screens import screens
-from benchmarks.timing_record import OtherLoad, with_recorded
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
+from benchmarks.support.solver_screens import screens
+from benchmarks.support.timing_record import OtherLoad, with_recorded
 from benchmarks.vllm_server.environment import found_interpreter
 from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
 from swarm_ui.environments.phone import tasks

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.restore import found_files, packed_files, restore
+from benchmarks.support.records import read_record, write_record
 
 T = TypeVar("T")
 

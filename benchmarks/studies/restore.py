@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.records import FILES, command_of, read_record, record_path
 from benchmarks.studies.columns import Columns
+from benchmarks.support.records import FILES, command_of, read_record, record_path
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study, other_options
 from swarm_ui.storage.durable import whole_lines, write_atomic
@@ -45,7 +45,7 @@ def found_files(folder: Path, patterns: Sequence[str]) -> dict[str, Any]:
 
 
 def packed_files(files: Mapping[str, Any]) -> dict[str, Any]:
-    """Files as a record holds them, for :func:`~benchmarks.records.write_record`.
+    """Files as a record holds them, for :func:`~benchmarks.support.records.write_record`.
 
     ``files``: anything that ``msgspec`` encodes, by path.
     """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from benchmark_scripts import FOLDER, benchmark_script
 
-from benchmarks.records import read_record
+from benchmarks.support.records import read_record
 
 PAGE = FOLDER.parent / "docs" / "coordination.md"
 

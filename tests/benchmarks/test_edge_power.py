@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from benchmark_scripts import benchmark_script
 
-from benchmarks.records import read_record
+from benchmarks.support.records import read_record
 
 
 @pytest.fixture(scope="module")

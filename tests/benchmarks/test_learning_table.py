@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from benchmark_scripts import benchmark_script
 
-from benchmarks import records
-from benchmarks.origin import Origin
-from benchmarks.records import record_path, write_record
 from benchmarks.studies.learning import cells, figures
 from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin, Row
 from benchmarks.studies.learning.kept import SETTINGS_FILE, kept_files
 from benchmarks.studies.learning.variants import BY_NAME
 from benchmarks.studies.restore import packed_files, recorded_files, restore
+from benchmarks.support import records
+from benchmarks.support.origin import Origin
+from benchmarks.support.records import record_path, write_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.storage.run_directory import RunDirectory

@@ -14,7 +14,7 @@ from tiny_causal import reads_alike, saved
 from vllm_stand_in import StandIn
 
 from benchmarks import served_actor
-from benchmarks import text_model_speed as speed
+from benchmarks.support import text_model_speed as speed
 from swarm_ui.action import Unparsed
 from swarm_ui.model import Request
 from swarm_ui.prompts import format_named

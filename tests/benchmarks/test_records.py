@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks import records
-from benchmarks.records import command_of, read_record, record_path, write_record
 from benchmarks.studies.columns import Columns
 from benchmarks.studies.restore import found_files, packed_files, recorded_files, restore
+from benchmarks.support import records
+from benchmarks.support.records import command_of, read_record, record_path, write_record
 from swarm_ui.errors import ConfigError
 
-NAMES = sorted(path.stem for path in records.RESULTS.glob("*.json"))
+RESULTS = records.RESULTS
+NAMES = sorted(path.stem for path in RESULTS.glob("*.json"))
 JOBS = [[f"task-{k % 5}", 20_000_000 + k] for k in range(30)]
 CELL: dict[str, Any] = {
     "arm": "a", "seconds": 2.0, "rollouts": [0.5, None], "graph": [],
@@ -56,7 +57,7 @@ def keep(study: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_record_of_the_source_is_small_and_keeps_its_layout(name: str) -> None:
-    kept = (Path(records.__file__).parent / "results" / f"{name}.json").read_bytes()
+    kept = (RESULTS / f"{name}.json").read_bytes()
     assert len(kept) < 400_000
     document = msgspec.json.decode(kept)
     files = document.pop(records.FILES, None)

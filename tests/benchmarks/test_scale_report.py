@@ -11,9 +11,9 @@ import pytest
 from benchmark_scripts import benchmark_script
 from rich.console import Console
 
-from benchmarks.records import read_record, record_path
 from benchmarks.scaling.play import Tally, digest
 from benchmarks.scaling.report import markdown, show, tables
+from benchmarks.support.records import read_record, record_path
 from swarm_ui.trace.records import Episode
 
 ROOT = Path(__file__).resolve().parents[2]

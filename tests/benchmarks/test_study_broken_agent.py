@@ -10,11 +10,11 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
 
-from benchmarks.records import read_record
 from benchmarks.studies.broken_agent.__main__ import NAME, main
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
 from benchmarks.studies.broken_agent.plan import CONTRASTS, HALF, Plan
 from benchmarks.studies.broken_agent.report import Study, markdown, recovered, section, study_of
+from benchmarks.support.records import read_record
 from swarm_ui.action import Action, parse_action
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation

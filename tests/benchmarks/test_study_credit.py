@@ -14,7 +14,6 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.records import read_record
 from benchmarks.studies.credit import cells as study_cells
 from benchmarks.studies.credit.__main__ import (
     WITHOUT_MODEL,
@@ -50,6 +49,7 @@ from benchmarks.studies.credit.report import (
 )
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
 from benchmarks.studies.restore import restore
+from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Scored
 
@@ -61,7 +61,7 @@ TINY = msgspec.structs.replace(
 
 
 def study(plan: Plan, *cells: Cell, base: float = 0.0) -> Study:
-    from benchmarks.origin import Origin
+    from benchmarks.support.origin import Origin
 
     return Study(
         origin=Origin(commit="c" * 40, dirty=False, command="python -m x", machine="none"),

@@ -9,9 +9,9 @@ import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
 
-from benchmarks.records import read_record
 from benchmarks.studies.critic import __main__ as study
 from benchmarks.studies.critic.sizes import ARMS, QUICK, SOURCES
+from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_APPS, TRAIN_SEEDS, VALIDATION_SEEDS, tasks
 from swarm_ui.optim.credit.learned.judged import read_judged
 

@@ -12,11 +12,11 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.records import read_record
 from benchmarks.studies.critic_errors.__main__ import NAME, main
 from benchmarks.studies.critic_errors.cells import CriticCell
 from benchmarks.studies.critic_errors.plan import ARMS, CONTRASTS, LABELS, UNTRAINED, WITHOUT, Plan
 from benchmarks.studies.critic_errors.report import Study, contrasts_table, main_table, study_of
+from benchmarks.support.records import read_record
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.stats import Outcome
 

@@ -12,7 +12,6 @@ pytest.importorskip("torch")
 
 import demo_runs  # (puts demos/ on the path)
 
-from benchmarks.records import read_record
 from benchmarks.studies.different_bases.__main__ import NAME, main
 from benchmarks.studies.different_bases.agents import continued, team
 from benchmarks.studies.different_bases.cells import Cell, Decision, clones, play
@@ -34,6 +33,7 @@ from benchmarks.studies.different_bases.report import (
     study_of,
     verdict,
 )
+from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, PhoneEnvironment, tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.settings import Settings

@@ -14,7 +14,6 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.records import read_record
 from benchmarks.studies.edge_credit.__main__ import NAME, main
 from benchmarks.studies.edge_credit.cells import Cell, Cells, Choice, Played
 from benchmarks.studies.edge_credit.picture import picture
@@ -42,6 +41,7 @@ from benchmarks.studies.edge_credit.report import (
 )
 from benchmarks.studies.edge_credit.sources import source
 from benchmarks.studies.split.learning import AGENTS, Graphs, Learned, Plan, learn
+from benchmarks.support.records import read_record
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks

@@ -13,8 +13,6 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks import records
-from benchmarks.records import read_record
 from benchmarks.studies.invented_training import __main__ as study
 from benchmarks.studies.invented_training.cells import Cell, Cells
 from benchmarks.studies.invented_training.picture import picture
@@ -39,6 +37,8 @@ from benchmarks.studies.invented_training.report import (
     record_of,
     rows_table,
 )
+from benchmarks.support import records
+from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, tasks
 from swarm_ui.environments.phone.invented import BLIND, UNSEEN, blind_tasks
 from swarm_ui.environments.phone.invented.mixed_phone import SIMPLE_KINDS

@@ -13,12 +13,12 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.records import read_record
 from benchmarks.studies.different_bases.agents import digest
 from benchmarks.studies.miniwob.__main__ import NAME, main
 from benchmarks.studies.miniwob.cells import Cell, play, random_reply
 from benchmarks.studies.miniwob.plan import AGENT, POLICIES, RANDOM, Plan
 from benchmarks.studies.miniwob.report import Study, main_table, over_these, study_of, task_table
+from benchmarks.support.records import read_record
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay

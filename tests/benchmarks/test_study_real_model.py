@@ -7,8 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import records
-from benchmarks.records import read_record
 from benchmarks.studies.commands import study
 from benchmarks.studies.commands.cells import Cell, Record
 from benchmarks.studies.commands.report import Row, StudyRecord, markdown, over_seeds
@@ -16,6 +14,8 @@ from benchmarks.studies.diversity import plan as diversity
 from benchmarks.studies.real_model.plan import Plan
 from benchmarks.studies.real_model.sizes import Sizes
 from benchmarks.studies.restore import packed_files
+from benchmarks.support import records
+from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.stats import Outcome

@@ -11,11 +11,11 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.records import read_record
 from benchmarks.studies.split.__main__ import main
 from benchmarks.studies.split.arms import CONTRASTS, Arms
 from benchmarks.studies.split.learning import Plan, learn
 from benchmarks.studies.split.report import Study, main_table, needed_edges
+from benchmarks.support.records import read_record
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.graph.topology import descendants

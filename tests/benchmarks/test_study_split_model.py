@@ -11,9 +11,6 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks import records
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.restore import packed_files, restore
 from benchmarks.studies.split_model.__main__ import main
 from benchmarks.studies.split_model.controls import answers
@@ -36,6 +33,9 @@ from benchmarks.studies.split_model.report import (
     markdown,
     study,
 )
+from benchmarks.support import records
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.environments.phone import TEST_SEEDS
 from swarm_ui.environments.phone.split import split_tasks
 from swarm_ui.errors import ConfigError

@@ -12,11 +12,11 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks.records import read_record, record_path
 from benchmarks.studies.talk.__main__ import NAME, main
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, Plan
 from benchmarks.studies.talk.report import Study, study_of, table
+from benchmarks.support.records import read_record, record_path
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.experiment.settings import Settings

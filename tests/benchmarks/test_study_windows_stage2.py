@@ -13,9 +13,6 @@ pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
-from benchmarks import records
-from benchmarks.origin import Origin
-from benchmarks.records import read_record
 from benchmarks.studies.windows.__main__ import main
 from benchmarks.studies.windows.agent import WindowAgentConfig, mix_of
 from benchmarks.studies.windows.arms import NAMES
@@ -32,6 +29,9 @@ from benchmarks.studies.windows.record import (
     rows_table,
 )
 from benchmarks.studies.windows.stage2 import AgentMade, Stage2
+from benchmarks.support import records
+from benchmarks.support.origin import Origin
+from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, tasks
 from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from benchmark_scripts import benchmark_script
 
-from benchmarks.records import record_path
+from benchmarks.support.records import record_path
 
 pytest.importorskip("peft")
 
-from benchmarks import served_actor, timing_record
-from benchmarks.timing_record import BEGIN, END, IDLE_CORES, OtherLoad, with_recorded
+from benchmarks import served_actor
+from benchmarks.support import timing_record
+from benchmarks.support.timing_record import BEGIN, END, IDLE_CORES, OtherLoad, with_recorded
 
 ORIGIN = {"commit": "0123456789abcdef", "dirty": False, "command": "python x", "machine": "made up"}
 BOTH = {"in_process": 4.0, "served": 1.5, "in_process_base": 4.5, "served_base": 5.0}

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.origin import commit
+from benchmarks.support.origin import commit
 from swarm_ui.action import Action
 from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (

@@ -8,11 +8,11 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.broken_agent.arms import ARMS, KINDS, SIGHTS, BrokenCell, Kind, Sight
 from benchmarks.studies.broken_agent.plan import CONTRASTS, EXPLORED, HALF, MAIN, Plan
 from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.stats import Outcome
 
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."

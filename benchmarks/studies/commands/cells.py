@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import commit, dirty
+from benchmarks.support.origin import commit, dirty
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
 

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from benchmarks.records import read_record, record_path, write_record
 from benchmarks.studies.commands.cells import Cell, perform, record_of
 from benchmarks.studies.commands.report import StudyRecord, markdown, study_record
 from benchmarks.studies.kept_results import kept_results
 from benchmarks.studies.options import study_options
 from benchmarks.studies.restore import found_files, packed_files, recorded_files, restore
+from benchmarks.support.records import read_record, record_path, write_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study

@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from benchmarks.origin import commit, machine
-from benchmarks.records import read_record
 from benchmarks.studies.continuation.cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
+from benchmarks.support.origin import commit, machine
+from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import over_seeds
 from swarm_ui.storage.run_directory import write_atomic

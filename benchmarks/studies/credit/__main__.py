@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan, Source
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import restore
+from benchmarks.support.origin import Origin, origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script

@@ -11,10 +11,10 @@ from functools import partial
 
 import msgspec
 
-from benchmarks.origin import commit, dirty
 from benchmarks.studies.credit.plan import Arm, Plan, Source
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
 from benchmarks.studies.weights import digest
+from benchmarks.support.origin import commit, dirty
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import (
     TEST_SEEDS,

@@ -7,7 +7,6 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.origin import Origin
 from benchmarks.studies.credit.cells import Cell, test_jobs
 from benchmarks.studies.credit.plan import (
     CONTRASTS,
@@ -20,6 +19,7 @@ from benchmarks.studies.credit.plan import (
     Plan,
 )
 from benchmarks.studies.credit.recorded import Judged, Recorded
+from benchmarks.support.origin import Origin
 from swarm_ui.stats import (
     Interval,
     Outcome,

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.critic.sizes import ARMS, PHONE_TESTS, QUICK, TESTS, Sizes
 from benchmarks.studies.options import parsed, study_options
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script

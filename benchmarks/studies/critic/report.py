@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies.critic.critics import BASELINES, START, UNTRAINED, cards
 from benchmarks.studies.critic.sizes import TESTS
 from benchmarks.studies.intervals import numbers
 from benchmarks.studies.struct_files import file_hashes, read_struct
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures
 from swarm_ui.optim.credit.learned.critic_files import CriticCard
 from swarm_ui.stats import Interval

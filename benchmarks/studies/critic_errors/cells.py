@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.critic_errors.plan import CRITICS, TRUST, WITHOUT
 from benchmarks.studies.rates import repeated
 from benchmarks.studies.weights import digest
+from benchmarks.support.origin import commit
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone

@@ -8,7 +8,6 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.critic_errors.cells import CriticCell
 from benchmarks.studies.critic_errors.plan import (
@@ -21,6 +20,7 @@ from benchmarks.studies.critic_errors.plan import (
 )
 from benchmarks.studies.rates import Contrast
 from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.stats import Outcome
 
 _NOTE = (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.different_bases.agents import digest, team
 from benchmarks.studies.different_bases.plan import AGENTS, DIFFERENT, Plan, Split
+from benchmarks.support.origin import commit
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments.phone import CONCURRENCY

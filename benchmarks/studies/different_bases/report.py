@@ -8,7 +8,6 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies.different_bases.cells import Cell, Decision, clones
 from benchmarks.studies.different_bases.plan import (
     AGENTS,
@@ -22,6 +21,7 @@ from benchmarks.studies.different_bases.plan import (
     Split,
 )
 from benchmarks.studies.struct_files import file_hashes
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
 

@@ -12,7 +12,6 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.edge_credit.plan import (
     CANDIDATES,
     CRITIC,
@@ -24,6 +23,7 @@ from benchmarks.studies.edge_credit.plan import (
 )
 from benchmarks.studies.edge_credit.sources import source
 from benchmarks.studies.split.learning import AGENTS, Graphs, Learned, learn
+from benchmarks.support.origin import commit
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams, tokens

@@ -9,14 +9,14 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
-from benchmarks.records import read_record
 from benchmarks.studies import rates
 from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
 from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
 from benchmarks.studies.split.report import Study as SplitStudy
 from benchmarks.studies.split.report import needed_edges
 from benchmarks.studies.struct_files import file_hashes, read_cells
+from benchmarks.support.origin import Origin, origin
+from benchmarks.support.records import read_record
 from swarm_ui.stats import Interval, clustered_difference, clustered_mean, over_seeds
 
 ORACLE = "oracle router"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.invented_training.plan import (
     ARM,
     BASE,
@@ -26,6 +25,7 @@ from benchmarks.studies.invented_training.plan import (
     make_environment,
     training_jobs,
 )
+from benchmarks.support.origin import commit
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool

@@ -8,7 +8,6 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.invented_training.cells import Cell, splits_of
 from benchmarks.studies.invented_training.plan import (
@@ -22,6 +21,7 @@ from benchmarks.studies.invented_training.plan import (
     Plan,
 )
 from benchmarks.studies.struct_files import file_hashes, read_struct
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.environments.phone.invented import APPS
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.errors import ConfigError

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.origin import Origin
 from benchmarks.studies.learning.variants import VARIANTS
+from benchmarks.support.origin import Origin
 from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout.pool import Job

@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.origin import origin
 from benchmarks.studies.learning.arms import base_graph_arms, copies_vote, graph_arms
 from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin
 from benchmarks.studies.learning.imitation import imitate
 from benchmarks.studies.learning.kept import restored
 from benchmarks.studies.learning.variants import FULL, Variant
+from benchmarks.support.origin import origin
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.evaluation import Evaluator, Trial

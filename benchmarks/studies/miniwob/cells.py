@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.different_bases.agents import digest
 from benchmarks.studies.miniwob.plan import RANDOM, Plan, Tasks
+from benchmarks.support.origin import commit
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.miniwob.cells import Cell
 from benchmarks.studies.miniwob.plan import AGENT, CONTRAST, LABELS, POLICIES, RANDOM, Plan, Tasks
 from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.stats import Outcome, wilson
 from swarm_ui.stats.interval import Z
 

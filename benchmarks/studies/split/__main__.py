@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.options import parsed, study_options
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.experiment.script_runner import script
 
 if TYPE_CHECKING:

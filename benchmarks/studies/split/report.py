@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from benchmarks.origin import Origin
 from benchmarks.studies.split.arms import CONTRASTS, SIZES, Arms, Difference, Row
 from benchmarks.studies.split.learning import AGENTS, Learned, Plan, learn
+from benchmarks.support.origin import Origin
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 
 _LABELS = {"train": "known templates", "new_templates": "new templates"}

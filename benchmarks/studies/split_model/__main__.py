@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.commands.cells import perform, record_of
 from benchmarks.studies.commands.study import settings_of, study_parser
 from benchmarks.studies.options import parsed
 from benchmarks.studies.restore import packed_files, restore
 from benchmarks.studies.split_model.plan import QUICK, SETTINGS_FILE, Sizes, training_cells
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script

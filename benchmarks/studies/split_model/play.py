@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.records import read_record
 from benchmarks.studies.split.arms import Templates
 from benchmarks.studies.split.report import Study as ScriptedStudy
 from benchmarks.studies.split_model.controls import SwappedValues
 from benchmarks.studies.split_model.facts import Arm, Facts, facts_of
 from benchmarks.studies.split_model.plan import TRAINING, Sizes
+from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.errors import ConfigError

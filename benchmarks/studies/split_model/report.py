@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.origin import Origin
 from benchmarks.studies.commands.cells import Record, record_of
 from benchmarks.studies.kept_results import chosen
 from benchmarks.studies.restore import found_files
@@ -16,6 +15,7 @@ from benchmarks.studies.split.arms import Difference, Templates
 from benchmarks.studies.split_model.facts import Facts
 from benchmarks.studies.split_model.plan import SETTINGS_FILE, TRAINING, Sizes, training_cells
 from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player
+from benchmarks.support.origin import Origin
 from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
 from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 

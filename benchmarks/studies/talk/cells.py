@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.talk.plan import Plan
 from benchmarks.studies.weights import digest
+from benchmarks.support.origin import commit
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.origin import Origin, origin
 from benchmarks.studies import rates
 from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, SILENT, TALKING, Plan
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.stats import Outcome
 
 _NOTE = (

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from benchmarks.origin import origin
-from benchmarks.records import read_record, write_record
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import found_files, packed_files, restore
 from benchmarks.studies.struct_files import read_struct, write_struct
+from benchmarks.support.origin import origin
+from benchmarks.support.records import read_record, write_record
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import Bar, ProgressDisplay

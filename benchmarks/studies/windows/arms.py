@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.windows.agent import MEMORY
+from benchmarks.support.origin import commit
 from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,

@@ -18,11 +18,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.weights import digest
 from benchmarks.studies.windows.agent import WindowAgentConfig, long_phone, mix_of, pool
 from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
 from benchmarks.studies.windows.held_out import SETS
+from benchmarks.support.origin import commit
 from swarm_ui.agent_view import windows
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.graph.graph import CollabGraph

@@ -13,11 +13,11 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.origin import commit
 from benchmarks.studies.windows.agent import MEMORY
 from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
 from benchmarks.studies.windows.cells import Spent, team
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
+from benchmarks.support.origin import commit
 from swarm_ui.agent_view import Window
 from swarm_ui.environments.phone import TEST_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.graph.graph import CollabGraph

@@ -9,13 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.origin import Origin
 from benchmarks.studies.windows.arms import Played as FixedPlayed
 from benchmarks.studies.windows.cells import Cell, Plan
 from benchmarks.studies.windows.controls import Condition, Tested
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
 from benchmarks.studies.windows.report import arrows
 from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
+from benchmarks.support.origin import Origin
 from swarm_ui.rollout.episodes import Job
 from swarm_ui.stats import clustered_difference, clustered_mean, over_seeds
 from swarm_ui.stats.interval import Outcome

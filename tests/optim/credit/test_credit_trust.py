@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from learning_fakes import click, decided
 
-from benchmarks.vote_game import VoteGame, play
+from benchmarks.support.vote_game import VoteGame, play
 from swarm_ui import CollabGraph
 from swarm_ui.action import Abstain
 from swarm_ui.environments.phone import PhoneEnvironment

@@ -11,7 +11,7 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.durable import write_atomic
 
-RESULTS = Path(__file__).resolve().parent / "results"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 FILES = "files"
 """Where a record keeps the files of its study, if it does; see ``benchmarks/studies/restore.py``.
 """

@@ -42,7 +42,7 @@ from typing import Any
 import torch
 from peft import PeftModel
 
-from benchmarks.solver_screens import walks
+from benchmarks.support.solver_screens import walks
 from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RateLimits, RetryPolicy

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from benchmarks.edge_families import FAMILIES, Family, Outcome
+from benchmarks.support.edge_families import FAMILIES, Family, Outcome
 from swarm_ui.optim.edges.adam_optimizer import AdamEdgeOptimizer, gptswarm_rule
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution

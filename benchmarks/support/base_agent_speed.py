@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import torch
 
-from benchmarks.solver_screens import screens
+from benchmarks.support.solver_screens import screens
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs

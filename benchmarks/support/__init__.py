@@ -1,0 +1,1 @@
+"""What the commands of :mod:`benchmarks` and its studies import: measures, problems, records."""
