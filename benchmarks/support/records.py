@@ -16,7 +16,6 @@ FILES = "files"
 """Where a record keeps the files of its study, if it does; see ``benchmarks/studies/restore.py``.
 """
 _COMMANDS = {
-    "continuation": "python -m benchmarks.studies.continuation --out FOLDER --record FILE",
     "coordination": "python benchmarks/coordination.py --record",
     "critic": "python -m benchmarks.studies.critic --model MODEL --out FOLDER --record",
     "edge_power": "python benchmarks/edge_power.py --record",

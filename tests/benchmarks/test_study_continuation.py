@@ -16,7 +16,7 @@ from miniwob_browser import needs_browser
 
 from benchmarks.studies.continuation import tasks as tasks
 from benchmarks.studies.continuation.cells import Cell, Played
-from benchmarks.studies.continuation.report import figures, markdown, recorded
+from benchmarks.studies.continuation.report import figures, markdown, study_of
 from benchmarks.studies.continuation.traces import KNOWN, NEW, make_traces
 from benchmarks.studies.continuation.worlds import Pages
 from swarm_ui.action import Action
@@ -25,6 +25,7 @@ from swarm_ui.environments.miniwob import all_html_tasks
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
+from swarm_ui.stats import Outcome, clustered_mean
 
 # -- what is trained on and what is not ------------------------------------------------------------
 
@@ -186,7 +187,7 @@ def study(tmp_path: Path) -> Path:
 def test_rows_say_what_was_measured(study: Path) -> None:
     found = {row["name"]: row for row in figures(study)["rows"]}
     before, after = found["web_before"], found["web_after"]
-    assert before["success"] == pytest.approx((0 + 0 + 0.5 + 0) / 4)
+    assert before["success"] == pytest.approx(1 / 7)  # one of eight is masked
     assert (before["training_seeds"], before["by_seed"]) == ([1, 2], [0.25, 0.0])
     assert (after["success"], after["seeds"], after["episodes"]) == (0.75, 2, 4)
     assert after["cpu_s"] == (60 + 50 + 10 + 80 + 40 + 20) / 2
@@ -197,10 +198,21 @@ def test_rows_say_what_was_measured(study: Path) -> None:
         assert row["split"] == "web"
 
 
-def test_intervals_draw_tasks_and_not_episodes(study: Path) -> None:
+def test_intervals_are_clustered_by_task_and_seed(study: Path) -> None:
     after = next(row for row in figures(study)["rows"] if row["name"] == "web_after")
-    # Task "a" is always solved and task "b" half the time: a draw of two tasks has no other means.
-    assert (after["low"], after["high"], after["tasks"]) == (0.5, 1.0, 2)
+    cells = [Cell.load(study / "web-1"), Cell.load(study / "web-2")]
+    expected = clustered_mean(
+        [
+            Outcome(*job, value, cell.seed)
+            for cell in cells
+            for job, value in zip(JOBS, cell.record.played[0].success, strict=True)
+        ]
+    )
+    assert expected is not None
+    assert (after["success"], after["low"], after["high"]) == (
+        expected.mean, expected.low, expected.high,
+    )  # fmt: skip
+    assert after["tasks"] == 2
 
 
 def test_differences_are_paired_by_episode_and_seed(study: Path) -> None:
@@ -246,12 +258,13 @@ def test_recorded_tasks_count_by_their_steps(tmp_path: Path) -> None:
 def test_the_tables_and_the_record(study: Path) -> None:
     data = figures(study)
     text = markdown(data)
-    assert "| phone → web | 2 | 75.0 [50.0, 100.0] |" in text
+    after = next(row for row in data["rows"] if row["name"] == "web_after")
+    low, high = 100 * after["low"], 100 * after["high"]
+    assert f"| phone → web | 2 | 75.0 [{low:.1f}, {high:.1f}] |" in text
     assert "| phone → web minus phone | pages trained on, new seeds | +" in text
-    recorded(data, study / "record.json")
-    kept = json.loads((study / "record.json").read_text())
-    assert kept["training_seeds"] == [1, 2]
-    assert kept["rows"] == json.loads(json.dumps(data["rows"]))
+    kept = study_of(study)
+    assert kept["training_seeds"] == [1, 2] and kept["origin"]["commit"]
+    assert kept["rows"] == data["rows"]
 
 
 def test_a_cell_goes_on_and_a_broken_one_is_refused(tmp_path: Path) -> None:
@@ -314,8 +327,7 @@ def test_quick_goes_through_all_stages_and_is_not_done_twice(tmp_path: Path) -> 
     def go() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "benchmarks.studies.continuation", "--quick",
-             "--out", str(tmp_path / "run"),
-             "--record", str(tmp_path / "record.json")],
+             "--out", str(tmp_path / "run")],
             cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=500,
         )  # fmt: skip
 
@@ -325,7 +337,7 @@ def test_quick_goes_through_all_stages_and_is_not_done_twice(tmp_path: Path) -> 
               "traces_rehearsed-1"}  # fmt: skip
     files = {path.parent.name: path for path in (tmp_path / "run").glob("*/measured.json")}
     assert files.keys() == stages
-    data = json.loads((tmp_path / "record.json").read_text())
+    data = json.loads(done.stdout.splitlines()[-1])
     rows = {(row["name"], row["split"]) for row in data["rows"]}
     assert {("web_before", "web"), ("web_after", "web"), ("web_control", "web_far"),
             ("traces_rehearsed", "new_apps"), ("base_x1", "traces_sites")} <= rows  # fmt: skip

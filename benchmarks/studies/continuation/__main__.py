@@ -1,37 +1,55 @@
 """Gain and forgetting of a team that continues to learn in other environments.
 
     python -m benchmarks.studies.continuation --out runs/continuation --seeds 1 2 3
-    python -m benchmarks.studies.continuation --out runs/continuation --summarise
+    python -m benchmarks.studies.continuation --out runs/continuation --summarise --record
+    python -m benchmarks.studies.continuation --recorded
     python -m benchmarks.studies.continuation --quick
 
 The same trainer trains on the phone, then on real MiniWoB++ pages, then on synthetic recorded web
 tasks. After each stage, the same test episodes are played in all three environments. Two controls:
 the same CPU time of training on synthetic samples of stage 1 only, and the same stages with such
 samples in every update (rehearsal). Needs a Chromium. Finished cells are not repeated, so the same
-command continues after an interruption.
+command continues after an interruption. The record holds the cells, without adapters: ``--restore``
+writes those that the folder lacks, and another seed can be added. The last line is JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.studies.options import parsed, study_options
+from benchmarks.studies.recorded_study import recorded_study
 from swarm_ui.experiment.demo.demo_run import agent_folder, check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import script
 
 ARMS = ("web", "control", "traces", "rehearsed")
+FILES = ("config.json", "look.json", "*/measured.json")
+"""What the record holds of the study's folder."""
 
 
 @script
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, help="folder of the study")
+    given = _arguments()
+    from benchmarks.studies.continuation.report import NAME, markdown, study_of
+
+    data = recorded_study(
+        given, NAME, dict[str, Any], settings=None, files=FILES,
+        run=lambda folder: _study(given, folder), read=study_of,
+    )  # fmt: skip
+    print(markdown(data))
+    print(json.dumps({name: data[name] for name in ("rows", "differences")}))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    flags = ("quick", "summarise", "record", "recorded", "restore")
+    parser = study_options(__doc__, *flags)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--phone-seed", type=int, help="all go on from this seed's phone team")
     parser.add_argument(
@@ -42,17 +60,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=40, help="updates an iteration (default: 40)")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--agent", help="base agent (default: the one that ships)")
-    parser.add_argument("--record", type=Path, help="write the figures as JSON, too")
-    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
-    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
-    given = parser.parse_args()
-    if given.out is None and not given.quick:
-        parser.error("--out FOLDER is needed (or --quick)")
-    with tempfile.TemporaryDirectory() as beside:
-        folder = given.out or Path(beside) / "quick"
-        if not given.summarise:
-            _study(given, folder)
-        return _summarise(folder, given.record)
+    return parsed(parser, folder=True)
 
 
 def _study(given: argparse.Namespace, folder: Path) -> None:
@@ -82,16 +90,6 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
         study.web(seed, rehearse=True)
         if "traces" in given.arms:
             study.traces(seed, rehearse=True)
-
-
-def _summarise(folder: Path, record: Path | None) -> int:
-    from benchmarks.studies.continuation.report import figures, markdown, recorded
-
-    data = figures(folder)
-    if record is not None:
-        recorded(data, record)
-    print(markdown(data))
-    return 0
 
 
 if __name__ == "__main__":

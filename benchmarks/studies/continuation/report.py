@@ -1,28 +1,27 @@
 """Figures of the continuation study: rows, paired differences, and the forgetting of each stage.
 
-Intervals are 95 %, from a bootstrap over *tasks* (pages, phone templates, recorded tasks). A task
-is drawn with all its episodes under all training seeds, so the intervals hold for other tasks. They
-do not contain the variance between training seeds. For this, the tables also have the value of each
-seed, and for differences Student's t over the seeds.
+Intervals are 95 %, from a hierarchical bootstrap over training seeds, tasks (pages, phone
+templates, recorded tasks) and episodes. Differences are paired. Few seeds say little about the
+variance between training runs, so the tables also have the value of each seed, and for differences
+Student's t over the seeds.
 """
 
 from __future__ import annotations
 
-import json
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+import msgspec
+
 from benchmarks.studies.continuation.cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
-from benchmarks.support.origin import commit, machine
+from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats import over_seeds
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
 
-RESAMPLES = 4000
+NAME = "continuation"
 NAMES = {
     "base": "base_x1", "phone": "web_before", "web": "web_after", "control": "web_control",
     "traces": "traces_after", "web_rehearsed": "web_rehearsed",
@@ -31,9 +30,9 @@ NAMES = {
 """Row of each stage: one agent of the team, greedy."""
 LABELS = {
     "base_x1": "base agent", "web_before": "phone", "web_after": "phone → web",
-    "web_control": "phone → synthetic lessons, CPU time of the web stage",
-    "traces_after": "phone → web → traces", "web_rehearsed": "phone → web, lessons rehearsed",
-    "traces_rehearsed": "phone → web → traces, lessons rehearsed",
+    "web_control": "phone → synthetic, CPU time of the web stage",
+    "traces_after": "phone → web → traces", "web_rehearsed": "phone → web, rehearsal",
+    "traces_rehearsed": "phone → web → traces, rehearsal",
 }  # fmt: skip
 COMPARED = (
     ("web_before", "base_x1"), ("web_after", "web_before"), ("web_control", "web_before"),
@@ -51,8 +50,6 @@ TITLES = {
 }  # fmt: skip
 _BEFORE = {"web": "phone", "control": "phone", "web_rehearsed": "phone",
            "traces": "web", "traces_rehearsed": "web_rehearsed"}  # fmt: skip
-ByTask = dict[str, list[float]]
-"""One value an episode (its mean over training seeds), by task."""
 
 
 class Rated(NamedTuple):
@@ -65,9 +62,15 @@ class Rated(NamedTuple):
     played: tuple[Played, ...]
     """One for each seed, all on the same episodes."""
 
-    def values(self) -> list[tuple[float | None, ...]]:
-        """Success of each seed, or for recorded tasks the share of right steps."""
-        return [p.step_success or p.success for p in self.played]
+    def outcomes(self) -> list[Outcome]:
+        """Success of every episode, or for recorded tasks the share of right steps."""
+        return [o for k, seed in enumerate(self.seeds) for o in self.of_seed(k, seed)]
+
+    def of_seed(self, k: int, run: int) -> list[Outcome]:
+        """The outcomes with training seed number ``k``, as those of the training run ``run``."""
+        played = self.played[k]
+        values = played.step_success or played.success
+        return [Outcome(*job, value, run) for job, value in zip(played.jobs, values, strict=True)]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -76,8 +79,16 @@ def rows() -> list[dict[str, Any]]:
     Raises:
         ConfigError: no run was recorded.
     """
-    found: list[dict[str, Any]] = read_record("continuation", dict[str, Any])["rows"]
+    found: list[dict[str, Any]] = read_record(NAME, dict[str, Any])["rows"]
     return found
+
+
+def study_of(folder: Path) -> dict[str, Any]:
+    """The record of the study in a folder: its figures and where they come from."""
+    data = figures(folder)
+    seeds = sorted({int(c["name"].rpartition("-")[2]) for c in data["cells"] if "-" in c["name"]})
+    made = msgspec.to_builtins(origin("python -m benchmarks.studies.continuation"))
+    return {"origin": made, "training_seeds": seeds, **data}
 
 
 def figures(folder: Path) -> dict[str, Any]:
@@ -102,7 +113,7 @@ def figures(folder: Path) -> dict[str, Any]:
         ],
         "tasks": {
             split: {
-                name: {t: mean(v) for t, v in _by_task(found).items()}
+                name: _tasks(found.outcomes())
                 for (name, where), found in rated.items()
                 if where == split
             }
@@ -117,17 +128,6 @@ def figures(folder: Path) -> dict[str, Any]:
             for c in cells
         ],
     }  # fmt: skip
-
-
-def bootstrap(values: ByTask) -> tuple[float, float]:
-    """95 % percentile interval of a mean over episodes. The bootstrap draws tasks, not episodes."""
-    sums = [(sum(v), len(v)) for v in values.values()]
-    rng, found = random.Random(0), []
-    for _ in range(RESAMPLES):
-        drawn = rng.choices(sums, k=len(sums))
-        found.append(sum(s for s, _ in drawn) / sum(n for _, n in drawn))
-    found.sort()
-    return found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
 
 
 def _rated(cells: Sequence[Cell]) -> dict[tuple[str, str], Rated]:
@@ -151,50 +151,30 @@ def _rated(cells: Sequence[Cell]) -> dict[tuple[str, str], Rated]:
     }
 
 
-def _by_task(rated: Rated, less: Rated | None = None) -> ByTask:
-    """Values, or differences to another policy on the same episodes (and seeds, if it has any).
-
-    An episode that a fault masked on either side is left out.
-    """
-    found: ByTask = {}
-    ours = _paired(rated, less)
-    for k, (task, _) in enumerate(rated.played[0].jobs):
-        seen = [v for values in ours if (v := values[k]) is not None]
-        if seen:
-            found.setdefault(task, []).append(mean(seen))
-    return found
-
-
-def _paired(rated: Rated, less: Rated | None) -> list[list[float | None]]:
-    """The differences, one list for each seed, with one value for each episode."""
-    if less is None:
-        return [list(values) for values in rated.values()]
-    if less.played[0].jobs != rated.played[0].jobs:
-        raise ConfigError(f"{rated.played[0].split}: not the same episodes on both sides")
-    others = dict(zip(less.seeds, less.values(), strict=True))
-    found: list[list[float | None]] = []
-    for seed, begun, values in zip(rated.seeds, rated.begun, rated.values(), strict=True):
-        against = others.get({"base": 0, "phone": begun}.get(less.stage, seed))
-        if against is not None:
-            pairs = zip(values, against, strict=True)
-            found.append([None if a is None or b is None else a - b for a, b in pairs])
-    return found
+def _tasks(values: Sequence[Outcome]) -> dict[str, float]:
+    """The mean of each task."""
+    found: dict[str, list[float]] = {}
+    for outcome in values:
+        if outcome.value is not None:
+            found.setdefault(outcome.template, []).append(outcome.value)
+    return {task: mean(several) for task, several in found.items()}
 
 
 def _row(
     name: str, split: str, rated: Rated, costs: Mapping[tuple[str, int], float]
 ) -> dict[str, Any]:
-    values = _by_task(rated)
-    low, high = bootstrap(values)
-    every = [v for several in values.values() for v in several]
+    values = rated.outcomes()
+    interval = clustered_mean(values)
     line = {
-        "name": name, "split": split, "success": mean(every), "low": low, "high": high,
-        "seeds": len(rated.seeds), "episodes": len(every), "tasks": len(values),
+        "name": name, "split": split, **_bounds(interval, "success"),
+        "seeds": len(rated.seeds),
+        "episodes": len({(o.template, o.seed) for o in values if o.value is not None}),
+        "tasks": len(_tasks(values)),
         "cpu_s": mean(
             _spent(rated.stage, seed, begun, costs)
             for seed, begun in zip(rated.seeds, rated.begun, strict=True)
         ),
-        "training_seeds": list(rated.seeds), "by_seed": [_mean(v) for v in rated.values()],
+        "training_seeds": list(rated.seeds), "by_seed": _by_seed(values, rated.seeds),
     }  # fmt: skip
     if rated.played[0].element:
         line["measure"] = "share of right steps of a recorded task"
@@ -203,18 +183,43 @@ def _row(
 
 
 def _difference(ours: str, theirs: str, split: str, rated: Rated, less: Rated) -> dict[str, Any]:
-    paired = _paired(rated, less)
-    if not paired:
+    """Paired by episode and seed; the base agent has one run, which is paired with every seed."""
+    if less.played[0].jobs != rated.played[0].jobs:
+        raise ConfigError(f"{split}: not the same episodes on both sides")
+    mine: list[Outcome] = []
+    other: list[Outcome] = []
+    for k, (seed, begun) in enumerate(zip(rated.seeds, rated.begun, strict=True)):
+        before = {"base": 0, "phone": begun}.get(less.stage, seed)
+        if before in less.seeds:
+            mine += rated.of_seed(k, seed)
+            other += less.of_seed(less.seeds.index(before), seed)
+    gaps = [
+        msgspec.structs.replace(
+            a, value=None if a.value is None or b.value is None else a.value - b.value
+        )
+        for a, b in zip(mine, other, strict=True)
+    ]
+    by_seed = _by_seed(gaps, list(dict.fromkeys(o.run for o in gaps)))
+    each = [m for m in by_seed if m is not None]
+    if not each:
         return {"name": f"{ours} - {theirs}", "split": split, "seeds": 0}
-    values = _by_task(rated, less)
-    low, high = bootstrap(values)
-    each = [m for seed in paired if (m := _mean(seed)) is not None]
     runs = over_seeds(each) if len(each) > 1 else None
     return {
-        "name": f"{ours} - {theirs}", "split": split, "mean": mean(each), "low": low, "high": high,
-        "by_seed": each, "seeds": len(each), "tasks": len(values),
+        "name": f"{ours} - {theirs}", "split": split,
+        **_bounds(clustered_difference(mine, other), "mean"),
+        "by_seed": each, "seeds": len(each), "tasks": len(_tasks(gaps)),
         "over_seeds": None if runs is None else [runs.low, runs.high],
     }  # fmt: skip
+
+
+def _bounds(interval: Interval | None, name: str) -> dict[str, float | None]:
+    if interval is None:
+        return {name: None, "low": None, "high": None}
+    return {name: interval.mean, "low": interval.low, "high": interval.high}
+
+
+def _by_seed(values: Sequence[Outcome], seeds: Sequence[int]) -> list[float | None]:
+    return [_mean([o.value for o in values if o.run == seed]) for seed in seeds]
 
 
 def _spent(stage: str, seed: int, begun: int, costs: Mapping[tuple[str, int], float]) -> float:
@@ -250,7 +255,7 @@ def _rates(data: Mapping[str, Any]) -> str:
 
 
 def _gaps(data: Mapping[str, Any]) -> str:
-    lines = ["| difference | on | points [95 % over tasks] | each seed | t over seeds |",
+    lines = ["| difference | on | points [95 %, clustered] | each seed | t over seeds |",
              "| --- | --- | --- | --- | --- |"]  # fmt: skip
     for d in data["differences"]:
         if d["seeds"]:
@@ -293,13 +298,8 @@ def _costs(data: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _percent(value: float, row: Mapping[str, Any], sign: str = "") -> str:
+def _percent(value: float | None, row: Mapping[str, Any], sign: str = "") -> str:
+    if value is None:
+        return "–"  # faults masked all episodes
     low, high = 100 * row["low"], 100 * row["high"]
     return f"{100 * value:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
-
-
-def recorded(data: dict[str, Any], path: Path) -> None:
-    """Save the figures with their origin."""
-    seeds = sorted({int(c["name"].rpartition("-")[2]) for c in data["cells"] if "-" in c["name"]})
-    data = {"commit": commit(), "training_seeds": seeds, "machine": machine(), **data}
-    write_atomic(path, json.dumps(data, indent=1) + "\n")
