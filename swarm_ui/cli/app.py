@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.cli.plugin_help import PluginCommand
 from swarm_ui.errors import SwarmError
-from swarm_ui.experiment.progress import printable
+from swarm_ui.experiment.progress import discard_output, printable
 
 _EPILOG = (
     "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "
@@ -121,8 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Abort):
         out.log.print("stopped")
         return _record(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
-    except BrokenPipeError:  # the reader of the output, such as head, has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        discard_output()
         return exits.OK
     except Exception as error:
         sys.stderr.write(printable(traceback.format_exc()))

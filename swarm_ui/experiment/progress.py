@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +38,11 @@ _UNSAFE = re.compile(
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line separators, and changes of direction
     "\ud800-\udfff]"  # lone surrogates, which cannot be encoded
 )
+
+
+def discard_output() -> None:
+    """Write nothing to standard output any more: its reader, such as ``head``, has closed it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str) -> str:

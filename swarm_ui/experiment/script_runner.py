@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError
-from swarm_ui.experiment.progress import printable
+from swarm_ui.experiment.progress import discard_output, printable
 from swarm_ui.storage.run_directory import write_atomic
 
 
@@ -21,13 +21,18 @@ def script(main: Callable[[], int]) -> Callable[[], int]:
     @functools.wraps(main)
     def run() -> int:
         try:
-            return main()
+            code = main()
+            sys.stdout.flush()
+            return code
         except SwarmError as error:
             print(printable(f"error: {error}"), file=sys.stderr)
             return 2
         except KeyboardInterrupt:
             print("stopped; the same command continues", file=sys.stderr)
             return 130
+        except BrokenPipeError:
+            discard_output()
+            return 0
 
     return run
 
