@@ -263,9 +263,9 @@ def page_text(record: Mapping[str, Any]) -> str:
         f"The table was measured with `{at['command']}` ({at['machine']}; commit "
         f"{at['commit'][:10]}), with one thread for each system. {record['agents']} agents, each "
         f"with its own adapter, replied to {record['prompts']} screens of training tasks of the "
-        f"simulated phone, in {record['rounds']} rounds. Two replies differ at a *tie* if the "
-        f"first two different tokens are at most {TIE:g} nats apart, which is the rounding of "
-        "bfloat16.",
+        f"simulated phone, in {record['rounds']} rounds of measurement; the systems took turns. "
+        f"Two replies differ at a *tie* if the first two different tokens are at most {TIE:g} nats "
+        "apart. The rounding of bfloat16 can cause such a distance.",
         "",
         "| who answers | decisions / s | decisions / CPU-s |",
         "| --- | --- | --- |",
@@ -280,8 +280,8 @@ def page_text(record: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
     same = (
         f"{name}, {100 * equal[kind]:.1f} % of the greedy replies are equal and another "
-        f"{100 * ties[kind]:.1f} % differ at a tie; the largest distance is "
-        f"{record['largest_gap'][kind]:.2f} nats."
+        f"{100 * ties[kind]:.1f} % differ at a tie; the largest distance between the first two "
+        f"different tokens is {record['largest_gap'][kind]:.2f} nats."
         for kind, name in (("adapters", "With adapters"), ("base", "Without adapters"))
     )
     return "\n".join([*lines, "", " ".join(same)])

@@ -27,9 +27,10 @@ from swarm_ui.observation import Observation, Past
 
 INSTALL_HINT = (
     "AndroidWorld needs the module '{module}', which is not installed and is not on the package "
-    "index. Clone https://github.com/google-research/android_world into a Python of its own that "
-    'SWARM_UI_ANDROID_WORLD_PYTHON names: \'pip install -r requirements.txt "setuptools<81" '
-    "wheel', then 'pip install --no-deps --no-build-isolation .'. Create the AVD "
+    "index. Make a separate Python environment, and set SWARM_UI_ANDROID_WORLD_PYTHON to its "
+    "python. Clone https://github.com/google-research/android_world. In the clone, run with this "
+    "Python 'pip install -r requirements.txt \"setuptools<81\" wheel', then "
+    "'pip install --no-deps --no-build-isolation .'. Create the AVD "
     "'AndroidWorldAvd' (Pixel 6, API 33) and start it with '-no-snapshot -grpc 8554'; "
     "docs/howto/android_emulator.md has every step."
 )

@@ -168,7 +168,8 @@ class CandidateGraph:
         return mask
 
     def orders(self, orders: Sequence[Sequence[str]]) -> Tensor:
-        """Orders as ``[B, n]``. Raises ``ConfigError`` for one that is not of these names."""
+        """Orders as node indices, ``[B, n]``. Raises ``ConfigError`` if an order does not have each
+        name of the graph exactly once."""
         for order in orders:
             if sorted(order) != list(self.names):
                 raise ConfigError(

@@ -119,7 +119,8 @@ def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Distributions by module; reading the records of all installed packages takes time."""
+    """The distributions of each module. The result is cached, because reading the metadata of all
+    installed packages takes time."""
     return importlib.metadata.packages_distributions()
 
 

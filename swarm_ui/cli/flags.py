@@ -270,7 +270,7 @@ TASK = option(
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
 _EPISODES = (
-    "split: what the episodes have that training did not (default: the first split of the "
+    "split of the tasks, such as new parameters or new apps (default: the first split of the "
     "environment)"
 )
 SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
@@ -439,8 +439,8 @@ TRAINING = (
     option("critic_model", str, "NAME", "llm: the model that is asked, default: the agents' own; "
            "learned: the folder of the critic, or smollm2-critic", setting="critic.model",
            complete=one_of(*CRITIC_ADAPTERS)),
-    option("critic_url", str, "URL", "llm: its endpoint, up to /v1 (default: none)",
-           setting="critic.url"),
+    option("critic_url", str, "URL", "llm: endpoint of the critic's model, up to /v1 "
+           "(default: none)", setting="critic.url"),
     option("judge", str, "NAME", "who says which single actions are right, for guidance and "
            "negatives: scripted, llm or learned; default: the critic", setting="critic.judge",
            complete=one_of("scripted", "llm", "learned")),

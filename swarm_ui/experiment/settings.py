@@ -92,7 +92,7 @@ class Settings:
                     f"--{name.replace('_', '-')} must be from {low} to {high}, got {value}"
                 )
         if not 0.0 < self.density < 1.0:
-            raise ConfigError(f"--density must be between 0 and 1, got {self.density}")
+            raise ConfigError(f"--density must be above 0 and below 1, got {self.density}")
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
         if self.base_url is None and (self.critic_model or self.max_calls):

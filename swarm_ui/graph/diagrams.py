@@ -102,7 +102,8 @@ def _attributes(**values: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A DOT id. A backslash escapes only a quote, and must not precede the closing quote."""
+    """A quoted DOT id. In DOT, a backslash before a quote escapes it. So each backslash is doubled:
+    a pair escapes nothing, and the last quote ends the id."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

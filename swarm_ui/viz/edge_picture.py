@@ -74,7 +74,7 @@ def _check(probabilities: Mapping[Edge, float], order: Sequence[str]) -> None:
     for (sender, listener), chance in probabilities.items():
         if not {sender, listener} <= known:
             raise ConfigError(
-                f"edges to draw: {sender} -> {listener}: expected two names of the given order"
+                f"edges to draw: {sender} -> {listener}: both names must be in `order`"
             )
         if not 0.0 <= chance <= 1.0:
             raise ConfigError(

@@ -91,7 +91,7 @@ def test_nothing_to_draw_is_drawn() -> None:
 def test_what_is_no_probability_is_refused(chance: float) -> None:
     with pytest.raises(ConfigError, match=r"a -> b must be in \[0, 1\]"):
         edges_svg({("a", "b"): chance}, ["a", "b"])
-    with pytest.raises(ConfigError, match="expected two names of the given order"):
+    with pytest.raises(ConfigError, match="both names must be in `order`"):
         edges_svg({("a", "b"): 0.5}, ["a"])
 
 

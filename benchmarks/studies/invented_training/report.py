@@ -35,7 +35,7 @@ from swarm_ui.stats import (
 
 UNTRAINED = (BASE, GENERAL)
 """Teams of one cell, which belongs to no training seed."""
-_GENERAL = "four general agents (included), no stage 2"
+_GENERAL = "four general agents (of this package), no stage 2"
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
 
 

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from benchmarks.studies.learning.cells import SPLITS
 from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder, main_row
 
-_ARMS = {"": "team on DAGs", "_vote": "vote, no edges", "_greedy": "one agent"}
+_ARMS = {"": "team on DAGs", "_vote": "vote without edges", "_greedy": "one agent"}
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
 _SHOWN = ("base_x1", "base_x4", "more_stage1_rft", "rft", "full", "independent_voters")
 """Policies of the short table and of the picture."""
@@ -222,7 +222,7 @@ def label(name: str) -> str:
     for suffix, arm in reversed(_ARMS.items()):
         known = name.removesuffix(suffix)
         if known in LABELS and name.endswith(suffix):
-            return f"{LABELS[known]}: {arm}"
+            return f"{LABELS[known]}; test: {arm}"
     return name
 
 

@@ -249,7 +249,7 @@ def curve_line(found: Study) -> str:
     points = ", ".join(f"{loss:.2f} at step {step}" for step, loss in found.training.curve)
     return (
         f"The model was trained for {found.training.steps} steps on {found.training.samples} "
-        f"samples. The mean loss of the steps since the point before was {points}."
+        f"samples. The mean loss, over the steps since the previous value, was {points}."
     )
 
 

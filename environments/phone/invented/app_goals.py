@@ -50,7 +50,7 @@ def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def _place(app: InventedApp, key: str) -> str:
-    """The screen of a setting in words."""
+    """The words by which goals name the screen that has a setting."""
     path = app.app.settings[key].path
     return app.name if len(path) == 1 else f"{path[-1].of} of {app.name}"
 

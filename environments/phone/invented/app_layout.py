@@ -1,4 +1,4 @@
-"""The screens of an invented app, besides its forms and records."""
+"""The screens of an invented app, except its forms and records."""
 
 from __future__ import annotations
 

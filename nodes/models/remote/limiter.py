@@ -93,11 +93,11 @@ class Limiter:
         self._changed = asyncio.Event()
 
     async def acquire(self, ask: Ask, report: Report) -> list[int]:
-        """The numbers of one or more permits, as soon as the rate limits allow.
+        """Give one or more permits, as soon as the rate limits allow; return the number of each.
 
         Args:
             ask: the request for permits.
-            report: the use of earlier permits by this process; it is processed first.
+            report: how the asking process used its earlier permits; it is processed first.
 
         Raises:
             BudgetExceeded: not even one call fits into the budget.

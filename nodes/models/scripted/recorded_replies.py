@@ -116,8 +116,9 @@ def _unpictured(decision: Decision) -> Decision:
 
 
 def _contexts(request: Request) -> list[object]:
-    """The prompts under which a request may be recorded. A request with tools has two: tools in the
-    text of the chat, and tools passed through the model's interface."""
+    """The prompts under which a request may be recorded. A request with tools has two: one
+    with the tools in the text of the chat, and one for tools that are passed through the model's
+    interface."""
     if request.decision is not None and request.chat is None:
         return [_unpictured(request.decision)]
     texts: list[object] = [transcript(as_chat(request))]

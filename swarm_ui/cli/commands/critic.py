@@ -35,13 +35,13 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
     flags.option("minutes", float, "N", "time for the training, after the episodes are played "
                  "(default: as long as the epochs take)", panel=""),
     flags.option("epochs", float, "N", "how often each screen is seen (default: 1)", panel=""),
-    flags.option("learning_rate", float, "RATE", "highest rate (default: 5e-4)", panel=""),
-    flags.option("start", str, "FOLDER", "the adapter that the training starts from, or its name, "
-                 "as smollm2-phone (default: a new one)", panel=""),
+    flags.option("learning_rate", float, "RATE", "highest learning rate (default: 5e-4)", panel=""),
+    flags.option("start", str, "FOLDER", "adapter that the training starts from: its folder, or "
+                 "its name, such as smollm2-phone (default: a new one)", panel=""),
     flags.option("agent", str, "NAME", "who makes the replies: base, or a model as for --model of "
                  "other commands (default: base)", panel=flags.WHO),
-    flags.option("adapters", str, "FOLDER", "adapters of the agents, as RUN/adapters, or one for "
-                 "all (default: none)", panel=flags.WHO),
+    flags.option("adapters", str, "FOLDER", "adapters of the agents, such as RUN/adapters, or one "
+                 "for all (default: none)", panel=flags.WHO),
     flags.option("prompt_format", str, "NAME", "how screens and replies are written in the "
                  "questions: compact or json (default: compact)", panel="",
                  complete=flags.one_of("compact", "json")),

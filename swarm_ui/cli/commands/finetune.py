@@ -35,7 +35,7 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
                  "then (default: any time)", setting="finetune.minutes", panel=""),
     flags.option("epochs", float, "N", "how often each sample is seen",
                  setting="finetune.epochs", panel=""),
-    flags.option("learning_rate", float, "RATE", "of the supervised stages",
+    flags.option("learning_rate", float, "RATE", "learning rate of the supervised stages",
                  setting="finetune.learning_rate", panel=""),
     flags.CONFIG,
     flags.SET,

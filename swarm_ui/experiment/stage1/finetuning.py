@@ -50,7 +50,8 @@ def finetune_model(
         corpus: folders with the same prompt format.
         out: folder to write.
         config: settings.
-        bar: shows the share that is done, also before an interruption, and the time that is left.
+        bar: shows the share of the work that is done, including work before an interruption, and
+            the remaining time.
         adapter: the adapter to start from: its folder, or its name in this package; empty: a new
             one.
     """

@@ -254,7 +254,8 @@ def _team(work: Synthesis, names: dict[str, str]) -> Policy | None:
 
 
 def _check_walker(work: Synthesis) -> None:
-    """Raise ``ConfigError`` for a walker that cannot be opened, or for adapters without one."""
+    """Raise ``ConfigError`` if the walker cannot be opened, if there is no critic to judge its
+    walks, or if adapters are given without a walker."""
     if not work.walker:
         if work.model.adapters:
             raise ConfigError("--adapters belongs to a walker: name one with --walker")

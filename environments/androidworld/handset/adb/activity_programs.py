@@ -92,7 +92,10 @@ def _broadcast(handset: Handset, intent: Intent) -> str:
         return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
     if intent.action in _OVERLAYS or intent.action in _SCANS:
         return f"{sent}Broadcast completed: result=0\n"
-    raise UnsupportedArguments("known broadcasts: clipper.get, clipper.set, overlays, media scans")
+    raise UnsupportedArguments(
+        f"the handset cannot broadcast {intent.action}; it knows clipper.get, clipper.set, "
+        "overlays and media scans"
+    )
 
 
 def _number(handset: Handset, app: str) -> int:

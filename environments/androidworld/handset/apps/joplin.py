@@ -56,7 +56,8 @@ def _kind(note: Row) -> str:
 
 
 def _new(handset: Handset) -> Row:
-    """The notebook on the screen, or else the first one, and an id."""
+    """The initial fields of a new note: the notebook on the screen (or else the first one) as its
+    parent, a new id, and that it is no to-do."""
     shown = [screen.of for screen in handset.stack if screen.kind == "list"]
     books = [book["id"] for book in handset.tables["notebook"].values()]
     parent = next(filter(None, (*reversed(shown), *books)), "")

@@ -41,7 +41,8 @@ class Batch(NamedTuple):
 
 
 class Sharing(NamedTuple):
-    """Settings for computing common prefixes of prompts with the same adapter version only once."""
+    """Settings with which a prefix is computed only once for all prompts that begin with it and
+    have the same adapter version."""
 
     store: PrefixStore
     versions: Sequence[str | None]
