@@ -16,9 +16,10 @@ from miniwob_browser import needs_browser
 
 from benchmarks.studies.continuation import tasks as tasks
 from benchmarks.studies.continuation.cells import Cell, Played
-from benchmarks.studies.continuation.report import figures, markdown, study_of
+from benchmarks.studies.continuation.report import NAME, figures, markdown, study_of, summary
 from benchmarks.studies.continuation.traces import KNOWN, NEW, make_traces
 from benchmarks.studies.continuation.worlds import Pages
+from benchmarks.support.records import read_record
 from swarm_ui.action import Action
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import all_html_tasks
@@ -265,6 +266,11 @@ def test_the_tables_and_the_record(study: Path) -> None:
     kept = study_of(study)
     assert kept["training_seeds"] == [1, 2] and kept["origin"]["commit"]
     assert kept["rows"] == data["rows"]
+
+
+def test_the_page_has_the_tables_of_the_record() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "continuation.md").read_text(encoding="utf-8")
+    assert summary(read_record(NAME, dict[str, Any])) in page
 
 
 def test_a_cell_goes_on_and_a_broken_one_is_refused(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ NAMES = {
 """Row of each stage: one agent of the team, greedy."""
 LABELS = {
     "base_x1": "base agent", "web_before": "phone", "web_after": "phone → web",
-    "web_control": "phone → synthetic, CPU time of the web stage",
+    "web_control": "phone → synthetic",
     "traces_after": "phone → web → traces", "web_rehearsed": "phone → web, rehearsal",
     "traces_rehearsed": "phone → web → traces, rehearsal",
 }  # fmt: skip
@@ -235,8 +235,16 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def markdown(data: Mapping[str, Any]) -> str:
-    """The figures as tables."""
-    parts = [_rates(data), _gaps(data), _pages(data), _costs(data)]
+    """The figures as tables: success, differences, each page, CPU time."""
+    return _joined(summary(data), _pages(data), _costs(data))
+
+
+def summary(data: Mapping[str, Any]) -> str:
+    """The tables of docs/continuation.md."""
+    return _joined(_rates(data), _gaps(data))
+
+
+def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
@@ -259,7 +267,7 @@ def _gaps(data: Mapping[str, Any]) -> str:
     head.append("95 %, Student's t over seeds")
     lines = [f"| {' | '.join(head)} |", "| --- | --- | --- | --- | --- |"]
     for d in data["differences"]:
-        if d["seeds"]:
+        if any(d.get("by_seed", ())):  # the table leaves out differences of 0 with every seed
             ours, theirs = d["name"].split(" - ")
             each = " ".join(f"{100 * v:+.1f}" for v in d["by_seed"])
             t = d["over_seeds"]
