@@ -83,7 +83,6 @@ from benchmarks.studies.learning.report import (  # noqa: E402
     coverage,
     edge_power_table,
     markdown,
-    old_table,
     short_table,
     show,
 )
@@ -105,7 +104,7 @@ if TYPE_CHECKING:
     from benchmarks.studies.credit.report import Contrast
 
 ROOT = HERE.parent
-RECORDS = ("learning", "learning_checker_1", "split", "edge_power")
+RECORDS = ("learning", "split", "edge_power")
 """The records of which the pages of results are made."""
 QUICK: dict[str, Any] = {
     "iterations": 1, "shared_iterations": 1, "episodes": 8, "shared_steps": 3, "steps": 3,
@@ -175,7 +174,7 @@ def credit_contrast() -> Contrast:
 
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
-    data, old, split, power = (read(name) for name in RECORDS)
+    data, split, power = (read(name) for name in RECORDS)
     others = read("split_model"), read("invented_training")
     found = answers(data, split, *others, credit_contrast())
     return [
@@ -184,7 +183,6 @@ def page_parts() -> list[tuple[str, str, str]]:
         ("docs/results.md", "learning", f"{short_table(data)}\n{coverage(data)}"),
         ("docs/results_tables.md", "learning", markdown(data)),
         ("docs/results_tables.md", "edge power", edge_power_table(power)),
-        ("docs/results_tables.md", "checker 1", old_table(old)),
     ]
 
 

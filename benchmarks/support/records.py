@@ -20,7 +20,6 @@ _COMMANDS = {
     "critic": "python -m benchmarks.studies.critic --model MODEL --out FOLDER --record",
     "edge_power": "python benchmarks/edge_power.py --record",
     "learning": "python benchmarks/learning.py --out FOLDER --record",
-    "learning_checker_1": "git checkout benchmarks/results/learning_checker_1.json",
     "local_model": "python benchmarks/local_model.py --model smollm2 --adapter smollm2-phone "
     "--serve --record",
     "scale": "python benchmarks/scale.py --record",

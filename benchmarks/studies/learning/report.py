@@ -80,25 +80,6 @@ def coverage(data: dict[str, Any]) -> str:
     return text + (f" Not measured yet: {', '.join(left)}." if left else "") + "\n"
 
 
-def old_table(old: dict[str, Any]) -> str:
-    """Rates under version 1 of the success check as Markdown; their intervals were too narrow."""
-    splits = list(SPLITS.values())
-    found = {split: finder(old["rows"], split) for split in splits}
-    lines = [
-        "| policy | " + " | ".join(split.replace("_", " ") for split in splits) + " |",
-        "| --- |" + " ---: |" * len(splits),
-    ]
-    for line in (line for line in old["rows"] if line["split"] == splits[0]):
-        rates = [found[split](line["name"]) for split in splits]
-        cells = [
-            "–" if r is None
-            else f"{100 * r['success']:.1f}" + f" ({_each(r['by_seed'])})" * (r["seeds"] > 1)
-            for r in rates
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join([label(line['name']), *cells])} |")
-    return "\n".join(lines) + "\n"
-
-
 def edge_power_table(data: dict[str, Any]) -> str:
     """The record of edge_power.py as Markdown: power and gap by budget."""
     names = {"step": "default optimiser", "thompson": "Thompson sampling"}
