@@ -116,16 +116,17 @@ def stoppable(run: runs.Run, work: Callable[[], Any], *, new: bool) -> Any:
     Raises:
         Stopped: it was interrupted, or a budget is used up.
     """
-    path, command = run.folder.path, run.resume_command
+    path, command, ours = run.folder.path, run.resume_command, False
     try:
         with running(run.folder):
+            ours = True
             return work()
     except KeyboardInterrupt as error:
         raise Stopped(path, command, error) from None
     except BudgetExceeded as error:
         raise Stopped(path, command, error) from error
     except Exception:
-        if new:
+        if new and ours:  # not the folder of a process that holds the lock
             runs.discard_if_unused(run)
         raise
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.environments.recorded.benchmark_scores import Measure
@@ -22,15 +23,17 @@ from swarm_ui.rollout.intervention import Intervene
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 from swarm_ui.rollout.rollouts import PerWorker, Rollouts
+from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.failed_episodes import failure_class
 from swarm_ui.trace.group_writes import write_in_groups
-from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl
+from swarm_ui.trace.jsonl import decoded, iter_jsonl, payload, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
 """Number of complete episodes kept for each arm that is played in worker processes or on pages."""
+_EPISODES = msgspec.json.Decoder(Episode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,9 @@ class Evaluator:
             score: computes the benchmark's own measures.
         """
         with only_writer(self._run.path, "episodes"):
+            path = self._run.traces / f"{trial.file}.jsonl"
+            if path.exists():
+                repair_jsonl(path)
             kept = finished_episodes(self._run, trial)
             left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
             if left:
@@ -205,11 +211,21 @@ class Evaluator:
 
 
 def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
-    """The episodes of a trial that need not be played again."""
+    """The episodes of a trial that need not be played again; changes nothing.
+
+    A last line that is cut off, as by a kill, does not count.
+
+    Raises:
+        TraceError: another line is damaged.
+    """
     path = run.traces / f"{trial.file}.jsonl"
-    if path.exists():
-        repair_jsonl(path)
-    return [episode for episode in _saved(run, trial) if episode.fault is None]
+    found: list[Episode] = []
+    for number, line in enumerate(whole_lines(path), start=1):
+        where = f"{path}, line {number}"
+        episode = decoded(_EPISODES, payload(line + b"\n", Episode, where), where, Episode)
+        if episode.fault is None:
+            found.append(episode)
+    return found
 
 
 def _saved(run: RunDirectory, trial: Trial) -> list[Episode]:

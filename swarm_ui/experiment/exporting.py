@@ -131,12 +131,13 @@ def _drawable(
 ) -> CollabGraph:
     """A team with these edges, which is only drawn."""
     model: ChatModel = ScriptedModel([])
-    if len(agents) == 1:
-        return CollabGraph.solo(model)
     rounds = 1 + max(delays.values(), default=0)
-    at_once = [edge for edge in edges if edge not in delays]
-    team = CollabGraph.collaborative(len(agents), rounds, model=model, edges=at_once)
-    return team.with_edges(edges, delays=delays)
+    team = CollabGraph.solo(model)
+    if len(agents) > 1:
+        team = CollabGraph.collaborative(len(agents), rounds, model=model, edges=())
+    # A graph of the user has names of its own.
+    names = dict(zip(agent_names(len(agents)), agents, strict=True))
+    return team.rename(names).with_edges(edges, delays=delays)
 
 
 def _learned(run: RunDirectory) -> bool:

@@ -51,7 +51,10 @@ def current_report(run: Path, out: Path | None = None) -> Path:
     if out is None:
         return path
     expect_report(out, f"the report of '{run}'")
-    write_atomic(out, path.read_bytes())
+    try:
+        write_atomic(out, path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"'{out}' cannot be written: {error}") from error
     return out
 
 

@@ -182,7 +182,14 @@ def _learned_edges(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
             f"'{run}' learned the edges of {', '.join(distribution.names)}; the team has "
             f"{', '.join(names)}"
         )
-    return tuple(distribution.mode().edges)
+    edges = tuple(distribution.mode().edges)
+    late = [edge for edge in edges if edge in distribution.delays]
+    if late:  # the settings of a team name no delays, and without them it would be another team
+        raise ConfigError(
+            f"'{run}' learned the edge {' -> '.join(late[0])} with a delay, which only Python can "
+            "play: CollabGraph.with_edges(edges, delays=...)"
+        )
+    return edges
 
 
 def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:

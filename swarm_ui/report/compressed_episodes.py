@@ -14,7 +14,7 @@ from swarm_ui.report.contents import Episodes, EpisodeSet
 from swarm_ui.report.html import Markup
 from swarm_ui.report.viewer import compact, index_entry, viewer_episode
 from swarm_ui.trace.failed_episodes import FailureClass, failure_class
-from swarm_ui.trace.records import Episode
+from swarm_ui.trace.records import Episode, StepRecord
 
 PNG_BUDGET = 8_000_000
 """Maximum size of screenshots in a report, in bytes. Later screens show their elements instead."""
@@ -112,13 +112,22 @@ def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[Episo
     kept, parts = tuple(sample), tuple(sets)
     if not kept:
         return parts
-    given = {_key(episode): episode for episode in kept}
+    given: dict[Key, list[int]] = {}
+    for number, episode in enumerate(kept):
+        given.setdefault(_key(episode), []).append(number)
+
+    def place(episode: Episode) -> int | None:
+        """The number of the equal episode of the sample."""
+        alike = given.get(_key(episode), ())
+        return next((n for n in alike if _bare(kept[n]) == _bare(episode)), None)
 
     def swapped(part: EpisodeSet) -> Iterator[Episode]:
-        return (given.get(_key(episode), episode) for episode in part.episodes)
+        for episode in part.episodes:
+            found = place(episode)
+            yield episode if found is None else kept[found]
 
-    known = {_key(episode) for part in parts for episode in part.episodes}
-    alone = tuple(episode for episode in kept if _key(episode) not in known)
+    known = {place(episode) for part in parts for episode in part.episodes}
+    alone = tuple(episode for number, episode in enumerate(kept) if number not in known)
     name = "sample" if parts else ""
     own = (EpisodeSet(name=name, episodes=alone),) if alone else ()
     shown = (Episodes(partial(swapped, part), len(part.episodes)) for part in parts)
@@ -159,6 +168,16 @@ def _failed(episode: Episode, name: str, number: int) -> list[Failed]:
 def _key(episode: Episode) -> Key:
     steps = len(episode.steps)
     return episode.environment, episode.task, episode.seed, episode.policy, episode.success, steps
+
+
+def _bare(episode: Episode) -> list[StepRecord]:
+    """The steps of an episode without screenshots. The same job may be played several times, such
+    as in two iterations of a training, with an equal key."""
+    replace = msgspec.structs.replace
+    return [
+        replace(s, trace=replace(s.trace, observation=replace(s.trace.observation, png=None)))
+        for s in episode.steps
+    ]
 
 
 def _element(name: str, text: str) -> Markup:

@@ -211,7 +211,9 @@ def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
 
 def _settings(values: Line, name: str) -> list[tuple[str, str]]:
     """The settings on one line, and a further line for each section. Unset ones are left out."""
-    said = {k: v for k, v in values.items() if v not in (None, "", [], {}, False)}
+    # ``False`` is compared by identity, because it equals 0, which is a setting.
+    given = {k: v for k, v in values.items() if v is not None and v is not False}
+    said = {k: v for k, v in given.items() if v not in ("", [], {})}
     plain = ", ".join(f"{k} {_described(v)}" for k, v in said.items() if not isinstance(v, dict))
     facts = [(name, plain)] if plain else []
     for section, inner in said.items():

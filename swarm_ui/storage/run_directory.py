@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib.metadata
+import itertools
 import os
 import platform
 import re
@@ -75,7 +76,10 @@ class RunDirectory:
         Raises:
             ConfigError: ``path`` exists and is not empty, or cannot be written.
         """
-        chosen = _fresh(Path("runs"), name) if path is None else path
+        try:
+            chosen = _reserved(Path("runs"), name) if path is None else path
+        except OSError as error:
+            raise ConfigError(f"cannot write a run directory in 'runs': {error}") from error
         if os.path.exists(chosen) and (not chosen.is_dir() or any(chosen.iterdir())):
             raise ConfigError(
                 f"the run directory '{chosen}' exists and is not empty; "
@@ -227,16 +231,20 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def _fresh(parent: Path, name: str) -> Path:
-    """``parent/<date>-<name>``, with a number added if that exists."""
+def _reserved(parent: Path, name: str) -> Path:
+    """A new folder ``parent/<date>-<name>``, with a number added if that exists.
+
+    It is made here, so that another process that begins at the same time gets another one.
+    """
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
     stem = f"{_now():%Y%m%d-%H%M%S}-{plain}"
-    path = parent / stem
-    count = 2
-    while path.exists():
-        path = parent / f"{stem}-{count}"
-        count += 1
-    return path
+    parent.mkdir(parents=True, exist_ok=True)
+    for count in itertools.count(1):
+        path = parent / (stem if count == 1 else f"{stem}-{count}")
+        with contextlib.suppress(FileExistsError):
+            path.mkdir()
+            return path
+    raise AssertionError("unreachable")
 
 
 def _pretty(document: Mapping[str, object]) -> bytes:

@@ -90,6 +90,16 @@ def test_a_question_is_listed_and_answered(shell: Shell, kind: str) -> None:  # 
     assert shell("answer kept").out.strip() == "no question is open"
 
 
+def test_an_answer_is_not_given_if_its_trace_cannot_be_written(shell: Shell) -> None:  # noqa: F811
+    pause(letters, DirectoryStore("kept"), "letter")
+    words = "answer kept letter yes --graph test_cli_answer:letters --out"
+    done = shell(f"{words} right.txt/trace.jsonl")
+    assert done.code == 2 and "right.txt/trace.jsonl" in done.err, done.err
+    assert len(shell("answer kept letter --json").json["questions"]) == 1
+    assert shell(f"{words} new/trace.jsonl").code == 0
+    assert read_jsonl(Path("new/trace.jsonl"), Trace)[0].output == "Dear <b>Ada</b> yes"
+
+
 def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
     store = DirectoryStore("kept")
     pause(names, store, "r")

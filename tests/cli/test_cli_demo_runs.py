@@ -13,8 +13,11 @@ from cli_world import WRONG, Shell, shell  # noqa: F401
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.settings import Settings, plain
 from swarm_ui.experiment.teams import Arm, agent_names, rollout_arm
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 
@@ -99,3 +102,16 @@ def test_the_edges_that_a_demo_learned_are_exported_as_learned(shell: Shell) -> 
     save_edges(learned, run.edges / "distribution.safetensors")
     edges = json.loads(shell("export demo edges").out)
     assert edges["learned"] is True and edges["edges"] == [list(EDGES[0]), list(EDGES[2])]
+
+
+def test_a_team_with_names_of_its_own_is_drawn(shell: Shell) -> None:  # noqa: F811
+    model = ScriptedModel(lambda request: WAIT)
+    team = CollabGraph.chain([AgentNode("planner", model), AgentNode("clicker", model)])
+    jobs = [("contacts-add", 7)]
+    run = RunDirectory.create(shell.folder / "mine", config={})
+    policy = GraphPolicy(team)
+    run.write_episodes("one", asyncio.run(rollout_many(PhoneEnvironment, policy, jobs)))
+    drawn = shell("export mine mermaid")
+    assert drawn.code == 0, drawn.err
+    assert 'n0["planner"]' in drawn.out and "n0 --> n1" in drawn.out
+    assert '"planner" -> "clicker"' in shell("export mine graphviz").out

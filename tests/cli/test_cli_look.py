@@ -168,6 +168,17 @@ def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
         assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
 
 
+def test_a_file_that_cannot_be_written_is_a_mistake_and_new_folders_are_made(
+    shell: Shell,  # noqa: F811
+) -> None:
+    shell(TEAM)
+    for line in ("replay r", "export r edges", "report r"):
+        done = shell(f"{line} --out right.txt/x")
+        assert done.code == 2 and done.err.count("\n") == 1, (line, done.err)
+        assert "right.txt/x" in done.err
+        assert shell(f"{line} --out new/{line.split()[0]}").code == 0
+
+
 def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
     assert "n0 --> n1" in shell("export r mermaid").out

@@ -21,8 +21,14 @@ from interrupts import hear_ctrl_c
 from loopback import Loopback, Reply
 from mind2web_samples import record, task
 
+from swarm_ui.cli.outcome import stoppable
 from swarm_ui.cli.output import Output
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.comparing import mcnemar
+from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.runs import Run
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -310,6 +316,28 @@ def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None
     done = shell("run --resume r --trust --set model.max_calls=9 -j 1 --fail-under 1.0 --json")
     assert done.code == 0 and done.json["plans"][0]["solved"] == 4
     assert shell("run --resume r --set model.max_calls=0").code == 2
+
+
+def test_a_folder_that_another_process_works_on_is_not_discarded(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    new = Run(Config(), "run", directory=RunDirectory.create(path, config={}))
+    with (
+        only_writer(path, "run"),
+        pytest.raises(ConfigError, match="open in another process"),
+    ):
+        stoppable(new, lambda: None, new=True)
+    assert (path / "config.json").is_file()
+
+
+def test_a_dry_run_leaves_a_cut_off_line_as_it_is(shell: Shell) -> None:  # noqa: F811
+    shell(f"run {LAMP} -n 4 --model script:right.txt --out r")
+    path = shell.folder / "r/traces/episodes.jsonl"
+    cut = path.read_bytes()[:-9]  # as while another process writes it
+    path.write_bytes(cut)
+    left = shell("run --resume r --trust --dry-run --json")
+    assert left.code == 0, left.err
+    assert left.json["of these done"] == "3" and path.read_bytes() == cut
+    assert shell("run --resume r --trust --json").json["plans"][0]["solved"] == 4
 
 
 def test_ctrl_c_while_a_model_is_loaded(

@@ -18,6 +18,8 @@ import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
 
+from swarm_ui.experiment.live import following
+from swarm_ui.experiment.settings import Settings, plain
 from swarm_ui.experiment.stored.run_snapshot import snapshot
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.worker_events import WORKER_FILE, WorkerEvent, WorkerEventKind
@@ -187,3 +189,23 @@ def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None: 
     done = shell("eval picky_lamp:Picky -n 2 -m script:right.txt --out runs/one")
     assert done.code == 2 and "no such lamp" in done.err
     assert not Path("runs/one").exists()
+
+
+def test_all_episodes_of_a_large_file_are_counted(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shell(f"eval {LAMP} -n 9 -m script:mixed.txt --out runs/one")
+    Path("runs/one/results.json").unlink()  # as while it is running
+    largest = max(map(len, Path("runs/one/traces/episodes.jsonl").read_bytes().splitlines())) + 1
+    monkeypatch.setattr(following, "_MOST_BYTES", 2 * largest)  # of a poll
+    found = told(shell, "runs/one")
+    assert (found["done"], found["sets"][0]["solved"]) == (9, 5)
+
+
+def test_a_demo_has_the_state_that_the_list_of_runs_shows(shell: Shell) -> None:  # noqa: F811
+    made = RunDirectory.create(Path("runs/demo"), config=plain(Settings()))
+    made.log({"kind": "note"})
+    found, (listed,) = told(shell, "runs/demo"), shell("runs --json").json["runs"]
+    assert (found["state"], found["command"], found["environment"]) == ("killed", "demo", "phone")
+    assert all(found[name] == listed[name] for name in ("state", "command", "environment"))

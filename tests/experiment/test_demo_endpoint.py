@@ -73,3 +73,14 @@ async def test_a_spent_budget_can_be_resumed(tmp_path: Path) -> None:
     assert "--resume" in err and "--trust" in err
     results = json.loads((run_folder / "results.json").read_text())
     assert [arm["arm"] for arm in results["arms"]] == ["base-greedy"]
+
+
+async def test_the_critic_and_the_agents_share_the_budget(tmp_path: Path) -> None:
+    async with Loopback(answer, models=["tiny", "judge"]) as server:
+        code, _, err = await run(
+            tmp_path, "--base-url", server.url, "--model", "tiny", "--critic-model", "judge",
+            "--max-calls", "6", "--episodes-test", "2", "--out", str(tmp_path / "run"),
+        )  # fmt: skip
+        asked = [seen.body["model"] for seen in server.requests]
+    assert code == 2 and "6 calls" in err, err
+    assert len(asked) == 6 and set(asked) == {"tiny", "judge"}

@@ -227,6 +227,20 @@ async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> No
     assert played.again == 4
 
 
+async def test_an_answer_to_any_episode_counts_as_an_answer() -> None:
+    """The last answer was a moment ago, although another episode of the same attempt got none."""
+    attempts = iter([{1, 2, 3}, set(), {3}])
+
+    async def play(jobs: Sequence[Job]) -> list[Episode]:
+        away = next(attempts, set())
+        if len(jobs) == 2:  # all that is left: it takes longer than the patience
+            await asyncio.sleep(0.4)
+        return [episode(AWAY if seed in away else None) for _, seed in jobs]
+
+    played = await play_with_retries(play, [("t", k) for k in range(4)], patience=0.3)
+    assert [e.fault for e in played.episodes] == [None] * 4
+
+
 async def test_without_patience_it_ends_at_once() -> None:
     async def play(jobs: Sequence[Job]) -> list[Episode]:
         return [episode(AWAY) for _ in jobs]

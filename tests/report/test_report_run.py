@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from report_samples import episode, png, report
 
@@ -195,6 +196,12 @@ def test_settings_are_told_in_words(tmp_path: Path) -> None:
     assert "more" not in facts
 
 
+def test_settings_that_are_zero_are_told(tmp_path: Path) -> None:
+    config = {"seed": 0, "off": False, "team": {"temperature": 0.0, "seed": 0}}
+    facts = dict(gathered(RunDirectory.create(tmp_path / "run", config=config).path).facts)
+    assert facts["settings"] == "seed 0" and facts["team"] == "temperature 0.0, seed 0"
+
+
 def test_an_empty_run_says_what_it_lacks(run: RunDirectory) -> None:
     data = gathered(run.path)
     said = " ".join(data.missing)
@@ -243,6 +250,18 @@ def test_a_given_episode_brings_its_screenshots(run: RunDirectory) -> None:
     assert [e == seen for e in part.episodes] == [True, False]
     other = episode("z")
     assert [p.name for p in joined((other,), gathered(run.path).sets)] == ["sample", "test"]
+
+
+def test_a_given_episode_replaces_only_its_own(run: RunDirectory) -> None:
+    """The same job may be played in several iterations, with other replies each time."""
+    first = episode("x")
+    steps = tuple(msgspec.structs.replace(step, reward=0.0) for step in first.steps)
+    later = msgspec.structs.replace(first, steps=steps)
+    run.write_episodes("train-000", [first])
+    run.write_episodes("train-001", [later])
+    before, after = joined((episode("x", picture=png()),), gathered(run.path).sets)
+    assert next(iter(before.episodes)) == episode("x", picture=png())
+    assert next(iter(after.episodes)) == later
 
 
 @pytest.mark.parametrize(

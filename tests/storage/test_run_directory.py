@@ -10,6 +10,7 @@ import pytest
 from report_samples import episode
 
 from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.storage import run_directory
 from swarm_ui.storage.durable import LineFile, append_line, whole_lines, write_atomic
 from swarm_ui.storage.mapped_lines import MappedLines
 from swarm_ui.storage.run_directory import RunDirectory, without_secrets
@@ -43,6 +44,23 @@ def test_default_path_holds_the_name_and_is_never_taken_twice(
     paths = [RunDirectory.create(None, name="My Phone!", config={}).path for _ in range(3)]
     assert len(set(paths)) == 3
     assert all(p.parent == Path("runs") and "-my-phone" in p.name for p in paths)
+
+
+def test_runs_that_begin_in_the_same_moment_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    second: list[RunDirectory] = []
+
+    def meanwhile(packages: object) -> dict[str, str]:
+        """Another process begins, before this one has written anything."""
+        monkeypatch.setattr(run_directory, "installed", lambda packages: {})
+        second.append(RunDirectory.create(None, name="phone", config={"number": 2}))
+        return {}
+
+    monkeypatch.setattr(run_directory, "installed", meanwhile)
+    first = RunDirectory.create(None, name="phone", config={"number": 1})
+    assert (first.config(), second[0].config()) == ({"number": 1}, {"number": 2})
 
 
 def test_full_directory_is_refused_with_the_way_on(run: RunDirectory) -> None:

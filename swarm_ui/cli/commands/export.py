@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.out_files import writing
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
@@ -66,7 +67,8 @@ def export(
     if out is None:
         output.lines(text)
         return output.done(what=what, text=text)
-    write_atomic(out, text)
+    with writing(out):
+        write_atomic(out, text)
     lines = text.count("\n")
     output.say(f"wrote {out}, {lines} lines")
     return output.done(out=str(out), lines=lines)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.out_files import expect_file_place, writing
 from swarm_ui.cli.output import table
 from swarm_ui.experiment.replaying import (
     Changes,
@@ -59,6 +60,7 @@ def replay(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]
+    expect_file_place(out)  # before calls are made
     changes = Changes(
         say=dict(parse_change(text) for text in arguments["say"] or ()),
         without=tuple(arguments["without"] or ()),
@@ -88,7 +90,8 @@ def replay(arguments: flags.Arguments) -> int:
     if out is not None:
         from swarm_ui.trace.jsonl import write_jsonl
 
-        write_jsonl(out, [done.after])
+        with writing(out):
+            write_jsonl(out, [done.after])
         output.say(f"wrote {out}")
     return output.done(same=same, asked=done.requests, before=before, after=after,
                        messages=messages(done), left_out=prompts_cut(done))  # fmt: skip

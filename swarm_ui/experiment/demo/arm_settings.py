@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, TeamSection
 from swarm_ui.experiment.results import GENERAL
@@ -22,9 +24,14 @@ _KEYS = frozenset({"env", "agents", "rounds", "density", "critic_noise"})
 """Settings that every run of the demo records."""
 
 
+def is_of_a_demo(config: Mapping[str, object]) -> bool:
+    """Whether these are the settings of a run that the demo made."""
+    return config.keys() >= _KEYS
+
+
 def is_demo_run(run: RunDirectory) -> bool:
     """Whether a run was made by the demo."""
-    return run.config().keys() >= _KEYS
+    return is_of_a_demo(run.config())
 
 
 def arm_configuration(run: RunDirectory, file: str) -> Config:

@@ -296,15 +296,18 @@ def _check_extra() -> None:
 
 
 @asynccontextmanager
-async def served_model(settings: Settings, name: str | None) -> AsyncIterator[OpenAIModel | None]:
-    """The model of that name at the endpoint; ``None`` if none is named."""
+async def served_model(
+    settings: Settings, name: str | None, budget: Budget
+) -> AsyncIterator[OpenAIModel | None]:
+    """The model of that name at the endpoint; ``None`` if none is named.
+
+    ``budget``: may be shared with other models.
+    """
     # The client takes a second to import, and only runs with an endpoint need it.
     from swarm_ui.nodes.models.openai.model import OpenAIModel
 
     options = ChatOptions(prompt_format=settings.prompt_format or "json")
-    model = name and OpenAIModel(
-        name, settings.base_url, budget=Budget(settings.max_calls), options=options
-    )
+    model = name and OpenAIModel(name, settings.base_url, budget=budget, options=options)
     try:
         yield model or None
     finally:
@@ -315,6 +318,6 @@ async def served_model(settings: Settings, name: str | None) -> AsyncIterator[Op
 async def _check_endpoint(settings: Settings) -> None:
     """Raise ``ModelError`` if nothing answers at the endpoint, or a model is not served."""
     for name in (settings.model, settings.critic_model):
-        async with served_model(settings, name) as model:
+        async with served_model(settings, name, Budget()) as model:
             if model is not None:
                 await model.check()

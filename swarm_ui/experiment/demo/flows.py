@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.budget import Budget
 from swarm_ui.engine.scheduler import together
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -254,8 +255,9 @@ async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | 
         f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "
         "trained. One agent against the team."
     )
+    budget = Budget(settings.max_calls)  # of all requests, whoever sends them
     async with (
-        served_model(settings, settings.model) as model,
-        served_model(settings, settings.critic_model) as judge,
+        served_model(settings, settings.model, budget) as model,
+        served_model(settings, settings.critic_model, budget) as judge,
     ):
         yield model, judge

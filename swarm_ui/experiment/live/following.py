@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from swarm_ui.errors import FailureKind, SwarmError, brief
+from swarm_ui.experiment.demo.arm_settings import is_of_a_demo
 from swarm_ui.experiment.live.progress_file import Written, read_progress
 from swarm_ui.experiment.stored.run_status import RunState, state_of
 from swarm_ui.report.contents import Curve
@@ -86,11 +87,14 @@ class _Tail:
         self.seen: list[Seen] = []
         self.problem = ""
         self._inode = self._offset = self._lines = 0
+        self.behind = False
+        """Whether the file may hold more than was read so far."""
         self.changed = 0
         """Time of the last change, ns."""
 
     def look(self) -> None:
         """Read what is new. Raises ``OSError`` if the file cannot be read."""
+        self.behind = False
         with self.path.open("rb") as file:
             status = os.fstat(file.fileno())  # not of the file that may replace this one now
             if status.st_ino != self._inode or status.st_size < self._offset:
@@ -109,6 +113,7 @@ class _Tail:
                 break
             self._read(line)
         self._offset += end
+        self.behind = not self.problem and len(data) == _MOST_BYTES
 
     def _read(self, line: bytes) -> None:
         where = f"{self.path.name}, line {self._lines + 1}"
@@ -144,6 +149,11 @@ class RunFollower:
         folder = self.path / "traces"
         return {path.stem: path for path in sorted(folder.glob("*.jsonl")) if path.is_file()}
 
+    @property
+    def behind(self) -> bool:
+        """Whether the next look reads more of the files as they are now: they are large."""
+        return any(tail.behind for tail in self._tails.values())
+
     def look(self) -> Look:
         """The current state of the run. Unreadable files are listed under ``problems``."""
         problems: list[str] = []
@@ -161,6 +171,7 @@ class RunFollower:
         state, ending = state_of(self._run)
         settings = self._settings()
         command = str(settings.get("command") or settings.get("script") or "")
+        command = command or ("demo" if is_of_a_demo(settings) else "")
         return Look(
             name=self.path.resolve().name,
             command=command,
@@ -198,7 +209,7 @@ class RunFollower:
 
 def _environment(settings: dict[str, object]) -> str:
     section = settings.get("environment")
-    name = section.get("name") if isinstance(section, dict) else section
+    name = section.get("name") if isinstance(section, dict) else section or settings.get("env")
     return name if isinstance(name, str) else ""
 
 

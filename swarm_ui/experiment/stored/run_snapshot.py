@@ -108,7 +108,10 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
             f"swarm-ui runs {path}"
         )
     at = time.time() if now is None else now
-    look = RunFollower(path).look()
+    follower = RunFollower(path)
+    look = follower.look()
+    while follower.behind:  # one look reads a part of a large file
+        look = follower.look()
     events = read_worker_events(path)
     last = next(iter(reversed(sessions(events))), [])
     silent = _silent(path, at)

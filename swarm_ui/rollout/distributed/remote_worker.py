@@ -125,13 +125,13 @@ class RemoteWorker:
         """Play a job.
 
         Raises:
-            NotBegun: the worker was lost before it began the job.
+            NotBegun: the worker was lost before it began the job, and its replacement is not ready.
             Lost: the worker is gone; another one must play the job.
             EnvironmentFault: the worker was stopped.
             Exception: what the episode raised.
         """
         actor = self._actor
-        if actor is None:
+        if actor is None or not self._stream:  # another slot is replacing it
             raise NotBegun(self._last)
         assigned = time.time()
         self._tell("assigned", job=job)

@@ -88,6 +88,7 @@ class RolloutWorker:
         self._intervention: Intervene | None = None
         self._attempt: Attempt | None = None
         self._running: set[asyncio.Task[Played]] = set()
+        self._beginning = asyncio.Lock()
 
     async def hello(self, node: str) -> Hello:
         """Report that the worker has started. ``node``: its address if Ray knows none."""
@@ -102,16 +103,18 @@ class RolloutWorker:
 
         ``worker``: its number, for spans.
         """
-        try:
-            await self._open_seats()
-            await self._take_policy(work.policy)
-        except Exception as error:
-            return SentError.of(error, self._where)
-        assert self._policy is not None
-        self._intervention = work.intervention
-        parent = SpanParent(work.headers, worker, platform.node())
-        self._attempt = attempt_of(self._policy, work.intervention, work.max_steps, parent)
-        return self._policy.name
+        # The driver may give up a stream while this still loads its model, and begin the next one.
+        async with self._beginning:
+            try:
+                await self._open_seats()
+                await self._take_policy(work.policy)
+            except Exception as error:
+                return SentError.of(error, self._where)
+            assert self._policy is not None
+            self._intervention = work.intervention
+            parent = SpanParent(work.headers, worker, platform.node())
+            self._attempt = attempt_of(self._policy, work.intervention, work.max_steps, parent)
+            return self._policy.name
 
     async def play(self, job: Job) -> Played:
         """Play one job of the stream that was begun."""

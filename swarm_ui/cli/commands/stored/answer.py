@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.out_files import expect_file_place, writing
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.stored.answering import OpenQuestion, open_questions
@@ -51,6 +52,7 @@ def answer(
             "--graph MODULE:NAME: name the graph that made the run, as a CollabGraph or a function "
             "that returns one; the calls that wait for the answer need its nodes"
         )
+    expect_file_place(out)  # an answer cannot be given twice
     done = asyncio.run(answer_question(store, run, text, graph, node))
     output.say(f"answered {done.answered}")
     document: dict[str, object] = {"run": run, "answered": done.answered}
@@ -64,7 +66,8 @@ def answer(
     if out is not None:
         from swarm_ui.trace.jsonl import write_jsonl
 
-        write_jsonl(out, [done.trace])
+        with writing(out):
+            write_jsonl(out, [done.trace])
         output.say(f"wrote {out}")
     return output.done(**document, finished=True, output=done.trace.output, questions=[])
 
