@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.web import acting, bar
 from swarm_ui.environments.web.browser import WebBrowser
 from swarm_ui.environments.web.browsing_session import Session
-from swarm_ui.environments.web.hosts import web_url
+from swarm_ui.environments.web.hosts import Origin, origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
@@ -129,6 +128,7 @@ class WebEnvironment:
         self._now: Observation | None = None
         self._seen = Seen((), (), "", 0, 0)
         self._bar: tuple[str, ...] = ()
+        self._homes: set[Origin] = set()
         self._used = 0
         self._answer: str | None = None
 
@@ -156,12 +156,11 @@ class WebEnvironment:
         await session.set_cookies(self._task.cookies)
         await session.front.navigate(web_url(self._task.url))
         await session.settled()
-        for failed in session.failures():
-            raise EnvironmentFault(str(failed))
-        if session.front.status >= 500:
-            raise EnvironmentFault(f"{self._task.url} answers {session.front.status}")
+        session.expect_open(self._task.url)
         session.take_notes()
         self._now = await self._observe(())
+        # The start page may redirect to the address where the site really is.
+        self._homes = {origin(web_url(self._task.url)), origin(session.front.url)}
         return self._now
 
     async def step(self, action: Action) -> Step:
@@ -214,13 +213,10 @@ class WebEnvironment:
             EnvironmentFault: the site of the task is down. For any other address that does not
                 answer, only the step is lost; otherwise an agent could mask an episode on purpose.
         """
-        assert self._task is not None  # there is an episode
-        home = urlsplit(web_url(self._task.url))
         failures = session.failures()
         for failed in failures:
-            parts = urlsplit(failed.url)
-            same = (parts.scheme, parts.netloc) == (home.scheme, home.netloc)
-            if same and failed.error.removeprefix("net::ERR_") in _DOWN:
+            down = failed.error.removeprefix("net::ERR_") in _DOWN
+            if down and origin(failed.url) in self._homes:
                 raise EnvironmentFault(str(failed))
         return [str(failed) for failed in failures]
 
