@@ -17,6 +17,7 @@ from swarm_ui.environments.web.browser import WebBrowser
 from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import Origin, origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
+from swarm_ui.environments.web.tab import Tab
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation, Past
@@ -128,6 +129,8 @@ class WebEnvironment:
         self._now: Observation | None = None
         self._seen = Seen((), (), "", 0, 0)
         self._bar: tuple[str, ...] = ()
+        self._tabs: tuple[Tab, ...] = ()
+        """The tabs of the last observation; the active one comes first."""
         self._homes: set[Origin] = set()
         self._used = 0
         self._answer: str | None = None
@@ -225,6 +228,10 @@ class WebEnvironment:
     async def _act(self, session: Session, action: Action) -> str:
         """Do an action; return why it failed, or ``""``."""
         kind, tab = action.action_type, session.front
+        # A page may open or close a tab while the agent thinks; the indices and places of the
+        # action belong to the tabs that it saw.
+        if (tab, *session.tabs) != self._tabs:
+            return "nothing was done: the tabs have changed since the screen was read"
         places = [place for place in (action.index, action.to_index) if place is not None]
         if any(place < len(self._bar) for place in places):
             if action.action_type == "input_text" and self._bar[places[0]] == "Address":
@@ -262,6 +269,7 @@ class WebEnvironment:
         session = self._session
         tab = session.front
         self._seen = await self._read(session)
+        self._tabs = (tab, *session.tabs)
         shown = await bar.elements(session, self._seen.title)
         self._bar = tuple(element.label for element in shown)
         files = [

@@ -136,6 +136,25 @@ async def test_tabs_urls_back_and_forward(shop: Site, browser: WebBrowser) -> No
     assert (await hand.act(Action(action_type="scroll", direction="up"))).note
 
 
+async def test_an_action_does_not_reach_a_tab_that_the_agent_has_not_seen(
+    shop: Site, browser: WebBrowser
+) -> None:
+    button = "<button style='position: fixed; inset: 0' onclick='this.textContent += 1'>{}</button>"
+    shop.pages["/under"] = "text/html", button.format("Under")
+    shop.pages["/over"] = "text/html", button.format("Over")
+    hand = await begin(browser, f"{shop.url}/under")
+    session = hand.env.session
+    assert session is not None
+    await session.new_tab()  # as a timer of the page does while the agent thinks
+    await session.front.navigate(f"{shop.url}/over")
+    await session.settled()
+    step = await hand.act(Action(action_type="click", x=300, y=300))
+    assert "tabs have changed" in step.note
+    assert "Over" in hand.labels and "Over1" not in hand.labels
+    await hand.act(Action(action_type="click", x=300, y=300))
+    assert "Over1" in hand.labels
+
+
 async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
     hand = await begin(browser, f"{shop.url}/shop")
     before = hand.labels
