@@ -148,10 +148,12 @@ class AndroidWorldEnvironment:
         return Step(observation=after, truncated=last, note=problem)
 
     async def close(self) -> None:
-        await self._end()
-        device, self._device = self._device, None
-        if device is not None:
-            await self._guard("close", device.close)
+        try:
+            await self._end()
+        finally:
+            device, self._device = self._device, None
+            if device is not None:
+                await self._guard("close", device.close)
 
     @cached_property
     def _kinds(self) -> dict[str, Any]:
@@ -210,6 +212,9 @@ class AndroidWorldEnvironment:
         problem = ""
         try:
             self._device.execute_action(json_action(**fields))
+        except (ValueError, IndexError) as error:
+            # Upstream reads the screen once more; the element may have gone since the observation.
+            problem = f"not done: {error}"
         except Exception as error:
             # A missing app is the agent's mistake. If the device failed, get_state below raises.
             if action.action_type != "open_app" or type(error).__name__ != "AdbControllerError":
@@ -251,17 +256,17 @@ class AndroidWorldEnvironment:
         Set-up and tear-down are slow on an emulator, so the time limit is only for steps.
         """
         try:
-            async with asyncio.timeout(self._timeout if limited else None):
+            async with asyncio.timeout(self._timeout if limited else None) as limit:
                 return await asyncio.to_thread(call)
         except (ConfigError, EnvironmentFault):
             raise
-        except TimeoutError as error:
+        except Exception as error:
+            if not limit.expired():
+                raise EnvironmentFault(f"AndroidWorld, {doing}: {error!r}") from error
             self._device = self._task = None  # the thread still uses them, so they are dropped here
             raise EnvironmentFault(
                 f"AndroidWorld, {doing}: no answer within {self._timeout} s"
             ) from error
-        except Exception as error:
-            raise EnvironmentFault(f"AndroidWorld, {doing}: {error!r}") from error
 
     def _observe(self, state: Any, goal: str, history: tuple[Past, ...]) -> Observation:
         """The visible elements as an observation. Also stores their indices in upstream's list."""
@@ -288,6 +293,11 @@ def _upstream(module: str) -> Any:
 def _problem(action: Action, now: Observation) -> str:
     if action.action_type in _NOT_ON_ANDROID:
         return f"Android has no '{action.action_type}'"
+    # Upstream's JSONAction raises an error for these, which would be a fault of the device.
+    if action.to_index is not None or action.to_x is not None:
+        return "AndroidWorld has no drag: give a 'direction'"
+    if action.keycode is not None and not action.keycode.startswith("KEYCODE_"):
+        return f"no key {action.keycode!r}; the names of keys begin with KEYCODE_"
     if action.index is not None and now.element(action.index) is None:
         return f"no element {action.index}; the screen has {len(now.elements)}"
     return ""

@@ -59,6 +59,8 @@ async def play_in_terminal(
                 )
             except EOFError:
                 found = "quit"
+            except UnicodeDecodeError:
+                found = Mistake("the line is not UTF-8 text; type it again")
             if isinstance(found, Mistake):
                 console.print(Text(_plain(found.why), "yellow"))
             elif found == "help":
@@ -130,7 +132,7 @@ async def _read_line(prompt: str) -> str:
     def ask() -> None:
         try:
             settle: Callable[[], None] = partial(line.set_result, input(prompt))
-        except EOFError as error:
+        except Exception as error:  # the caller must hear of it, or it would wait forever
             settle = partial(line.set_exception, error)
         # After Ctrl-C the loop may be closed before the line is entered.
         if not loop.is_closed():

@@ -15,7 +15,8 @@ fields are read; all others, such as screenshots, are ignored:
   ``tree.nodes``. A node has ``text``, ``content_description``, ``hint_text``, ``class_name``,
   ``package_name``, ``bounds_in_screen`` (``left``, ``top``, ``right``, ``bottom``), ``depth`` and
   the ``is_…`` flags ``visible_to_user``, ``clickable``, ``checkable``, ``checked``, ``editable``,
-  ``enabled``, ``focused``, ``scrollable``, ``selected``.
+  ``enabled``, ``focused``, ``scrollable``, ``selected``. A flag that is missing is false, as
+  protobuf leaves it out.
 
 The element of an action is the smallest element at its coordinates. For ``input_text`` it is the
 focused field, or else the only field. An action without such an element is left out, together with
@@ -70,12 +71,13 @@ class _Node(msgspec.Struct, frozen=True):
     package_name: str = ""
     bounds_in_screen: _Box = _Box()
     depth: int = 0
-    is_visible: bool = msgspec.field(default=True, name="is_visible_to_user")
+    # protobuf writes no field that is false.
+    is_visible: bool = msgspec.field(default=False, name="is_visible_to_user")
     is_clickable: bool = False
     is_checkable: bool = False
     is_checked: bool = False
     is_editable: bool = False
-    is_enabled: bool = True
+    is_enabled: bool = False
     is_focused: bool = False
     is_scrollable: bool = False
     is_selected: bool = False

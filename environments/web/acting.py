@@ -55,6 +55,10 @@ _SCROLL = """function (dx, dy) {
     .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
   return large.some(move);
 }"""
+_BRING = """function () {
+  const node = this.nodeType === 1 ? this : this.parentElement;
+  node.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+}"""
 _SHARE = 0.8
 """Share of the window that one scroll moves."""
 
@@ -96,12 +100,15 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
 
 
 async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
-    at = await _spot(tab, action.index, action.x, action.y, seen)
     to: input.Point | None = None
-    if action.action_type == "swipe":
-        if action.direction is None:
-            to = await _spot(tab, action.to_index, action.to_x, action.to_y, seen)
-        else:
+    if action.action_type == "swipe" and action.direction is None:
+        ends = await _drag(tab, action, seen)
+        if ends is None:
+            return "nothing was dragged: its two ends do not fit into the window together"
+        at, to = ends
+    else:
+        at = await _spot(tab, action.index, action.x, action.y, seen)
+        if action.direction is not None and action.action_type == "swipe":
             dx, dy = AHEAD[action.direction]
             to = at[0] + 100 * dx, at[1] + 100 * dy
     text = action.text or ""
@@ -113,14 +120,40 @@ async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
     return ""
 
 
+async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[input.Point, input.Point] | None:
+    """Start and end of a drag; ``None`` if one of them is outside of the window.
+
+    The places are read after all scrolling, because bringing one element into view moves the other.
+    Nothing is scrolled if an end is given in pixels, which count from the present window.
+    """
+    if action.index is not None and action.to_index is not None:
+        for index in (action.index, action.to_index):
+            await tab.on_node(seen.nodes[index], _BRING)
+    start = await _place(tab, action.index, action.x, action.y, seen)
+    end = await _place(tab, action.to_index, action.to_x, action.to_y, seen)
+    window = (await tab.call("Page.getLayoutMetrics"))["cssLayoutViewport"]
+    width, height = window["clientWidth"], window["clientHeight"]
+    inside = all(0 <= x < width and 0 <= y < height for x, y in (start, end))
+    return (start, end) if inside else None
+
+
 async def _spot(
     tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
 ) -> input.Point:
-    """A point in the window. Raises ``Rejected`` if the element has none."""
+    """A point in the window, after its element was brought there. Raises ``Rejected`` if the
+    element has none."""
+    if index is not None:
+        await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=seen.nodes[index])
+    return await _place(tab, index, x, y, seen)
+
+
+async def _place(
+    tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
+) -> input.Point:
+    """The present place of an element, or the point that is given."""
     if index is None:
         return float(x or 0), float(y or 0)
     node = seen.nodes[index]
-    await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=node)
     quads = (await tab.call("DOM.getContentQuads", backendNodeId=node))["quads"]
     if not quads:
         raise Rejected("the element has no place on the page")

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply
+from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Rejected, Reply
 from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.environments.web.tab import Failed, Tab
 from swarm_ui.errors import ConfigError, EnvironmentFault
@@ -46,7 +46,11 @@ class Session:
         """Notes since the last :meth:`take_notes`: refused requests, dialogs and downloads."""
         self._folder = Path(tempfile.mkdtemp(prefix="downloads-", dir=home))
         self._arriving: dict[str, str] = {}
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: dict[str, asyncio.Task[None]] = {}
+        self._targets: set[str] = set()
+        """All tabs so far. One that only starts a download may be closed before it is open."""
+        self._gone: set[str] = set()
+        """Tabs that were closed while they were being opened."""
         self._lost = ""
         self._front = 0
 
@@ -131,13 +135,24 @@ class Session:
             tab.failure = None
         return found
 
+    def expect_open(self, url: str) -> None:
+        """Check that a page was opened.
+
+        Raises:
+            EnvironmentFault: it could not be opened, or its server answered with an error.
+        """
+        for failed in self.failures():
+            raise EnvironmentFault(str(failed))
+        if self.front.status >= 500:
+            raise EnvironmentFault(f"{url} answers {self.front.status}")
+
     def take_notes(self) -> str:
         """The notes about the session since the last call, on one line."""
         for tab in self.tabs:
             if tab.refused:
                 which = ", ".join(dict.fromkeys(tab.refused[:3]))
                 self.notes.append(f"refused: {which} (allowed: {self.allowed})")
-            self.notes += [f"the page said: {text}" for text in tab.dialogs]
+            self.notes += [f"the page said: {' '.join(text.split())}" for text in tab.dialogs]
             tab.refused.clear()
             tab.dialogs.clear()
         notes, self.notes = self.notes, []
@@ -170,7 +185,8 @@ class Session:
         elif method == "Target.targetDestroyed":
             self._closed(params["targetId"])
         elif method == "Browser.downloadWillBegin":
-            if any(tab.owns(params["frameId"]) for tab in self.tabs):
+            frame = params["frameId"]
+            if frame in self._targets or any(tab.owns(frame) for tab in self.tabs):
                 self._arriving[params["guid"]] = _safe_name(params["suggestedFilename"])
         elif method == "Browser.downloadProgress" and params["guid"] in self._arriving:
             self._arrived(params)
@@ -182,7 +198,8 @@ class Session:
     def _found(self, target: str) -> None:
         """Take over a tab that was opened, or close it if there are too many."""
         if len(self.tabs) + len(self._opening) < MOST_TABS:
-            self._opening.add(asyncio.create_task(self._open(target)))
+            self._targets.add(target)
+            self._opening[target] = asyncio.create_task(self._open(target))
             return
         refusal = f"tabs were not opened: there are {MOST_TABS} already"
         self.notes += [refusal] * (refusal not in self.notes)
@@ -192,18 +209,36 @@ class Session:
         try:
             tab = await Tab.attach(self._connection, target, self._size, self.allowed)
         except EnvironmentFault as error:
-            self.lose(f"a tab could not be opened: {error}")
+            if not await self._has_closed(target):
+                self.lose(f"a tab could not be opened: {error}")
+            return
+        if target in self._gone:
+            tab.forget("the tab is closed")
             return
         self.tabs.append(tab)
         self._front = len(self.tabs) - 1
 
+    async def _has_closed(self, target: str) -> bool:
+        """Whether a tab is closed, although the event may not have come yet."""
+        if target in self._gone:
+            return True
+        try:
+            await self._connection.call("Target.getTargetInfo", targetId=target)
+        except Rejected:
+            return True
+        except EnvironmentFault:  # the browser does not answer
+            return False
+        return False
+
     async def _opened(self) -> None:
         """Wait for the tabs that are being opened."""
         while self._opening:
-            await asyncio.gather(*self._opening)
-            self._opening = {task for task in self._opening if not task.done()}
+            await asyncio.gather(*self._opening.values())
+            self._opening = {t: task for t, task in self._opening.items() if not task.done()}
 
     def _closed(self, target: str) -> None:
+        if target in self._opening:
+            self._gone.add(target)
         for place, tab in enumerate(self.tabs):
             if tab.target == target:
                 tab.forget("the tab is closed")

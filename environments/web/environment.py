@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -16,8 +15,9 @@ from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.web import acting, bar
 from swarm_ui.environments.web.browser import WebBrowser
 from swarm_ui.environments.web.browsing_session import Session
-from swarm_ui.environments.web.hosts import web_url
+from swarm_ui.environments.web.hosts import Origin, origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
+from swarm_ui.environments.web.tab import Tab
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation, Past
@@ -129,6 +129,9 @@ class WebEnvironment:
         self._now: Observation | None = None
         self._seen = Seen((), (), "", 0, 0)
         self._bar: tuple[str, ...] = ()
+        self._tabs: tuple[Tab, ...] = ()
+        """The tabs of the last observation; the active one comes first."""
+        self._homes: set[Origin] = set()
         self._used = 0
         self._answer: str | None = None
 
@@ -156,12 +159,11 @@ class WebEnvironment:
         await session.set_cookies(self._task.cookies)
         await session.front.navigate(web_url(self._task.url))
         await session.settled()
-        for failed in session.failures():
-            raise EnvironmentFault(str(failed))
-        if session.front.status >= 500:
-            raise EnvironmentFault(f"{self._task.url} answers {session.front.status}")
+        session.expect_open(self._task.url)
         session.take_notes()
         self._now = await self._observe(())
+        # The start page may redirect to the address where the site really is.
+        self._homes = {origin(web_url(self._task.url)), origin(session.front.url)}
         return self._now
 
     async def step(self, action: Action) -> Step:
@@ -214,13 +216,10 @@ class WebEnvironment:
             EnvironmentFault: the site of the task is down. For any other address that does not
                 answer, only the step is lost; otherwise an agent could mask an episode on purpose.
         """
-        assert self._task is not None  # there is an episode
-        home = urlsplit(web_url(self._task.url))
         failures = session.failures()
         for failed in failures:
-            parts = urlsplit(failed.url)
-            same = (parts.scheme, parts.netloc) == (home.scheme, home.netloc)
-            if same and failed.error.removeprefix("net::ERR_") in _DOWN:
+            down = failed.error.removeprefix("net::ERR_") in _DOWN
+            if down and origin(failed.url) in self._homes:
                 raise EnvironmentFault(str(failed))
         return [str(failed) for failed in failures]
 
@@ -229,6 +228,10 @@ class WebEnvironment:
     async def _act(self, session: Session, action: Action) -> str:
         """Do an action; return why it failed, or ``""``."""
         kind, tab = action.action_type, session.front
+        # A page may open or close a tab while the agent thinks; the indices and places of the
+        # action belong to the tabs that it saw.
+        if (tab, *session.tabs) != self._tabs:
+            return "nothing was done: the tabs have changed since the screen was read"
         places = [place for place in (action.index, action.to_index) if place is not None]
         if any(place < len(self._bar) for place in places):
             if action.action_type == "input_text" and self._bar[places[0]] == "Address":
@@ -266,6 +269,7 @@ class WebEnvironment:
         session = self._session
         tab = session.front
         self._seen = await self._read(session)
+        self._tabs = (tab, *session.tabs)
         shown = await bar.elements(session, self._seen.title)
         self._bar = tuple(element.label for element in shown)
         files = [

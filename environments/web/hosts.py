@@ -112,6 +112,23 @@ def web_url(text: str) -> str:
     return url
 
 
+Origin = tuple[str, str, int | None]
+"""Scheme, host and port of a site."""
+
+
+def origin(url: str) -> Origin:
+    """The site of a URL, however its host and port are spelled.
+
+    >>> origin("http://Shop.example/milk") == origin("http://shop.example:80/")
+    True
+
+    Raises:
+        ConfigError: it is not a URL.
+    """
+    parts = _split(url)
+    return parts.scheme, _host(parts), parts.port or _PORTS.get(parts.scheme)
+
+
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)

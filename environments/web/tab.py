@@ -67,15 +67,19 @@ class Tab:
         reply = await connection.call("Target.attachToTarget", targetId=target, flatten=True)
         tab = cls(connection, target, reply["sessionId"], allowed)
         width, height = size
-        await asyncio.gather(
-            tab.call("Page.enable"),
-            tab.call("Network.enable"),
-            tab.call("DOM.enable"),
-            tab.call("Inspector.enable"),
-            tab.call("Emulation.setFocusEmulationEnabled", enabled=True),
-            tab.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                     deviceScaleFactor=1, mobile=False),
-        )  # fmt: skip
+        try:
+            await asyncio.gather(
+                tab.call("Page.enable"),
+                tab.call("Network.enable"),
+                tab.call("DOM.enable"),
+                tab.call("Inspector.enable"),
+                tab.call("Emulation.setFocusEmulationEnabled", enabled=True),
+                tab.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                         deviceScaleFactor=1, mobile=False),
+            )  # fmt: skip
+        except BaseException:  # re-raised: nobody else knows the tab
+            tab.forget("the tab could not be opened")
+            raise
         return tab
 
     @property
@@ -106,7 +110,7 @@ class Tab:
 
     async def navigate(self, url: str) -> None:
         """Begin to open a page."""
-        self.failure = None
+        self.failure, self.status = None, 0
         await self.call("Page.navigate", url=url)
 
     async def travel(self, places: int) -> bool:

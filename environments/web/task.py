@@ -53,14 +53,13 @@ class Visit:
         """Open a page in the active tab, to check the result of the agent's actions.
 
         Raises:
-            EnvironmentFault: its host is not allowed, or it cannot be opened.
+            EnvironmentFault: its host is not allowed, it cannot be opened, or its server fails.
         """
         if not self._session.allowed.allows(url):
             raise EnvironmentFault(f"{url} is not allowed: {self._session.allowed}")
         await self._session.front.navigate(web_url(url))
         await self._session.settled()
-        for failed in self._session.failures():
-            raise EnvironmentFault(str(failed))
+        self._session.expect_open(url)
 
     async def text(self) -> str:
         """The visible text of the page in the active tab, without its frames."""

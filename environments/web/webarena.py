@@ -9,6 +9,7 @@ Your own tasks can be written in the same format.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import re
@@ -24,6 +25,9 @@ from swarm_ui.environments.web.task import Visit, WebTask
 from swarm_ui.errors import ConfigError
 
 _PLACEHOLDER = re.compile(r"__([A-Z_]+?)__")
+_MATCHES = frozenset({"exact_match", "must_include"})
+# As upstream's tokenizer: 2.5, 1,200, -2 and 2-star are one word each.
+_WORD = re.compile(r"-?\w+(?:(?:[./-]|[,:](?=\d))\w+)*|[^\w\s]")
 _KEYS = ("name", "value", "domain", "path", "secure", "httpOnly", "sameSite", "expires")
 
 
@@ -33,6 +37,8 @@ class _Page(msgspec.Struct, frozen=True):
     url: str
     locator: str
     required_contents: dict[str, str | list[str]]
+    prep_actions: list[str] = []
+    """Scripts to run before the locator, such as one that opens a section."""
 
 
 class _Eval(msgspec.Struct, frozen=True):
@@ -127,6 +133,11 @@ def _unsupported(check: _Eval) -> str:
         return f"there is no check {strange}"
     if "fuzzy_match" in (check.reference_answers or {}) and not _is_infeasible(check):
         return "fuzzy_match needs a language model"
+    ways = set(check.reference_answers or {})
+    ways = ways.union(*(page.required_contents for page in check.program_html))
+    unknown = sorted(ways - _MATCHES - {"fuzzy_match"})
+    if unknown:
+        return f"there is no comparison {unknown}"
     for page in check.program_html:
         if "func:" in page.url or page.locator.startswith("func:"):
             return "its check calls a site's programming interface"
@@ -151,15 +162,24 @@ class _Judge:
         for page in pages:
             if page.url != "last":
                 await visit.open(page.url)
-            locator = page.locator.strip() or "document.documentElement.outerHTML"
-            try:
-                shown = html.unescape(str(await visit.evaluate(f"(() => {locator})()") or ""))
-            except ScriptError:  # the locator finds no element
-                shown = ""
+            shown = await _shown(visit, page)
             for how, wanted in page.required_contents.items():
                 if not _contains(how, wanted, shown, tokens=False):
                     return False
         return True
+
+
+async def _shown(visit: Visit, page: _Page) -> str:
+    """The text that the locator finds; empty if it finds none."""
+    with contextlib.suppress(ScriptError):  # such as: the section is open already
+        for script in page.prep_actions:
+            await visit.evaluate(f"(() => {script})()")
+    locator = page.locator.strip() or "document.documentElement.outerHTML"
+    try:
+        found = await visit.evaluate(f"(() => {locator})()")
+    except ScriptError:  # the locator finds no element
+        found = None
+    return "" if found is None else html.unescape(str(found))
 
 
 def _contains(how: str, wanted: str | list[str], said: str, *, tokens: bool) -> bool:
@@ -168,9 +188,9 @@ def _contains(how: str, wanted: str | list[str], said: str, *, tokens: bool) -> 
     text = _clean(said)
     if how == "exact_match":
         return all(_clean(phrase) == text for phrase in phrases)
-    words = re.findall(r"\w+|[^\w\s]", text)
+    words = _WORD.findall(text)
     for phrase in phrases:
-        # A single character must be a word, so that 0 is not found in 10.
+        # A single character must be a word, so that 0 is not found in 10 or 0.5.
         single = tokens and len(phrases) == 1 and len(_clean(phrase)) == 1
         either = [phrase] if tokens else phrase.split(" |OR| ")
         if not any(_clean(one) in (words if single else text) for one in either):

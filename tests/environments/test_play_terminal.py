@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import subprocess
 import sys
@@ -34,6 +35,36 @@ SCREEN = Observation(
 )
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+async def test_a_line_that_is_no_text_is_a_mistake_and_not_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[str | Exception] = [
+        UnicodeDecodeError("utf-8", b"7 \xe9", 2, 3, "invalid continuation byte"), "quit",
+    ]  # fmt: skip
+
+    def typed(prompt: str) -> str:
+        line = lines.pop(0)
+        if isinstance(line, Exception):
+            raise line
+        return line
+
+    monkeypatch.setattr("builtins.input", typed)
+    told = io.StringIO()
+    async with asyncio.timeout(5):
+        await play_in_terminal(Notebook(), "write", 3, console=Console(file=told, width=100))
+    assert "not UTF-8" in told.getvalue() and not lines
+
+
+async def test_a_terminal_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def typed(prompt: str) -> str:
+        raise RuntimeError("input(): lost sys.stdin")
+
+    monkeypatch.setattr("builtins.input", typed)
+    with pytest.raises(RuntimeError, match="lost"):
+        async with asyncio.timeout(5):
+            await play_in_terminal(Notebook(), "write", 3, console=Console(file=io.StringIO()))
 
 
 async def play(

@@ -131,7 +131,16 @@ class FakeTask:
 
 
 class FakeJSONAction:
+    """It accepts what upstream's accepts."""
+
+    KNOWN = frozenset({"action_type", "index", "x", "y", "text", "direction", "goal_status",
+                       "app_name", "keycode", "clear_text"})  # fmt: skip
+
     def __init__(self, **fields: Any) -> None:
+        for name in fields.keys() - self.KNOWN:
+            raise TypeError(f"JSONAction got an unexpected keyword argument '{name}'")
+        if not fields.get("keycode", "KEYCODE_").startswith("KEYCODE_"):
+            raise ValueError(f"Invalid keycode: {fields['keycode']}")
         self.fields = fields
 
 
@@ -214,6 +223,45 @@ async def test_lost_steps_reach_no_device(env: AndroidWorldEnvironment, device: 
     step = await env.step(Action(action_type="select", index=0, text="x"))
     assert "no 'select'" in step.note
     assert device.done == []
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        (Action(action_type="swipe", index=0, to_index=1), "has no drag"),
+        (Action(action_type="swipe", x=1, y=2, to_x=3, to_y=4), "has no drag"),
+        (Action(action_type="keyboard_enter", keycode="ENTER"), "no key 'ENTER'"),
+        (Action(action_type="click", index=0, keycode=""), "no key ''"),
+    ],
+)
+async def test_what_upstream_cannot_express_is_a_lost_step_and_no_fault(
+    env: AndroidWorldEnvironment, device: FakeDevice, action: Action, why: str
+) -> None:
+    await env.reset(task="WifiOn", seed=1)
+    step = await env.step(action)
+    assert why in step.note and not step.ended
+    assert device.done == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("element index 5 is out of range"), IndexError("list index out of range")],
+)
+async def test_an_element_that_has_gone_meanwhile_is_a_lost_step(
+    env: AndroidWorldEnvironment,
+    device: FakeDevice,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    """Upstream reads the screen once more before it acts."""
+
+    def gone(device: FakeDevice, action: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(FakeDevice, "execute_action", gone)
+    await env.reset(task="WifiOn", seed=1)
+    step = await env.step(Action(action_type="click", index=2))
+    assert "out of range" in step.note and not step.ended
 
 
 @pytest.mark.parametrize(("share", "reward"), [(1.0, 1.0), (0.5, 0.0), (0.0, 0.0)])
@@ -344,6 +392,33 @@ async def test_a_step_that_hangs_is_a_fault_and_the_device_is_given_up(
     device.resting.set()
     await env.reset(task="WifiOn", seed=1)
     assert len(opened) == 2
+
+
+async def test_a_timeout_of_upstream_itself_keeps_its_reason_and_the_device(
+    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(device: FakeDevice, action: Any) -> None:
+        raise TimeoutError("adb took too long")
+
+    await env.reset(task="WifiOn", seed=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeDevice, "execute_action", slow)
+        with pytest.raises(EnvironmentFault, match="adb took too long"):
+            await env.step(Action(action_type="click", index=0))
+    await env.close()
+    assert device.calls[-2:] == ["tear down", "close"]
+
+
+async def test_a_device_is_closed_although_its_task_cannot_be_torn_down(
+    env: AndroidWorldEnvironment, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        FakeTask, "generate_random_params", classmethod(lambda cls: {"number": 1, "sticks": True})
+    )
+    await env.reset(task="WifiOn", seed=1)
+    with pytest.raises(EnvironmentFault, match="nothing to tear down"):
+        await env.close()
+    assert device.calls[-1] == "close"
 
 
 async def test_without_an_emulator_the_message_says_how_to_start_one(

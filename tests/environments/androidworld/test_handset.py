@@ -16,6 +16,7 @@ from swarm_ui.environments.androidworld.handset import (
     AppSpec,
     Handset,
 )
+from swarm_ui.environments.androidworld.handset.apps.expense import ACCOUNTING
 from swarm_ui.environments.androidworld.handset.errors import UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
 from swarm_ui.environments.androidworld.handset.handset import Call, Page
@@ -174,6 +175,28 @@ def test_files_are_moved_and_nothing_is_overwritten(handset: Handset) -> None:
     assert handset.read("/sdcard/Podcasts/a.mp3") == b"Music"
     assert not handset.files.is_file(canonical("/sdcard/Music/a.mp3"))
     assert handset.stack[-1].of.endswith("/Music")
+
+
+@pytest.mark.parametrize("amount", ["Infinity", "9" * 30, "1e400", "NaN", "0"])
+def test_an_amount_that_the_database_cannot_hold_is_not_saved(
+    handset: Handset, amount: str
+) -> None:
+    handset.launch("pro expense")
+    touch(handset, "Add expense")
+    write(handset, "Name", "Lunch")
+    write(handset, "Amount", amount)
+    touch(handset, "Save")
+    assert "Amount is not right" in seen(handset)
+    assert ACCOUNTING.run(handset, "SELECT count(*) FROM expense") == "0\n"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_the_name_of_a_folder_itself_is_no_name_of_a_file(handset: Handset, name: str) -> None:
+    handset.launch("markor")
+    touch(handset, "Create a new file or folder", "No extension")
+    write(handset, "Name", name)
+    touch(handset, "OK")
+    assert "Invalid name" in seen(handset)
 
 
 def test_an_event_is_in_the_month_and_refused_if_it_ends_before_it_starts(

@@ -155,6 +155,23 @@ def test_an_action_without_an_element_is_left_out(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_flag_that_protobuf_leaves_out_is_false(tmp_path: Path) -> None:
+    """protobuf's JSON has no field that is false, so a hidden node has no flag."""
+    hidden = node((40, 160, 60, 180), text="Behind", is_clickable=True)
+    del hidden["is_visible_to_user"]
+    grey = {**NEW, "text": "Off", "bounds_in_screen": {"right": 100, "bottom": 50}}
+    del grey["is_enabled"]
+    screens = [forest(FRAME), forest(FRAME, NEW, hidden, grey), *EPISODE["accessibility_trees"][2:]]
+    found = read_android_records(
+        written(tmp_path / "a.jsonl", {**EPISODE, "accessibility_trees": screens})
+    )
+    (steps,) = found.recordings.steps.values()
+    assert [(e.label, e.enabled) for e in steps[1].observation.elements] == [
+        ("New", True), ("Off", False)
+    ]  # fmt: skip
+    assert steps[1].action.target == "New"
+
+
 def test_only_training_episodes_are_read(tmp_path: Path) -> None:
     test = {**EPISODE, "episode_id": "t", "split": "test"}
     found = read_android_records(written(tmp_path / "a.jsonl", EPISODE, test))

@@ -28,6 +28,19 @@ DONE = Action(action_type="status", goal_status="complete")
 BACK = Action(action_type="navigate_back")
 
 
+DRAG = """<style>body { margin: 0; height: 1900px }
+button, p { position: absolute; width: 200px; height: 60px }</style>
+<button style="top: 100px">Card</button><button style="top: 820px">Pile</button>
+<button style="top: 1110px">Cellar</button><p style="top: 500px" id=said></p>
+<script>
+let start = "";
+addEventListener("mousedown", (event) => { start = event.target.innerText; });
+addEventListener("mouseup", (event) => {
+  said.textContent = `from ${start.slice(0, 9)} to ${event.target.innerText.slice(0, 9)}`;
+});
+</script>"""
+
+
 class Hand:
     """Does actions by label, and keeps the last observation."""
 
@@ -123,6 +136,25 @@ async def test_tabs_urls_back_and_forward(shop: Site, browser: WebBrowser) -> No
     assert (await hand.act(Action(action_type="scroll", direction="up"))).note
 
 
+async def test_an_action_does_not_reach_a_tab_that_the_agent_has_not_seen(
+    shop: Site, browser: WebBrowser
+) -> None:
+    button = "<button style='position: fixed; inset: 0' onclick='this.textContent += 1'>{}</button>"
+    shop.pages["/under"] = "text/html", button.format("Under")
+    shop.pages["/over"] = "text/html", button.format("Over")
+    hand = await begin(browser, f"{shop.url}/under")
+    session = hand.env.session
+    assert session is not None
+    await session.new_tab()  # as a timer of the page does while the agent thinks
+    await session.front.navigate(f"{shop.url}/over")
+    await session.settled()
+    step = await hand.act(Action(action_type="click", x=300, y=300))
+    assert "tabs have changed" in step.note
+    assert "Over" in hand.labels and "Over1" not in hand.labels
+    await hand.act(Action(action_type="click", x=300, y=300))
+    assert "Over1" in hand.labels
+
+
 async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
     hand = await begin(browser, f"{shop.url}/shop")
     before = hand.labels
@@ -166,6 +198,50 @@ async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser
     (path,) = hand.env.session.downloads.values()  # type: ignore[union-attr]
     await hand.env.close()
     assert not path.exists()
+
+
+async def test_a_download_that_a_new_tab_starts_is_there_for_the_judge(
+    shop: Site, browser: WebBrowser
+) -> None:
+    def kept(visit: Visit) -> bool:
+        return b"17,3.50" in visit.downloads["orders.csv"].read_bytes()
+
+    shop.pages["/out"] = "text/html", "<a href=/orders.csv target=_blank>Orders</a>"
+    hand = await begin(browser, f"{shop.url}/out", kept)
+    assert (await hand.do("Orders")).note.startswith("downloaded orders.csv")
+    assert (await hand.act(DONE)).reward == 1.0
+
+
+@pytest.mark.slow
+async def test_a_window_that_the_page_opens_and_closes_at_once_is_no_fault(
+    shop: Site, browser: WebBrowser
+) -> None:
+    script = "window.open('about:blank').close(); said.textContent = 'done'"
+    shop.pages["/blink"] = (
+        "text/html",
+        f'<button onclick="{script}">Blink</button><p id=said></p>',
+    )
+    hand = await begin(browser, f"{shop.url}/blink")
+    for _ in range(4):
+        assert not (await hand.do("Blink")).note
+    assert "done" in hand.labels
+    assert [e.label for e in hand.screen.elements if e.role == "tab"] == ["/blink"]
+
+
+async def test_a_drag_to_an_element_below_the_window_starts_at_its_element(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/drag"] = "text/html", DRAG
+    hand = await begin(browser, f"{shop.url}/drag")
+
+    async def drag(start: str, end: str) -> Step:
+        place = hand.labels.index
+        return await hand.act(Action(action_type="swipe", index=place(start), to_index=place(end)))
+
+    assert not (await drag("Card", "Pile")).note
+    assert "from Card to Pile" in hand.labels
+    assert "do not fit into the window together" in (await drag("Card", "Cellar")).note
+    assert "from Card to Pile" in hand.labels
 
 
 @pytest.mark.slow
@@ -262,6 +338,33 @@ async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
     with pytest.raises(EnvironmentFault):
         await env.reset(task="do it", seed=0)
     await env.close()
+
+
+async def test_a_site_that_fails_while_it_is_judged_is_a_fault(
+    shop: Site, browser: WebBrowser
+) -> None:
+    async def bought(visit: Visit) -> bool:
+        await visit.open(f"{shop.url}/broken")
+        return "Thank you" in await visit.text()
+
+    hand = await begin(browser, f"{shop.url}/shop", bought)
+    with pytest.raises(EnvironmentFault, match="answers 500"):
+        await hand.act(DONE)
+
+
+@pytest.mark.parametrize("start", ["other spelling", "redirect"])
+async def test_the_site_of_the_task_is_known_by_any_of_its_addresses(start: str) -> None:
+    with site() as entrance, site() as shop:
+        url = f"http://LOCALHOST:{shop.port}/shop"
+        if start == "redirect":
+            url = f"{entrance.url}/leave?{shop.url}/shop"
+        async with WebBrowser([entrance.url, shop.url, f"localhost:{shop.port}"]) as browser:
+            hand = await begin(browser, url)
+            assert "The shop" in hand.labels
+            shop.shutdown()
+            shop.server_close()
+            with pytest.raises(EnvironmentFault, match="cannot be opened"):
+                await hand.act(Action(action_type="navigate_home"))
 
 
 @pytest.mark.slow

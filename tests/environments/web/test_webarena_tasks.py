@@ -12,7 +12,7 @@ from web_site import Site, site
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.web import WebEnvironment, webarena_tasks
+from swarm_ui.environments.web import ScriptError, WebEnvironment, webarena_tasks
 from swarm_ui.environments.web.webarena import _contains, _same_url
 from swarm_ui.errors import ConfigError
 
@@ -51,6 +51,9 @@ def test_what_cannot_be_judged_is_told(tmp_path: Path) -> None:
         entry(3, eval_types=["program_html"],
               program_html=[page("func:last_order()", "", must_include=["x"])]),
         entry(4, eval_types=["taste"]),
+        entry(5, eval_types=["string_match"], reference_answers={"must_exclude": ["14"]}),
+        entry(6, eval_types=["program_html"],
+              program_html=[page("last", "", required_values=["> 0"])]),
     )  # fmt: skip
     suite = webarena_tasks(path, {"SHOPPING": "http://shop.example/"})
     assert list(suite.tasks) == ["0", "2"]
@@ -59,6 +62,8 @@ def test_what_cannot_be_judged_is_told(tmp_path: Path) -> None:
     assert "language model" in suite.unsupported["1"]
     assert "programming interface" in suite.unsupported["3"]
     assert "taste" in suite.unsupported["4"]
+    assert "must_exclude" in suite.unsupported["5"]
+    assert "required_values" in suite.unsupported["6"]
 
 
 def test_mistakes_name_the_file(tmp_path: Path) -> None:
@@ -79,6 +84,8 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
     ("how", "wanted", "said", "right"),
     [("exact_match", "Sprite", ' "sprite" ', True), ("exact_match", "Sprite", "Sprite bag", False),
      ("must_include", ["6"], "there are 6.", True), ("must_include", ["6"], "there are 16", False),
+     ("must_include", ["2"], "2.5 km", False), ("must_include", ["2"], "1,200 m or -2", False),
+     ("must_include", ["2"], "(2%), at most", True), ("must_include", ["2"], "1,2", False),
      ("must_include", ["6", "a"], "16 a", True), ("must_include", ["x", "y"], "just x", False),
      ("must_include", ["Yoga"], "a YOGA ball", True)],
 )  # fmt: skip
@@ -95,6 +102,52 @@ def test_answers(how: str, wanted: str | list[str], said: str, right: bool) -> N
 )  # fmt: skip
 def test_addresses(wanted: str, url: str, right: bool) -> None:
     assert _same_url(wanted, url) is right
+
+
+class FakeVisit:
+    """A page whose scripts have these values; it keeps what it evaluated."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+        self.ran: list[str] = []
+
+    async def evaluate(self, expression: str) -> Any:
+        self.ran.append(expression)
+        found = self.values.get(expression.removeprefix("(() => ").removesuffix(")()"))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+async def judged(tmp_path: Path, visit: FakeVisit, *pages: dict[str, Any]) -> bool:
+    path = written(tmp_path, entry(0, eval_types=["program_html"], program_html=list(pages)))
+    task = webarena_tasks(path, {"SHOPPING": "http://shop.example"}).tasks["0"]
+    return bool(await task.reward(visit))  # type: ignore[arg-type,misc]
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted", "right"),
+    [(0, "0", True), (False, "false", True), (True, "true", True), (None, "0", False)],
+)
+async def test_a_number_or_a_truth_value_is_compared_as_text(
+    tmp_path: Path, shown: object, wanted: str, right: bool
+) -> None:
+    check = page("last", "document.items", exact_match=wanted)
+    assert await judged(tmp_path, FakeVisit(**{"document.items": shown}), check) is right
+
+
+async def test_what_a_page_needs_before_it_is_read_is_done_first(tmp_path: Path) -> None:
+    check = page("last", "document.price", exact_match="20") | {
+        "prep_actions": ["document.open_the_section()", "document.never()"]
+    }
+    visit = FakeVisit(**{
+        "document.open_the_section()": ScriptError("it is open"), "document.price": "20",
+    })  # fmt: skip
+    assert await judged(tmp_path, visit, check)
+    assert visit.ran == ["(() => document.open_the_section())()", "(() => document.price)()"]
+    visit = FakeVisit(**{"document.price": "20"})
+    assert await judged(tmp_path, visit, check)
+    assert len(visit.ran) == 3
 
 
 @pytest.mark.slow

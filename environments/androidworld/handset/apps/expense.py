@@ -25,9 +25,13 @@ ACCOUNTING = db.single_table(
 )  # fmt: skip
 
 
+_MOST = 10**12
+"""Bound of an amount; the database holds its cents as an integer."""
+
+
 def _amount(typed: str) -> bool:
     try:
-        return Decimal(typed) > 0
+        return 0 < Decimal(typed) < _MOST
     except InvalidOperation:
         return False
 

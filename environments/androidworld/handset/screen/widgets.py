@@ -109,4 +109,4 @@ def delete_record(table: str, row: int, toast: str) -> Effect:
 def typed_file_name(handset: Handset) -> str:
     """The field ``name`` of the current form, or ``""`` if it is not a valid file name."""
     typed = handset.draft.get("name", "").strip()
-    return "" if "/" in typed else typed
+    return "" if "/" in typed or typed in (".", "..") else typed

@@ -1,0 +1,110 @@
+"""Tabs that come and go while the browser is asked about them; without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_ui.environments.miniwob.cdp import Connection, Rejected, Reply
+from swarm_ui.environments.web.browsing_session import Session
+from swarm_ui.environments.web.hosts import AllowedHosts
+from swarm_ui.errors import EnvironmentFault
+
+ALLOWED = AllowedHosts(["shop.example"])
+POPUP = "popup"
+
+
+class FakeBrowser(Connection):
+    """Answers every command; ``before`` runs before each answer, and may refuse the command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: Session
+        self.before: Callable[[str, str], None] = lambda method, target: None
+        self.tabs: set[str] = set()
+
+    async def call(self, method: str, session: str = "", **params: object) -> Reply:
+        target = str(params.get("targetId", session))
+        self.before(method, target)
+        if method == "Target.createTarget":
+            self.opens("first")
+            return {"targetId": "first"}
+        if method == "Target.attachToTarget":
+            return {"sessionId": target}
+        if method == "Target.getTargetInfo" and target not in self.tabs:
+            raise Rejected("No target with given id found")
+        return {}
+
+    def opens(self, target: str) -> None:
+        self.tabs.add(target)
+        info = {"targetId": target, "type": "page", "browserContextId": "mine"}
+        self.session.event("Target.targetCreated", {"targetInfo": info})
+
+    def closes(self, target: str) -> None:
+        self.tabs.discard(target)
+        self.session.event("Target.targetDestroyed", {"targetId": target})
+
+
+async def session_of(browser: FakeBrowser, home: Path) -> Session:
+    browser.session = Session(browser, "mine", (800, 600), ALLOWED, home)
+    await browser.session.start()
+    return browser.session
+
+
+async def test_a_tab_that_closes_while_it_is_opened_is_not_one_of_the_tabs(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+
+    def closing(method: str, target: str) -> None:
+        if method == "DOM.enable" and target == POPUP:
+            browser.closes(POPUP)
+
+    browser.before = closing
+    browser.opens(POPUP)
+    await session.settled()
+    assert [tab.target for tab in session.tabs] == ["first"]
+    assert session.front.target == "first"
+    await session.close()
+
+
+async def test_a_tab_that_is_gone_before_it_was_opened_is_no_fault(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+
+    def refusing(method: str, target: str) -> None:
+        if method == "Target.attachToTarget" and target == POPUP:
+            browser.tabs.discard(POPUP)
+            raise Rejected("No target with given id found")
+
+    browser.before = refusing
+    browser.opens(POPUP)
+    await session.settled()
+    assert session.front.target == "first"
+    await session.close()
+
+
+async def test_a_tab_that_exists_and_cannot_be_opened_is_a_fault(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+
+    def refusing(method: str, target: str) -> None:
+        if method == "Page.enable" and target == POPUP:
+            raise EnvironmentFault("Page.enable: no answer in 20 s")
+
+    browser.before = refusing
+    browser.opens(POPUP)
+    with pytest.raises(EnvironmentFault, match=r"could not be opened.*no answer"):
+        await session.settled()
+    await session.close()
+
+
+async def test_a_dialog_of_several_lines_is_one_line_of_the_note(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+    dialog: dict[str, Any] = {"message": "Saved.\nrefused: nothing"}
+    session.front._event("Page.javascriptDialogOpening", dialog)
+    assert session.take_notes() == "the page said: Saved. refused: nothing"
+    await session.close()
