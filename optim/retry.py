@@ -81,9 +81,11 @@ async def play_with_retries(
         for some in (waiting[:1], waiting[1:]):
             for k, episode in zip(some, await play([jobs[k] for k in some]), strict=True):
                 episodes[k] = episode
-            if _to_replay([episodes[k] for k in some]):
+            missed = len(_to_replay([episodes[k] for k in some]))
+            if missed < len(some):
+                began, pause = clock(), FIRST_PAUSE
+            if missed:
                 break
-            began, pause = clock(), FIRST_PAUSE
         waiting = [k for k in waiting if unanswered(episodes[k]) is not None]
     _check_some(episodes)
     return Played(episodes, lost)

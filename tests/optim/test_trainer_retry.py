@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from math import inf
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from graph_fakes import in_virtual_time
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, sample_jobs
 from loopback import Loopback, Reply, failing
@@ -225,6 +227,24 @@ async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> No
     assert asked == [5, 1, 1, 1, 3]
     assert [e.fault for e in played.episodes] == [None] * 5
     assert played.again == 4
+
+
+def test_a_model_that_answered_during_the_replay_is_waited_for_again() -> None:
+    """The replay takes longer than the patience, and one of its episodes is missed once more."""
+    tries: Counter[int] = Counter()
+
+    async def play(jobs: Sequence[Job]) -> list[Episode]:
+        found = []
+        for _, seed in jobs:
+            await asyncio.sleep(30.0)
+            tries[seed] += 1
+            found.append(episode(AWAY if tries[seed] <= 1 + (seed == 3) else None))
+        return found
+
+    jobs = [("t", seed) for seed in range(5)]
+    played = in_virtual_time(play_with_retries(play, jobs, patience=60.0))
+    assert [e.fault for e in played.episodes] == [None] * 5
+    assert tries == {0: 2, 1: 2, 2: 2, 3: 3, 4: 2}
 
 
 async def test_without_patience_it_ends_at_once() -> None:
