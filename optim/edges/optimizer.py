@@ -51,6 +51,8 @@ class EdgeOptimizer(ScoreFunctionOptimizer[D]):
         parameters = [logits] if scores is None else [logits, scores]
         slopes = torch.autograd.grad(objective, parameters, allow_unused=True)
         step = self.rate * self.lr
+        if not step:  # the bounds below would move edges too
+            return
         with torch.no_grad():
             p = logits.sigmoid()
             if slopes[0] is not None:

@@ -186,28 +186,43 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         mean = sum(values) / len(values)
         known = self.average
         self.average = mean if known is None else MOMENTUM * known + (1.0 - MOMENTUM) * mean
-        if self.baseline == "none":
-            return list(values)
-        if isinstance(self.baseline, float | int):
-            return [v - self.baseline for v in values]
-        if self.baseline == "average":
-            return [v - (mean if known is None else known) for v in values]
         out = [0.0] * len(values)
         for rows in by_group(groups):
-            compared = self._leave_one_out([values[k] for k in rows], known)
-            for k, advantage in zip(rows, compared, strict=True):
-                out[k] = advantage
+            own = [values[k] for k in rows]
+            scale = self._scale(own)
+            for k, baseline in zip(rows, self._baselines(own, known, mean), strict=True):
+                out[k] = (values[k] - baseline) / scale
         return out
 
-    def _leave_one_out(self, values: Sequence[float], known: float | None) -> list[float]:
-        """Each value minus the mean of the others; alone, minus the moving average."""
-        if len(values) == 1:
-            return [0.0 if known is None else values[0] - known]
-        total, others = sum(values), len(values) - 1
-        mean = total / len(values)
-        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / others)
-        scale = spread if self.normalise and spread > 1e-9 else 1.0
-        return [(v - (total - v) / others) / scale for v in values]
+    def _baselines(
+        self, values: Sequence[float], known: float | None, mean: float
+    ) -> Sequence[float]:
+        """What is subtracted from each utility of a group.
+
+        Args:
+            values: the utilities of the group.
+            known: the moving average of earlier steps, if there were any.
+            mean: the mean utility of this step.
+        """
+        size = len(values)
+        if self.baseline == "none":
+            return [0.0] * size
+        if isinstance(self.baseline, float | int):
+            return [self.baseline] * size
+        if self.baseline == "average":
+            return [mean if known is None else known] * size
+        if size == 1:
+            return values if known is None else [known]
+        total = sum(values)
+        return [(total - v) / (size - 1) for v in values]
+
+    def _scale(self, values: Sequence[float]) -> float:
+        """What the advantages of a group are divided by."""
+        if not self.normalise or len(values) < 2:
+            return 1.0
+        mean = sum(values) / len(values)
+        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+        return spread if spread > 1e-9 else 1.0
 
     def _credit_term(self, sample: EdgeSample, credit: Mapping[EdgeName, float]) -> Tensor:
         drawn = set(sample.edges)

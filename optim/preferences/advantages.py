@@ -21,7 +21,8 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     reply: Action | None
-    """Action of the reply, in the agent's own indices; ``None``: no valid one."""
+    """Action of the reply, in the agent's own indices; ``None``: no valid one. An agent that sees a
+    part of the screen may also name a hidden element."""
     advantage: float
     """Credit relative to the group; above 0: better than the group."""
     source: str = "own"
@@ -65,7 +66,8 @@ def scored_replies(
             for call in trace.calls:
                 value, message = scored.get(call.message), trace.message(call.message)
                 said = message.action
-                own = None if said is None else trace.view(call).from_screen(said)
+                view = trace.view(call)
+                own = None if said is None else view.from_screen_with_hidden(said)
                 if value and (own is not None or unparsed(trace, call)):
                     found.append(
                         ScoredReply(

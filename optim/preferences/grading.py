@@ -71,7 +71,7 @@ def unparsed(trace: Trace, call: Call) -> bool:
 async def score_of_action(
     critic: CreditAssigner, trace: Trace, action: Action, state: object | None
 ) -> float | None:
-    """The critic's score of one action in the context of a decision; ``None``: unscored.
+    """The critic's score of one action in the context of a decision, in [0, 1]; ``None``: unscored.
 
     The critic sees a decision in which a single agent proposed the action. The agent has the name
     of an agent of the team, so that the name gives the critic no information.
@@ -82,11 +82,15 @@ async def score_of_action(
         trace,
         agents=(agent,),
         rounds=1,
+        ended_by="",
         edges=(),
+        delays=(),
         edge_logprob=None,
         messages=(said,),
         calls=(),
+        skipped=(),
         ballot={},
+        output_id=said.id,
         action=action,
     )
-    return (await critic.assign(alone, state)).values[0][0]
+    return (await critic.assign(alone, state)).unit().values[0][0]

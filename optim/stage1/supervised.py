@@ -101,7 +101,8 @@ def train(
             processes (:func:`swarm_ui.optim.update.parallel.average_gradients`).
 
     Raises:
-        LearningError: the loss is NaN or infinite; the weights are those of the step before.
+        LearningError: the loss or a gradient is NaN or infinite; the weights are those of the step
+            before.
     """
     network = learner.network
     network.train()
@@ -120,12 +121,13 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = _rate(step, config)
         loss = reply_loss(network, ids, mask)
-        losses.append(_finite(loss.item(), step, config))
+        losses.append(_finite("loss", loss.item(), step, config))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if share is not None:
             share(network)
-        nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
+        _finite("gradient's norm", norm.item(), step, config)
         optimizer.step()
         if step % every == 0 or step == config.steps:
             wall, used = time.monotonic() - start, time.process_time() - cpu
@@ -138,15 +140,15 @@ def train(
     return last
 
 
-def _finite(loss: float, step: int, config: Stage1Config) -> float:
-    """The loss. Raises ``LearningError`` if it is not finite, before any weight is changed."""
-    if not math.isfinite(loss):
+def _finite(what: str, value: float, step: int, config: Stage1Config) -> float:
+    """The value. Raises ``LearningError`` if it is not finite, before any weight is changed."""
+    if not math.isfinite(value):
         raise LearningError(
-            f"stage 1: the loss is {loss} at step {step} of {config.steps}; the weights are those "
-            f"of the step before. Lower learning_rate (it was {_rate(step, config):g}), and check "
-            "the samples for values that are not numbers"
+            f"stage 1: the {what} is {value} at step {step} of {config.steps}; the weights are "
+            f"those of the step before. Lower learning_rate (it was {_rate(step, config):g}), and "
+            "check the samples for values that are not numbers"
         )
-    return loss
+    return value
 
 
 def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
@@ -175,7 +177,7 @@ def pad(samples: Sequence[Tokens], pad_id: int) -> tuple[Tensor, Tensor]:
 
 
 def _rate(step: int, config: Stage1Config) -> float:
-    warm = min(1.0, step / config.warmup_steps)
+    warm = min(1.0, step / max(1, config.warmup_steps))
     return config.learning_rate * warm * max(config.final_share, 1 - step / config.steps)
 
 

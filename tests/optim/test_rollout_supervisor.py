@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from learning_fakes import ButtonWorld, click, decided
 
@@ -13,6 +14,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.trace.records import Trace
 
@@ -150,6 +152,37 @@ async def test_signed_credit_is_scaled_so_that_no_effect_is_neither_right_nor_wr
     )
     assert guidance.credit == ((0.75, 0.5),)
     assert guidance.execute is None
+
+
+async def test_a_graded_negative_with_a_positive_difference_is_not_wrong() -> None:
+    environment, right, wrong = await world()
+    opponent = Opposing(click(wrong[1]))
+    _, trace, referee = await judged([[click(right)]], environment, critic=Differences(),
+                                     adversary=opponent)  # fmt: skip
+    assert opponent.asked and opponent.actions == []  # it was asked, and wrote its action
+    assert referee.negatives(trace) == []  # its difference is 0.5 too
+
+
+class Whole:
+    """Reads all of a decision."""
+
+    name = "whole"
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        assert trace.immediate == () and trace.skipped == ()
+        assert trace.output == trace.messages[0].content
+        return CreditTable(values=((1.0,),), source=self.name)
+
+
+async def test_the_decision_with_one_action_has_no_parts_of_the_recorded_one() -> None:
+    trace = msgspec.structs.replace(
+        decided([[click(0), click(1)]]),
+        edges=(("agent_0", "agent_1"),),
+        delays=(1,),
+        skipped=("agent_2:0",),
+        output_id="agent_1:0",
+    )
+    assert await score_of_action(Whole(), trace, click(1), None) == 1.0
 
 
 class Lenient:

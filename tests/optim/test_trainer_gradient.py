@@ -61,6 +61,16 @@ def test_replies_are_in_the_agents_own_indices() -> None:
     assert shuffled.reply == click(2, "Back")
 
 
+def test_a_reply_about_a_hidden_element_is_learned_too() -> None:
+    """A message named the element, which comes after the two that the agent sees."""
+    relayed = decided([[click(0), click(0)]], orders={"agent_1": (1, 2)})
+    wrong = decided([[click(1), click(1)]])
+    steps = [graded(relayed, [[1.0, 1.0]]), graded(wrong, [[0.0, 0.0]])]
+    found = scored_replies([episode(step) for step in steps])
+    assert [reply.node for reply in found] == ["agent_0", "agent_1"] * 2
+    assert found[1].reply == click(2)
+
+
 def test_what_is_unscored_or_masked_is_left_out() -> None:
     step = graded(decided([[click(0), click(1), click(2)]]), [[1.0, None, 0.0]])
     assert [r.node for r in scored_replies([episode(step)])] == ["agent_0", "agent_2"]

@@ -12,6 +12,7 @@ from statistics import fmean, pstdev, pvariance
 import msgspec
 
 from swarm_ui.credit import CreditTable, EpisodeAssigner, as_matrix
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Part, part, scored
 from swarm_ui.optim.credit.analysis.ranks import spearman
@@ -93,7 +94,7 @@ async def assess_all(
             async with gate:
                 return await alone.assess(episode, at)
 
-        return await asyncio.gather(*map(one, episodes, states or repeat(None)))
+        return await together(list(map(one, episodes, states or repeat(None))))
 
     before = calls_of(assigner)
     began = time.perf_counter()

@@ -7,7 +7,6 @@ models). Only calls that depend on the message are made again.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from abc import ABC, abstractmethod
 from statistics import stdev
@@ -15,6 +14,7 @@ from statistics import stdev
 from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay, resample
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.assigners.assigner import calls_of, delivered_messages, unscored_decision
@@ -81,7 +81,7 @@ class Counterfactual(ReplayCredit):
             return unscored_decision(trace, self.name, why, signed=True)
         graph = as_recorded(self._graph, trace)
         ids = delivered_messages(trace)
-        others = await asyncio.gather(*[self._otherwise(graph, trace, id, state) for id in ids])
+        others = await together([self._otherwise(graph, trace, id, state) for id in ids])
         known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
         values = {id: factual - sum(w) / len(w) for id, w in known.items()}
         errors = {id: stdev(w) / math.sqrt(len(w)) for id, w in known.items() if len(w) > 1}
@@ -103,7 +103,7 @@ class Counterfactual(ReplayCredit):
             runs = [await replay(graph, trace, without=[id], limits=self._limits)]
         for run in runs:
             self.cost += ReplayCost(1, new_calls(trace, run))
-        worths = await asyncio.gather(*[self._value(run, state) for run in runs])
+        worths = await together([self._value(run, state) for run in runs])
         return [worth for worth in worths if worth is not None]
 
 

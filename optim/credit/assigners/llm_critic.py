@@ -19,6 +19,7 @@ from swarm_ui.action import Action
 from swarm_ui.budget import Budget, guess_tokens
 from swarm_ui.credit import CreditTable
 from swarm_ui.engine.call_record import sound
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.json_text import objects
 from swarm_ui.message import Usage
@@ -99,7 +100,7 @@ class LLMCritic:
             ModelError: the model cannot answer.
             BudgetExceeded: the budget does not allow the call; nothing was sent.
         """
-        verdicts = await asyncio.gather(*(self._round(trace, r) for r in range(trace.rounds)))
+        verdicts = await together([self._round(trace, r) for r in range(trace.rounds)])
         return CreditTable(
             values=tuple(
                 tuple(self._bit(verdict.scores.get(agent)) for agent in trace.agents)

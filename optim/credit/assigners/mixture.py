@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import zip_longest
 
 from swarm_ui.credit import CreditTable, EpisodeAssigner, Matrix, credited
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.assigner import EpisodeCredit, States, Tables
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
@@ -37,7 +37,7 @@ class Mixture(EpisodeCredit):
         return " + ".join(f"{weight:g} {part.name}" for part, weight in self._parts)
 
     async def _assess(self, episode: Episode, states: States) -> Tables:
-        given = await asyncio.gather(*[part.assess(episode, states) for part, _ in self._parts])
+        given = await together([part.assess(episode, states) for part, _ in self._parts])
         weights = [weight for _, weight in self._parts]
         return tuple(
             CreditTable(

@@ -12,7 +12,6 @@ coalition, so coalitions in which the same messages reach the decision are repla
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ import msgspec
 from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.node import derive
@@ -225,7 +225,7 @@ class _Game:
     async def worths(self, coalitions: Sequence[set[str]]) -> list[float | None]:
         keys = [self._reaching(kept) for kept in coalitions]
         new = [key for key in dict.fromkeys(keys) if key not in self._known]
-        found = await asyncio.gather(*[self._worth(key) for key in new])
+        found = await together([self._worth(key) for key in new])
         self._known.update(zip(new, found, strict=True))
         return [self._known[key] for key in keys]
 

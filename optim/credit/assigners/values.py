@@ -11,16 +11,21 @@ import msgspec
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import CreditAssigner
+from swarm_ui.engine.scheduler import together
 from swarm_ui.environment import Environment, Restorable, Step
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.assigner import calls_of
+from swarm_ui.optim.credit.assigners.critic import digest
 from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.rollout.episodes import SOLVED, WAIT, no_decision, rollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import MakeEnvironment
 from swarm_ui.trace.records import Trace
+
+_Place = tuple[str, str, ActionKey]
+"""Run, screen with its history, and action."""
 
 
 class DecisionValue(Protocol):
@@ -95,7 +100,8 @@ class OutcomeValue:
             raise ConfigError(f"OutcomeValue: samples must be at least 1, got {samples}")
         self._make_environment, self._policy = make_environment, policy
         self._samples, self._max_steps, self._seed = samples, max_steps, seed
-        self._known: dict[tuple[str, ActionKey], asyncio.Future[float | None]] = {}
+        self._known: dict[_Place, float | None] = {}
+        self._playing: dict[_Place, asyncio.Event] = {}
         self.played = 0
         """Continuations so far."""
         self.calls = 0
@@ -114,15 +120,22 @@ class OutcomeValue:
         action = trace.action or WAIT
         if not trace.run:
             return await self._mean(trace, action, state)
-        place = (trace.run, action.key)
-        if place not in self._known:
-            self._known[place] = asyncio.ensure_future(self._mean(trace, action, state))
-        return await self._known[place]
+        # Several teams may play one task and seed, so the run does not determine the state.
+        screen = msgspec.structs.replace(trace.observation, png=None)
+        place = (trace.run, digest(msgspec.json.encode(screen)), action.key)
+        while place not in self._known:
+            if place in self._playing:
+                await self._playing[place].wait()
+                continue
+            self._playing[place] = asyncio.Event()
+            try:
+                self._known[place] = await self._mean(trace, action, state)
+            finally:
+                self._playing.pop(place).set()
+        return self._known[place]
 
     async def _mean(self, trace: Trace, action: Action, state: object) -> float | None:
-        ends = await asyncio.gather(
-            *[self._end(trace, action, state, k) for k in range(self._samples)]
-        )
+        ends = await together([self._end(trace, action, state, k) for k in range(self._samples)])
         known = [end for end in ends if end is not None]
         return sum(known) / len(known) if known else None
 
@@ -133,8 +146,11 @@ class OutcomeValue:
             if not isinstance(environment, Restorable):
                 raise ConfigError(f"'{environment.name}' has no snapshot() and restore()")
             self.played += 1
-            environment.restore(state)
-            step = await environment.step(action)
+            try:
+                environment.restore(state)
+                step = await environment.step(action)
+            except EnvironmentFault:
+                return None
             if step.fault is not None:
                 return None
             if step.ended:

@@ -7,7 +7,6 @@ agents, the solver's action and an adversary's actions are graded during play. O
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
+from swarm_ui.engine.scheduler import together
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision, Request, ScoringModel
@@ -212,7 +212,7 @@ class _Judge:
         decision = Decision(observation=trace.observation)
         seeds = [rng.getrandbits(31) for _ in range(self._config.adversaries)]
         drawn = [self._adversary.oppose(decision, best, seed=seed) for seed in seeds]
-        return [action for action in await asyncio.gather(*drawn) if action is not None]
+        return [action for action in await together(drawn) if action is not None]
 
     def _instead(self, trace: Trace, best: Action, rng: random.Random) -> Action | None:
         """An action to execute instead of the decision, or ``None`` to execute the decision."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -65,7 +64,6 @@ def save_critic(model: AdapterFiles, adapter: str, card: CriticCard, folder: Pat
             write_atomic(fresh / CARD, msgspec.json.format(msgspec.json.encode(card), indent=1))
             fresh.rename(folder)
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
         raise ConfigError(f"cannot write the critic '{folder}': {error}") from error
 
 

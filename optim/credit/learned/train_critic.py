@@ -147,7 +147,8 @@ def train_critic(
 
     Raises:
         ConfigError: the screens do not have both right and wrong replies.
-        LearningError: a loss is not a number; the adapter has the weights of the step before.
+        LearningError: a loss or a gradient is not a number; the adapter has the weights of the
+            step before.
     """
     settings = config or CriticConfig()
     rows = list(_rows(model, screens, settings))
@@ -224,21 +225,26 @@ class _Loop:
         right = torch.tensor([label for row in batch for label in row.right], device=logits.device)
         odds = logits[:, 0] - logits[:, 1]
         loss = F.binary_cross_entropy_with_logits(odds, right.float())
-        if not bool(loss.isfinite()):
-            raise LearningError(
-                f"critic training: the loss is {float(loss.detach())} at step {step + 1}; the "
-                "weights are those of the step before. Lower learning_rate (it is "
-                f"{settings.learning_rate:g})"
-            )
+        self._check_finite("loss", loss, step)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self._parameters, settings.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(self._parameters, settings.max_grad_norm)
+        self._check_finite("gradient's norm", norm, step)
         warm = min(1.0, (step + 1) / max(1, settings.warmup))
         for group in self._optimizer.param_groups:
             group["lr"] = settings.learning_rate * warm * max(settings.floor, 1.0 - share)
         self._optimizer.step()
         hits = float(((odds.detach() > 0) == right).float().mean())
         self._recent.append((float(loss.detach()), hits))
+
+    def _check_finite(self, what: str, value: Tensor, step: int) -> None:
+        """Raise ``LearningError`` before a step that would make the weights no numbers."""
+        if not bool(value.isfinite()):
+            raise LearningError(
+                f"critic training: the {what} is {float(value.detach())} at step {step + 1}; the "
+                "weights are those of the step before. Lower learning_rate (it is "
+                f"{self._settings.learning_rate:g})"
+            )
 
 
 def _schedule(rows: Sequence[_Row], settings: CriticConfig) -> list[list[_Row]]:

@@ -72,6 +72,8 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
         for low, names in ((0, ("screens",)), (1, counts), (16, ("max_tokens",))):
             for name in names:
                 check(self, "corpus", name, f"at least {low}", getattr(self, name) >= low)
+        limited = self.max_steps is None or self.max_steps >= 1
+        check(self, "corpus", "max_steps", "at least 1, or none", limited)
         for name in ("stray", "agreed", "first_screen", "messages", "wrong_neighbours"):
             check(self, "corpus", name, "in [0, 1]", 0.0 <= getattr(self, name) <= 1.0)
         if not 0.0 <= self.bad_below <= self.good_above <= 1.0:

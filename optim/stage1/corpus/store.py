@@ -240,7 +240,7 @@ def _samples(folder: Path, end: int) -> Iterator[Sample]:
     for sample, following in read_records(path, Sample, "a sample", end=end):
         yield sample
         at = following
-    if at != end and path.exists():
+    if at != end:
         raise TraceError(
             f"'{path}' has {at} bytes of whole samples, and the journal counts {end}: another "
             "program changed it. Restore it from a copy, or begin another corpus"

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 from swarm_ui.environment import Environment
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.node import derive
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.quality import DropCounts, size_fault
@@ -58,6 +58,7 @@ class TeamWalk:
 
         Raises:
             WalkFault: the environment failed.
+            ModelError: a model of the team failed.
             ConfigError: the prompt formats of the team and the corpus differ.
         """
         episode = await rollout(
@@ -67,16 +68,20 @@ class TeamWalk:
             seed=self.seed,
             max_steps=self.config.max_steps,
         )
-        if episode.fault is not None:
-            raise WalkFault(str(episode.fault), len(episode.steps))
+        fault = episode.fault
+        if fault is not None and fault.kind in ("model", "unavailable"):
+            kind = ModelUnavailable if fault.kind == "unavailable" else ModelError
+            raise kind(f"{self.team.name}, task '{self.task}', seed {self.seed}: {fault}")
+        if fault is not None:
+            raise WalkFault(str(fault), len(episode.steps))
         samples = []
         for step, call in self._chosen(episode):
             sample = self._sample(step, call)
-            fault = size_fault(sample, self.config)
-            if fault is None:
+            reason = size_fault(sample, self.config)
+            if reason is None:
                 samples.append(sample)
             else:
-                self.dropped.note(3, fault)
+                self.dropped.note(3, reason)
         return WalkResult(
             task=self.task,
             seed=self.seed,

@@ -93,7 +93,7 @@ def finetune(
     Raises:
         ConfigError: the model, corpus, settings or ``out`` do not fit together, a sample is of
             a held-out task, or the disk is full.
-        LearningError: a loss was not a number.
+        LearningError: a loss or a gradient was not a number.
         MissingExtra: trl or peft is not installed.
     """
     settings = config or FinetuneConfig()

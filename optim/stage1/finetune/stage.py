@@ -92,7 +92,10 @@ class Stage:
         group: accelerate.PartialState,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Train, unless the stage is finished. Raises ``LearningError`` for a non-finite loss."""
+        """Train, unless the stage is finished.
+
+        Raises ``LearningError`` for a non-finite loss or gradient.
+        """
         finished = self.finished()
         if finished is not None:
             return finished
@@ -278,15 +281,16 @@ class _Tell(TrainerCallback):
 
 
 class _Finite(TrainerCallback):
-    """Raise ``LearningError`` for a non-finite loss; transformers would continue."""
+    """Raise ``LearningError`` for a non-finite loss or gradient; transformers would continue."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        loss = (logs or {}).get("loss")
-        if loss is not None and not math.isfinite(loss):
-            raise LearningError(
-                f"finetune, stage {self._stage}: the loss is {loss} at step {state.global_step}; "
-                "lower the learning rate. The earlier stages are saved"
-            )
+        for name, what in (("loss", "loss"), ("grad_norm", "gradient's norm")):
+            value = (logs or {}).get(name)
+            if value is not None and not math.isfinite(value):
+                raise LearningError(
+                    f"finetune, stage {self._stage}: the {what} is {value} at step "
+                    f"{state.global_step}; lower the learning rate. The earlier stages are saved"
+                )

@@ -158,7 +158,7 @@ def _moves(screen: Observation, rng: random.Random) -> Iterator[Asked]:
 
 def _framed(text: str, rng: random.Random) -> str:
     if rng.random() < 0.25:
-        text = rng.choice(_POLITE).format(text.replace("{", "{{").replace("}", "}}"))
+        text = rng.choice(_POLITE).format(text)
     return sentence(text, rng)
 
 

@@ -27,6 +27,8 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.credit import CreditTable
+from swarm_ui.environment import Step
+from swarm_ui.errors import BudgetExceeded
 from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -284,6 +286,74 @@ async def test_a_critic_or_the_outcome_can_say_what_a_decision_is_worth() -> Non
         await broken(trace, None)
     with pytest.raises(ConfigError, match="samples must be at least 1"):
         OutcomeValue(ButtonWorld, policy, samples=0)
+
+
+async def test_a_fault_of_the_environment_says_nothing_about_a_decision() -> None:
+    world = ButtonWorld()
+    screen = await world.reset(task="press", seed=0)
+    trace = await vote_on(0).run(screen, run_id="press/0/0")
+    broken = OutcomeValue(lambda: ButtonWorld(frozenset([0])), GraphPolicy(vote_on(0), name="p"))
+    assert await broken(trace, world.snapshot()) is None
+
+
+async def test_equal_runs_in_other_states_are_continued_apart() -> None:
+    """Two teams play one task and seed, and one of them is further at this step."""
+    world = ButtonWorld()
+    screen = await world.reset(task="press", seed=0)
+    right = world.expert().index or 0
+    wrong = GraphPolicy(vote_on((right + 1) % 4), name="p")
+    value = OutcomeValue(ButtonWorld, wrong)
+    slow = await vote_on(right).run(screen, run_id="press/0/1")
+    assert await value(slow, world.snapshot()) == 0.0
+    further = (await world.step(click(right))).observation
+    quick = await vote_on(right).run(further, run_id="press/0/1")
+    assert await value(quick, world.snapshot()) == 1.0
+
+
+async def test_a_cancelled_value_can_be_asked_for_again() -> None:
+    class Slow(ButtonWorld):
+        async def step(self, action: Action) -> Step:
+            await asyncio.sleep(0.01)
+            return await super().step(action)
+
+    world = ButtonWorld()
+    screen = await world.reset(task="press", seed=0)
+    right = world.expert().index or 0
+    trace = await vote_on(right).run(screen, run_id="press/0/0")
+    value = OutcomeValue(Slow, GraphPolicy(vote_on(right), name="p"))
+    first = asyncio.ensure_future(value(trace, world.snapshot()))
+    second = asyncio.ensure_future(value(trace, world.snapshot()))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == 1.0
+    assert await value(trace, world.snapshot()) == 1.0
+
+
+async def test_nothing_runs_on_after_an_error() -> None:
+    """Values may cost money: what nobody waits for any more must not go on."""
+
+    class Spent:
+        name = "spent"
+        asked = ended = 0
+
+        async def __call__(self, trace: Trace, state: object | None) -> float:
+            self.asked += 1
+            if self.asked == 2:
+                raise BudgetExceeded("used up")
+            if self.asked > 2:
+                await asyncio.sleep(0.01)
+            self.ended += 1
+            return 1.0
+
+    graph = vote_on(0, 1, 2)
+    trace = await graph.run(SCREEN)
+    for assigner in (Counterfactual(graph, spent := Spent()), ShapleyCredit(graph, spent)):
+        spent.asked, spent.ended = 0, 0
+        with pytest.raises(BudgetExceeded):
+            await assigner.assign(trace, None)
+        before = spent.ended
+        await asyncio.sleep(0.03)
+        assert spent.ended == before
 
 
 async def test_an_environment_without_snapshots_is_refused_and_closed() -> None:

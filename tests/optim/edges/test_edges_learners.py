@@ -42,6 +42,28 @@ def test_each_baseline_in_closed_form(baseline: Baseline, advantage: float) -> N
     assert optimizer.average == pytest.approx(0.9 * 0.2 + 0.1 * 1.0)
 
 
+@pytest.mark.parametrize("baseline", ["none", 0.5, "average", "others"])
+def test_every_baseline_can_be_normalised(baseline: Baseline) -> None:
+    """Advantages in standard deviations do not depend on the scale of the utilities."""
+
+    def moved(scale: float) -> float:
+        made = EdgeDistribution(["a", "b"], candidates=[AB])
+        own = baseline * scale if isinstance(baseline, float) else baseline
+        optimizer = EdgeOptimizer(made, lr=0.01, baseline=own, normalise=True)
+        optimizer.average = 0.3 * scale
+        optimizer.step([sample(AB), sample()], [1.0 * scale, 0.2 * scale])
+        return float(made.logits.detach())
+
+    assert moved(1.0) == pytest.approx(moved(0.01), rel=1e-4)
+
+
+def test_edges_with_the_rate_0_stay_as_they_are() -> None:
+    made = EdgeDistribution(["a", "b"], density=0.01)  # below the least probability
+    before = made.logits.detach().clone()
+    EdgeOptimizer(made, lr=0.0).step([sample(AB), sample()], [1.0, 0.0])
+    assert torch.equal(made.logits.detach(), before)
+
+
 def test_samples_are_compared_within_their_group_only() -> None:
     """An easy and a hard task: the edge hurts on both, though its mean utility is higher."""
     samples = [sample(AB), sample(AB), sample(), sample(AB), sample(), sample()]

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -248,6 +249,13 @@ def test_a_loss_that_is_no_number_stops(model: Path, questions: Path, tmp_path: 
     with pytest.raises(LearningError, match="stage 1-questions: the loss is"):
         finetune(model, questions, tmp_path / "out", config=config)
     assert not (tmp_path / "out" / STAGES[0]).exists()
+
+
+def test_a_gradient_that_is_no_number_stops() -> None:
+    at, finite = SimpleNamespace(global_step=3), _Finite("2-instructions")
+    finite.on_log(None, at, None, logs={"loss": 0.5, "grad_norm": 1.0})
+    with pytest.raises(LearningError, match="2-instructions: the gradient's norm is nan at step 3"):
+        finite.on_log(None, at, None, logs={"loss": 0.5, "grad_norm": float("nan")})
 
 
 def test_long_samples_are_an_error_or_counted(model: Path, questions: Path, tmp_path: Path) -> None:

@@ -71,6 +71,13 @@ async def test_files_cut_anywhere_are_repaired(tmp_path: Path) -> None:
         assert contents(folder) == whole, trial
 
 
+async def test_samples_that_were_lost_are_missed(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path, 2)
+    (tmp_path / "samples.jsonl").unlink()
+    with pytest.raises(TraceError, match="has 0 bytes of whole samples, and the journal counts"):
+        list(read_corpus(tmp_path))
+
+
 def _counted(journal: bytes) -> int:
     import json
 

@@ -270,7 +270,7 @@ async def test_a_damaged_line_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong", [{"levels": ()}, {"levels": (4,)}, {"messages": 1.5}, {"bad_below": 0.9},
-              {"attempts": 0}]
+              {"attempts": 0}, {"max_steps": 0}]
 )  # fmt: skip
 def test_settings_that_mean_nothing(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):

@@ -67,6 +67,26 @@ def test_a_loss_that_is_no_number_changes_no_weight(monkeypatch: pytest.MonkeyPa
     assert all(torch.equal(a, b) for a, b in zip(kept, model.network.parameters(), strict=True))
 
 
+def test_a_gradient_that_is_no_number_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=0)
+    before = [p.detach().clone() for p in model.network.parameters()]
+
+    def steep(network: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        # The root has an infinite slope at 0, and 0 times infinity is not a number.
+        return (0.0 * reply_loss(network, ids, mask)).sqrt() + 1.0
+
+    monkeypatch.setattr("swarm_ui.optim.stage1.supervised.reply_loss", steep)
+    with pytest.raises(LearningError, match="gradient's norm is nan at step 1 of 1"):
+        train(model, Stream(0, KNOWN, Mix()), Stage1Config(steps=1))
+    assert all(torch.equal(a, b) for a, b in zip(before, model.network.parameters(), strict=True))
+
+
+def test_training_without_warmup() -> None:
+    model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=0)
+    config = Stage1Config(steps=1, warmup_steps=0)
+    assert train(model, Stream(0, KNOWN, Mix()), config).step == 1
+
+
 def test_equal_seeds_give_equal_weights() -> None:
     def trained(seed: int) -> torch.Tensor:
         model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 
 from swarm_ui.environments.phone import TEST_SEEDS
 from swarm_ui.environments.phone.split import SplitPhone
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.split_facts import SplitTeams
-from swarm_ui.model import Decision
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize
 from swarm_ui.prompts import format_named
+from swarm_ui.rollout.policy import GraphPolicy
 
 TASK = "split-phone-message"
 COMPACT = CorpusConfig(levels=(3,), prompt_format="compact")
@@ -67,6 +70,26 @@ async def test_prompts_are_those_that_an_agent_gets(tmp_path: Path) -> None:
 async def test_an_agent_that_nobody_told_a_value_gives_up(tmp_path: Path) -> None:
     samples = await corpus(tmp_path, "silent")
     assert [sample.response for sample in samples] == ["status infeasible"] * 3
+
+
+class Away:
+    """A model behind an endpoint that does not answer."""
+
+    name = "away"
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        raise ModelUnavailable("model 'away': no answer")
+
+    async def close(self) -> None: ...
+
+
+async def test_a_model_that_cannot_be_reached_ends_the_synthesis(tmp_path: Path) -> None:
+    """As in all other roles: the walks are not made with nobody to play them."""
+    team = GraphPolicy(CollabGraph.solo(Away()), name="a team")
+    roles = dataclasses.replace(Models.scripted(), team=team)
+    with pytest.raises(ModelUnavailable, match=r"a team, task 'split-phone.* no answer"):
+        await synthesize(MAKE, roles, JOBS, tmp_path, held_out=HeldOut(), config=COMPACT)
+    assert list(read_corpus(tmp_path)) == []
 
 
 async def test_equal_settings_write_equal_corpora(tmp_path: Path) -> None:

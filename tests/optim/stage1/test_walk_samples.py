@@ -73,6 +73,13 @@ def test_what_is_to_be_typed_is_in_the_instruction() -> None:
         assert "title" in text
 
 
+def test_braces_of_a_label_are_in_the_instruction_as_they_are() -> None:
+    page = Observation(goal="", elements=(Element(index=0, role="button", text="{draft}"),))
+    named = [text for text in told(page) if "draft" in text]
+    assert len(named) > 20
+    assert all("{draft}" in text and "{{" not in text for text in named)
+
+
 def test_only_actions_that_the_screen_takes_are_asked_for() -> None:
     page = Observation(goal="", elements=SCREEN.elements, actions=("click", "input_text"))
     assert {a.action_type for a in told(page).values()} == {"click", "input_text"}
