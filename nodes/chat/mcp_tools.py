@@ -9,12 +9,19 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.model import ToolSpec
 from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool
+from swarm_ui.nodes.models.openai.secrets import (
+    is_address,
+    redacted,
+    secrets_of,
+    without_credentials,
+)
 
 
 class ToolFailed(ModelError):
@@ -52,10 +59,10 @@ async def mcp_tools(
         raise MissingExtra("mcp", "using tools of an MCP server", "mcp") from error
     where: Any
     if isinstance(server, str):
-        if not server.startswith(("http://", "https://")):
+        if not is_address(server):
             raise ConfigError(
                 f"mcp_tools: expected an address (http://... or https://...) or a command as a "
-                f"list of words, got the text '{server}'"
+                f"list of words, got the text '{without_credentials(server)}'"
             )
         where = server
     else:
@@ -64,14 +71,19 @@ async def mcp_tools(
             command=command, args=arguments, env=None if env is None else dict(env)
         )
     client = mcp.Client(where)
-    shown = server if isinstance(server, str) else " ".join(server)
     try:
         await client.__aenter__()
     except Exception as error:
-        raise ConfigError(
-            f"mcp_tools: no MCP server at '{shown}': {_reason(error)}. Check that it starts, and "
-            "that it speaks the protocol"
-        ) from error
+        said = "Check that it starts, and that it speaks the protocol"
+        if not isinstance(server, str):
+            shown = " ".join(server)
+            raise ConfigError(
+                f"mcp_tools: no MCP server at '{shown}': {_reason(error)}. {said}"
+            ) from error
+        # The cause is left out: its text may quote the address with a password or a key.
+        secrets = [*secrets_of(server), urlsplit(server).query]  # a query often holds a key
+        shown, why = without_credentials(server), redacted(_reason(error), secrets)
+        raise ConfigError(f"mcp_tools: no MCP server at '{shown}': {why}. {said}") from None
     try:
         yield await _listed(client, prefix)
     finally:  # without the exception, which the client would put into a group

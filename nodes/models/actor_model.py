@@ -245,8 +245,9 @@ class ActorModel:
                 await self._unload(version)
             for name, root in served.items():
                 left = root is not None and Path(root).parent == self._folder.resolve()
-                if left and adapter_version(name) not in published:
-                    await self._engine.unload_version(adapter_version(name))
+                version = adapter_version(name)
+                if left and version not in published and version not in self._loaded:
+                    await self._engine.unload_version(version)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

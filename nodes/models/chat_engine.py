@@ -62,6 +62,7 @@ async def ask_engine(
             r,
             decision=None,
             chat=prompt.turns,
+            tools=(),  # they are in the text of the chat, as the learner reads them
             adapter=version,
             pattern=_pattern(prompt, constrained) or r.pattern,
         )

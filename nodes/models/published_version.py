@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -84,7 +85,9 @@ def write_version(
                 files = {path.name: path.read_bytes() for path in part.iterdir()}
                 return PublishedVersion(digest, "", files)
             folder = root.resolve() / f"{served_name(version)}-{digest}"
-            if not folder.exists():
+            if folder.exists():
+                os.utime(folder)  # it is the newest again, see published_in
+            else:
                 part.rename(folder)
             return PublishedVersion(digest, str(folder))
         finally:

@@ -40,7 +40,7 @@ def written_calls(text: str, calls: Sequence[ToolCall]) -> str:
         fields: dict[str, object] = {"tool": call.name, "arguments": _object(call.arguments)}
         if call.id:
             fields["id"] = call.id
-        lines.append(json.dumps(fields, ensure_ascii=False))
+        lines.append(_sound(json.dumps(fields, ensure_ascii=False)))
     return "\n".join(lines)
 
 
@@ -55,8 +55,9 @@ def read_calls(reply: str) -> tuple[str, tuple[ToolCall, ...]]:
         name, given = found.value.get("tool"), found.value.get("arguments")
         if not isinstance(name, str) or not isinstance(given, dict | str):
             continue
-        arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        calls.append(ToolCall(name=name, arguments=arguments, id=call_id(found.value.get("id"))))
+        text = _sound(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
+        id = call_id(found.value.get("id"))
+        calls.append(ToolCall(name=_sound(name), arguments=text, id=id))
         rest.append(reply[end : found.start])
         end = found.end
     if not calls:
@@ -111,6 +112,12 @@ def _result(name: str, text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _sound(text: str) -> str:
+    """The text with ``?`` in place of each lone surrogate, which JSON may name and no file can
+    hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _object(arguments: str) -> object:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import openai
 
@@ -33,7 +33,13 @@ from swarm_ui.nodes.models.openai.replies import (
     written,
 )
 from swarm_ui.nodes.models.openai.request_body import with_plausible_usage
-from swarm_ui.nodes.models.openai.secrets import basic_credentials, redacted, without_credentials
+from swarm_ui.nodes.models.openai.secrets import (
+    basic_credentials,
+    is_address,
+    redacted,
+    secrets_of,
+    without_credentials,
+)
 from swarm_ui.nodes.models.openai.settings import RateLimits, RetryPolicy
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -134,11 +140,11 @@ class Endpoint:
         admission: Callable[[], Admission],
     ) -> None:
         """``admission``: makes what gives permits to the calls of one event loop."""
-        parts = urlsplit(url)
         shown = without_credentials(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not is_address(url):
             raise ConfigError(
                 f"OpenAIModel: expected a base_url such as http://localhost:8000/v1, got '{shown}'"
+                ". In a password, write %2F for '/', %3F for '?' and %23 for '#'"
             )
         self.where = f"model '{model}' at {shown}"
         self.calls = 0
@@ -337,11 +343,7 @@ class Endpoint:
 
     def _redacted(self, text: str) -> str:
         """A text of the server without the key and the password."""
-        password = urlsplit(self.url).password or ""
-        secrets = [self._key(), password, unquote(password)]
-        if password:
-            secrets.append(basic_credentials(self.url))
-        return redacted(text, secrets)
+        return redacted(text, [self._key(), *secrets_of(self.url)])
 
     def _key(self) -> str:
         given = os.environ.get(self.key_env, "") if self._given_key is None else self._given_key

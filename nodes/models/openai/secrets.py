@@ -8,11 +8,31 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 _FRAGMENT = 8
 """Length of the shortest part of a secret that is recognised: a server may echo only a part."""
+_HIDDEN = "(an address that is not shown)"
+
+
+def is_address(url: str) -> bool:
+    """Whether an address has the scheme ``http`` or ``https``, a host, and a port that is a number,
+    if it has one."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def without_credentials(url: str) -> str:
-    """An address that may be shown: no user, password, query or fragment."""
-    parts = urlsplit(url)
+    """An address that may be shown: no user, password, query or fragment.
+
+    With an ``@`` behind the host, a password may contain the ``/``, ``?`` or ``#`` at which the
+    host seems to end. Then only the scheme is shown.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are not those of an IPv6 host; its text may quote them
+        return _HIDDEN
+    if any("@" in part for part in parts[2:]):
+        return f"{parts.scheme}://{_HIDDEN}"
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
@@ -23,6 +43,12 @@ def basic_credentials(url: str) -> str:
     return b64encode(
         f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()
     ).decode()
+
+
+def secrets_of(url: str) -> list[str]:
+    """The password of an address, in each form in which it is sent; empty if it has none."""
+    password = urlsplit(url).password or ""
+    return [password, unquote(password), basic_credentials(url)] if password else []
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:

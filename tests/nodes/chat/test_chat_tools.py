@@ -364,6 +364,19 @@ async def test_what_a_node_kept_to_itself_stays_out_of_the_trace(tmp_path: Path)
 # -- tools as text --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("said", [
+    r'{"tool": "add", "arguments": {"a": "\ud800"}}',
+    r'{"tool": "add", "arguments": "\ud800"}',
+    r'{"tool": "\ud800", "arguments": {"\ud800": 1}}',
+])  # fmt: skip
+def test_half_a_character_in_a_call_does_not_break_the_trace(said: str) -> None:
+    trace = graph(ScriptedModel([said, "done"])).run_sync("1 + 2")
+    assert trace.output == "done" and len(errors(trace)) == 1
+    assert msgspec.json.decode(msgspec.json.encode(trace), type=Trace) == trace
+    own = ToolCall(name="add", arguments=r'{"a": "\ud800"}')  # of a model's own interface
+    assert written_calls("", [own]) == '{"tool": "add", "arguments": {"a": "?"}}'
+
+
 def test_calls_are_read_from_text_and_written_again() -> None:
     calls = (
         ToolCall(name="a", arguments='{"x": 1}', id="c1"),

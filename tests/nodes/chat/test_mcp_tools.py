@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,25 @@ async def test_without_the_package_the_extra_is_named(monkeypatch: pytest.Monkey
     with pytest.raises(MissingExtra, match=r"swarm-ui\[mcp\]"):
         async with mcp_tools(SERVER):
             pass
+
+
+async def test_a_password_or_a_key_in_the_address_is_never_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Client:
+        def __init__(self, address: str) -> None:
+            self.address = address
+
+        async def __aenter__(self) -> None:
+            raise OSError(f"401 Unauthorized for url '{self.address}'")
+
+    monkeypatch.setitem(sys.modules, "mcp", SimpleNamespace(Client=Client))
+    address = "http://me:pa55word@host/mcp?key=k3y-of-mine"
+    with pytest.raises(ConfigError, match=r"at 'http://host/mcp': OSError: 401") as caught:
+        async with mcp_tools(address):
+            pass
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "pa55word" not in shown and "k3y-of-mine" not in shown
 
 
 @pytest.mark.slow

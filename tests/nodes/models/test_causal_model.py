@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import torch
 from local_models import answers, asking, disturb
-from tiny_causal import KINDS, network, screen, tokenizer
+from tiny_causal import KINDS, causal, network, screen, tokenizer
 from transformers import (
     LlamaForCausalLM,
 )
@@ -21,8 +21,9 @@ from transformers import (
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.model import ChatMessage, Completion, Request, ScoringModel
+from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
 from swarm_ui.nodes import CausalModel
+from swarm_ui.observation import Observation
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
@@ -236,6 +237,15 @@ def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) 
             await llama.generate([Request(chat=(seen,))])
         with pytest.raises(ModelError, match="either 'decision' or 'chat'"):
             await llama.generate([Request()])
+        nothing = Observation(goal="press it", elements=(), actions=("click",))
+        bound = causal(prompt_format="compact")
+        bad, good = await asyncio.gather(
+            bound.generate([Request(decision=Decision(observation=nothing))]),
+            bound.generate([Request(decision=screen())]),
+            return_exceptions=True,
+        )
+        assert isinstance(bad, ModelError) and "at least one possible reply" in str(bad)
+        assert isinstance(good, list)
 
     asyncio.run(main())
 

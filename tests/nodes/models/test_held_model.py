@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,21 @@ async def test_a_published_version_is_loaded_when_it_is_asked(tmp_path: Path) ->
         assert told(await model.generate(asking(version, asked))) == seen[version]
     mixed = [asking(version, asked[:1])[0] for version in seen]
     assert told(await model.generate(mixed)) == [replies[0] for replies in seen.values()]
+
+
+async def test_weights_that_are_published_again_are_the_newest(tmp_path: Path) -> None:
+    asked, learners = asking("agent_0@1", requests(6)), [with_adapters(1), with_adapters(1)]
+    for number, learner in enumerate(learners):
+        disturb(learner, "agent_0", seed=number)
+        learner.bump("agent_0")
+    first, second = learners
+    # A run that is continued trains the version anew, and is then continued as it was at first.
+    for k, learner in enumerate([first, second, first]):
+        place = write_version(learner, "agent_0@1", tmp_path, base="")
+        if k < 2:
+            os.utime(place.folder, (k, k))
+    replies = told(await held(untrained, tmp_path).generate(asked))
+    assert replies == told(await first.generate(asked)) != told(await second.generate(asked))
 
 
 async def test_a_version_that_is_in_use_stays(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request, ScoringModel
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+from swarm_ui.observation import Observation
 
 
 def test_requests_that_wait_together_are_one_batch_and_an_answer_does_not_depend_on_the_rest() -> (
@@ -62,6 +63,18 @@ def test_a_constrained_reply_is_always_possible_on_the_screen() -> None:
             assert element is not None
             assert action.action_type != "input_text" or element.editable
         assert not screen.actions or action.action_type in screen.actions
+
+
+async def test_a_screen_without_a_possible_action_fails_alone() -> None:
+    nothing = Observation(goal="press it", elements=(), actions=("click", "input_text"))
+    model, (request, *_) = untrained(), requests(1)
+    empty, good = await asyncio.gather(
+        model.generate([Request(decision=Decision(observation=nothing))]),
+        model.generate([request]),
+        return_exceptions=True,
+    )
+    assert isinstance(empty, ModelError) and "0 elements and offers click, input_text" in str(empty)
+    assert good == await untrained().generate([request])
 
 
 def test_a_seed_decides_a_sample_and_zero_temperature_needs_none() -> None:

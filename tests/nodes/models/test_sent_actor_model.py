@@ -15,6 +15,7 @@ from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RetryPolicy
+from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.sent_actor_model import SentActorModel
 from swarm_ui.optim.rollout_actors import Publisher
 
@@ -87,6 +88,29 @@ async def test_versions_stay_for_the_last_calls(
         names = [f"agent_0-v{k}" for k in (1, 2, 3)]
         assert seen == [set(names[max(0, k - kept) : k]) for k in (1, 2, 3)]
         assert server.loads == ["agent_0-v1", "agent_1-v1", "agent_0-v2", "agent_0-v3"]
+        await model.close()
+
+
+async def test_versions_that_this_process_uses_stay_too(
+    learner: CausalModel, tmp_path: Path
+) -> None:
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        leased = model.lease("agent_0")
+        await model.generate([ask(leased)])
+        for number in range(2):  # meanwhile, other versions are published
+            disturb(learner, "agent_0", seed=5 + number)
+            model.publish()
+            await model.prepare()
+        disturb(learner, "agent_0", seed=9)
+        await model.generate([ask("agent_0")])  # this one is not published yet
+        await model.prepare()
+        used = {served_name(version) for version in (leased, learner.lease("agent_0"))}
+        assert used <= server.adapters.keys()
+        await model.generate([ask(leased), ask("agent_0")])
+        model.release(leased)
+        await model.prepare()
+        assert served_name(leased) not in server.adapters
         await model.close()
 
 

@@ -237,6 +237,15 @@ def test_it_is_saved_and_opened_with_its_adapters(kind: str, tmp_path: Any) -> N
         VisionModel.from_pretrained(tmp_path / "adapters")
 
 
+def test_a_version_is_loaded_as_it_was_saved(tmp_path: Any) -> None:
+    model = with_adapters(opened("idefics3"))
+    model.save_version("agent_1@1", tmp_path)
+    again = opened("idefics3")  # the vision part has layers of the same names
+    again.load_version("agent_1@1", tmp_path)
+    asked = asking("agent_1", chats())
+    assert alike(answers(model, asked), answers(again, asked))
+
+
 def test_an_adapter_of_the_vision_part_is_refused(tmp_path: Any) -> None:
     model = opened("llava")
     model._targets = ["q_proj"]  # as peft itself would choose

@@ -39,6 +39,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     PlainAdapter,
+    last_name,
     read_adapter,
     read_versions,
     write_adapter,
@@ -242,7 +243,11 @@ class LoraNetwork:
             raise ConfigError(f"no version '{version}'; this model has: {self._versions.listing()}")
         name = version.rpartition("@")[0]
         weights = self._copies.get(version) or self._weights[name]
-        write_adapter(folder, weights, str(self.network.name_or_path))
+        names = {last_name(layer) for layer in weights}
+        alike = {key for key, _ in self.network.named_modules() if last_name(key) in names}
+        write_adapter(
+            folder, weights, str(self.network.name_or_path), all_layers=alike <= weights.keys()
+        )
 
     def load_version(self, version: str, folder: Path) -> None:
         """Load a folder that :meth:`save_version` wrote as that version, and other folders like

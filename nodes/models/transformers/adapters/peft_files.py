@@ -174,7 +174,9 @@ def _more_than_lora(folder: Path, found: str) -> ConfigError:
     )
 
 
-def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None:
+def write_adapter(
+    folder: Path, weights: AdapterWeights, base: str = "", *, all_layers: bool = True
+) -> None:
     """Write one adapter in peft's format, with one rank and one scale for all layers.
 
     Servers require this. Smaller ranks are padded with zeros. If the scale of a layer differs from
@@ -184,6 +186,8 @@ def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None
         folder: an empty folder; created if it does not exist.
         weights: the adapter, by layer.
         base: folder or name of the model that it belongs to.
+        all_layers: whether the adapter changes every layer of the model whose name ends like one of
+            its own. If not, the configuration lists its layers by their whole names.
     """
     rank = max(each.down.shape[0] for each in weights.values())
     scale = next(iter(weights.values())).scale
@@ -193,16 +197,22 @@ def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None
         up = up.detach() * (own / scale) if own != scale else up.detach()
         tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
         tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
+    names = {last_name(layer) for layer in weights}
     config = {
         "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
         "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
-        "target_modules": sorted({layer.rpartition(".")[2] for layer in weights}),
+        "target_modules": sorted(names if all_layers else weights),
         "inference_mode": True,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     stored = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
     save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
+
+
+def last_name(layer: str) -> str:
+    """The last part of a layer's name: ``q_proj``."""
+    return layer.rpartition(".")[2]
 
 
 def write_copy(source: Path, folder: Path, base: str) -> None:
