@@ -17,6 +17,7 @@ from benchmarks.studies.windows.arms import (
     FULL,
     REVERSE,
     Played,
+    arrows,
     control_arms,
     forms,
     measure,
@@ -25,7 +26,8 @@ from benchmarks.studies.windows.arms import (
     tuning_jobs,
 )
 from benchmarks.studies.windows.edges import LearnedEdges, learn
-from benchmarks.studies.windows.report import arrows, best_crossed, summary
+from benchmarks.studies.windows.fixed import best_crossed, fixed_tables, make_fixed
+from benchmarks.studies.windows.stage2 import AgentMade
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study
@@ -72,7 +74,7 @@ def test_random_graphs_are_the_same_in_every_run_and_differ() -> None:
 
 
 def test_graphs_are_chosen_on_other_episodes_than_they_are_tested_on() -> None:
-    tested = [*test_jobs("forms", 60), *test_jobs("all", 60)]
+    tested = [*test_jobs("forms", 60), *test_jobs("new", 60), *test_jobs("all", 60)]
     assert all(seed in TEST_SEEDS for _, seed in tested)
     chosen = [*tuning_jobs(60, 0), *tuning_jobs(60, 1)]
     assert all(seed in VALIDATION_SEEDS and task in forms() for task, seed in chosen)
@@ -80,25 +82,46 @@ def test_graphs_are_chosen_on_other_episodes_than_they_are_tested_on() -> None:
 
 
 def test_tables_show_what_there_is() -> None:
-    kinds = {kind: dict[str, Played]() for kind in ("forms", "random", "tuning", "all")}
+    kinds = {kind: dict[str, Played]() for kind in ("forms", "random", "new", "all")}
     kinds["forms"] = {
         "no-edges": played("no-edges", [0.0, 1.0, 0.0, 1.0]),
         "full": played("full", [1.0] * 4),
         "learned-thompson-0": played("learned-thompson-0", [1.0, 1.0, 1.0, 0.0], CHAIN),
+        "learned-thompson-1": played("learned-thompson-1", [1.0, 1.0, 1.0, 1.0], CHAIN),
     }
-    kinds["random"] = {"random-00": played("random-00", [0.0, 0.0, 1.0, 1.0], CHAIN)}
-    one = LearnedEdges(
-        method="thompson", seed=0, edges=CHAIN, episodes=8, success=(), chances={}, seconds=0.0
+    kinds["random"] = {"random-00": played("random-00", [0.0, 0.0], CHAIN)}
+    learned = [
+        LearnedEdges(
+            method="thompson", seed=seed, edges=CHAIN, episodes=8, success=(), chances={},
+            seconds=0.0,
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    jobs = [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    fixed = make_fixed(
+        AgentMade(steps=1, tokens=2, cpu_seconds=3, digest=""), kinds, learned,
+        {"forms": jobs, "new": (), "all": ()},
+    )  # fmt: skip
+    rows = {row.name: row for row in fixed.rows}
+    assert {row.templates for row in fixed.rows} == {"forms"}
+    assert rows["learned edges, Thompson"].success == 0.875
+    assert (rows["learned edges, Thompson"].seeds, rows["full"].seeds) == (2, 1)
+    gaps = {gap.name: gap.difference for gap in fixed.gaps}
+    assert gaps["learned edges, Thompson - no-edges"] == 0.375
+    assert gaps["1 random graphs - no-edges"] == -0.5  # on the two episodes that both played
+    (best,) = [one for one in fixed.contrasts if one.name.endswith("cross-fitted")]
+    assert best.difference == 1.0
+    text = fixed_tables(fixed)
+    assert (
+        "| full | 100.0" in text
+        and "+50.0" in text
+        and "| thompson | 1 | 8 | 0→1 1→2 2→3 |" in text
     )
-    text = summary(kinds, [one], [])
-    assert "| full | 100.0" in text and "+50.0" in text
-    assert "Thompson, seed 0, 8 episodes | 75.0" in text and "+25.0" in text
-    assert "All templates" not in text
 
 
 def test_results_under_other_options_are_not_mixed(tmp_path: Path) -> None:
     options = study_windows.Options(
-        episodes=1, episodes_random=1, episodes_all=1, tuning=1, budget=80, seeds=(0,), steps=1,
+        episodes=1, episodes_random=1, episodes_all=1, budget=80, seeds=(0,), steps=1,
         agent="nowhere",
     )  # fmt: skip
     check_study(tmp_path / "options.json", options)
@@ -132,6 +155,13 @@ def test_a_control_is_played_with_as_many_calls_as_agents(model: LocalModel, nam
     found = measure(model, arm, test_jobs("forms", 1))
     assert len(found.outcomes) == 1 and None not in found.outcomes
     assert found.calls == (4 if arm.kind == "team" else 1) * found.decisions
+
+
+def test_shuffled_messages_are_those_of_other_decisions(model: LocalModel) -> None:
+    arm = next(arm for arm in control_arms() if arm.shuffled)
+    found = measure(model, arm, test_jobs("forms", 2))
+    assert arm.edges == FULL and len(found.outcomes) == 2
+    assert found.calls == 4 * found.decisions
 
 
 @pytest.mark.slow

@@ -43,9 +43,10 @@ from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from benchmarks.studies.windows.agent import WindowAgentConfig
-    from benchmarks.studies.windows.arms import WindowArm
+    from benchmarks.studies.windows.arms import Split, WindowArm
     from benchmarks.studies.windows.edges import Method
-    from benchmarks.studies.windows.record import Fixed, Record
+    from benchmarks.studies.windows.fixed import Fixed
+    from benchmarks.studies.windows.record import Record
     from benchmarks.studies.windows.stage2 import Stage2
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
     from swarm_ui.optim.stage1.supervised import Progress
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=msgspec.Struct)
 NAME = "windows"
 FILES = (
-    "options.json", "forms/*.json", "random/*.json", "tuning/*.json", "all/*.json", "edges/*.json",
+    "options.json", "forms/*.json", "random/*.json", "new/*.json", "all/*.json",
+    "edges/*.json",
     "stage2/plan.json", "stage2/cells/*/cell.json", "stage2/tests/*.json",
 )  # fmt: skip
 """What the record holds of the study's folder, with how both window agents were trained."""
@@ -69,8 +71,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Number of these episodes, the first ones, that each random graph plays."""
     episodes_all: int
     """Test episodes on all templates, for each control."""
-    tuning: int
-    """Tuning episodes of each random graph."""
     budget: int
     """Episodes of each run of edge learning."""
     seeds: tuple[int, ...]
@@ -78,6 +78,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Training steps of the window agent, if this run trains it."""
     agent: str
     """Folder of the agent; empty: trained here."""
+    episodes_new: int = 100
+    """Test episodes on new forms, for each control and learned graph."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -86,7 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--episodes", type=int, default=400, help="of the test on forms, each arm")
     parser.add_argument("--episodes-random", type=int, default=400, help="each random graph")
     parser.add_argument("--episodes-all", type=int, default=200, help="on all templates, controls")
-    parser.add_argument("--tuning", type=int, default=40, help="to choose a random graph, each")
+    parser.add_argument("--episodes-new", type=int, default=100, help="on new forms, each arm")
     parser.add_argument("--budget", type=int, default=800, help="episodes of edge learning")
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of edge learning"
@@ -113,11 +115,11 @@ def main() -> int:
         episodes=given.episodes,
         episodes_random=given.episodes_random,
         episodes_all=given.episodes_all,
-        tuning=given.tuning,
         budget=given.budget,
         seeds=tuple(given.seeds),
         steps=given.steps,
         agent="" if given.agent is None else str(given.agent),
+        episodes_new=given.episodes_new,
     )
     check_learning(Settings())
     study = Study(given.out, options)
@@ -228,6 +230,8 @@ class Study:
             self._measure(display, model, self._learned_arms(), jobs, "forms")
             if method == "thompson":
                 self._others(display, model, jobs)
+        new = test_jobs("new", self._options.episodes_new)
+        self._measure(display, model, [*control_arms(), *self._learned_arms()], new, "new")
         write_atomic(self._folder / "summary.md", self.summary())
 
     def _others(self, display: ProgressDisplay, model: LocalModel, jobs: Sequence[Job]) -> None:
@@ -236,40 +240,38 @@ class Study:
             control_arms,
             random_arms,
             test_jobs,
-            tuning_jobs,
         )
 
         fewer = jobs[: self._options.episodes_random]
         self._measure(display, model, random_arms(), fewer, "random")
-        tuning = tuning_jobs(self._options.tuning, 0)
-        self._measure(display, model, random_arms(), tuning, "tuning")
         every = test_jobs("all", self._options.episodes_all)
         self._measure(display, model, control_arms(), every, "all")
 
     def summary(self) -> str:
         """All tables as Markdown."""
-        from benchmarks.studies.windows.arms import Played, test_jobs
-        from benchmarks.studies.windows.edges import LearnedEdges
-        from benchmarks.studies.windows.report import summary
+        from benchmarks.studies.windows.fixed import fixed_tables
 
-        kinds = ("forms", "random", "tuning", "all")
-        played = {kind: {p.name: p for p in self._all(kind, Played)} for kind in kinds}
-        jobs = test_jobs("all", self._options.episodes_all)
-        return summary(played, self._all("edges", LearnedEdges), jobs)
+        found = self.fixed()
+        return "" if found is None else fixed_tables(found)
 
     def fixed(self) -> Fixed | None:
-        """The arms on forms with intervals clustered by template; ``None`` if one is not played."""
-        from benchmarks.studies.windows.arms import Played, control_arms, test_jobs
-        from benchmarks.studies.windows.record import make_fixed
+        """The figures of all that was played; ``None``: nothing was."""
+        from benchmarks.studies.windows.arms import Played, test_jobs
+        from benchmarks.studies.windows.edges import LearnedEdges
+        from benchmarks.studies.windows.fixed import make_fixed
         from benchmarks.studies.windows.stage2 import agent_made
 
-        played = {one.name: one for one in self._all("forms", Played)}
-        names = [arm.name for arm in control_arms()]
-        if not all(name in played for name in names):
+        kinds = ("forms", "random", "new", "all")
+        played = {kind: {p.name: p for p in self._all(kind, Played)} for kind in kinds}
+        if not played["forms"]:
             return None
-        jobs = test_jobs("forms", self._options.episodes)
-        made = agent_made(self._agent_folder(), self._note())
-        return make_fixed(made, [played[name] for name in names], jobs)
+        options, made = self._options, agent_made(self._agent_folder(), self._note())
+        jobs: dict[Split, list[Job]] = {
+            "forms": test_jobs("forms", options.episodes),
+            "new": test_jobs("new", options.episodes_new),
+            "all": test_jobs("all", options.episodes_all),
+        }
+        return make_fixed(made, played, self._all("edges", LearnedEdges), jobs)
 
     def notes(self) -> dict[str, Any]:
         """How the agent was trained, as a file of the record; empty: this part was not run."""
@@ -316,8 +318,7 @@ class Study:
     def _learn(
         self, display: ProgressDisplay, model: LocalModel, method: Method, seed: int
     ) -> None:
-        from benchmarks.studies.windows.edges import learn
-        from benchmarks.studies.windows.report import learned_name
+        from benchmarks.studies.windows.edges import learn, learned_name
 
         path = self._path("edges", learned_name(method, seed))
         if path.exists():
@@ -328,8 +329,7 @@ class Study:
 
     def _learned_arms(self) -> list[WindowArm]:
         from benchmarks.studies.windows.arms import WindowArm
-        from benchmarks.studies.windows.edges import METHODS, LearnedEdges
-        from benchmarks.studies.windows.report import learned_name
+        from benchmarks.studies.windows.edges import METHODS, LearnedEdges, learned_name
 
         return [
             WindowArm(

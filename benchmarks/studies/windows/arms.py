@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from benchmarks.studies.windows.agent import MEMORY
+from benchmarks.studies.windows.held_out import NEW
 from benchmarks.support.origin import commit
 from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
@@ -28,6 +29,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties, derive
+from swarm_ui.rollout.delivery import RecordedMessages, shuffled
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
 from swarm_ui.trace.records import Episode
@@ -43,8 +45,9 @@ CONCURRENCY = 128
 _REPLY_TOKENS = 64
 
 
-Split = Literal["forms", "all"]
-"""Tasks: forms, where edges were expected to pay, or all training templates."""
+Split = Literal["forms", "new", "all"]
+"""Tasks: forms, where edges were expected to pay; forms of new templates and new apps, of which no
+agent here saw an episode; or all training templates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class WindowArm:
     patience: int = 1
     part: int = 0
     """Number of the window, for one agent."""
+    shuffled: bool = False
+    """Whether every message is replaced by one of another agent from another decision."""
 
     def policy(self, model: ChatModel) -> Policy:
         """The policy of the arm."""
@@ -115,12 +120,24 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     """Commit of the source that played the episodes."""
 
 
+def arrows(edges: Sequence[Edge]) -> str:
+    """Edges in short form: ``0→1 0→2``."""
+    place = {name: k for k, name in enumerate(NAMES)}
+    return " ".join(f"{place[a]}→{place[b]}" for a, b in sorted(edges)) or "none"
+
+
 def control_arms() -> list[WindowArm]:
     """All compared arms, except random and learned graphs."""
     return [
         WindowArm(name="no-edges", label="vote without edges"),
         WindowArm(name="no-edges-top", label="vote without edges, top wins ties", ties="top"),
         WindowArm(name="full", label="full, page order", edges=FULL),
+        WindowArm(
+            name="full-shuffled",
+            label="full, page order, messages shuffled",
+            edges=FULL,
+            shuffled=True,
+        ),
         WindowArm(name="reverse", label="full, reverse order", edges=REVERSE),
         WindowArm(name="chain", label="chain, page order", edges=CHAIN),
         WindowArm(name="redrawn", label="random, redrawn each episode", redrawn=True),
@@ -153,8 +170,8 @@ def forms() -> tuple[str, ...]:
 
 
 def test_jobs(split: Split, count: int) -> list[Job]:
-    """Known templates with parameters that occur in no training or tuning episode."""
-    names = forms() if split == "forms" else tasks("train")
+    """Episodes with parameters that occur in no training or tuning episode."""
+    names = {"forms": forms(), "new": NEW, "all": tasks("train")}[split]
     return draw_jobs(names, count, 1, seeds=TEST_SEEDS)
 
 
@@ -183,9 +200,16 @@ def measure(
     jobs: Sequence[Job],
     progress: Callable[[int, int, Episode], None] | None = None,
 ) -> Played:
-    """Measure one arm on these episodes."""
-    began = time.process_time()
-    episodes = play(model, arm.policy(model), jobs, patience=arm.patience, progress=progress)
+    """Measure one arm on these episodes.
+
+    For shuffled messages, the team plays them twice: first with its own messages, which are then
+    drawn from.
+    """
+    began, policy = time.process_time(), arm.policy(model)
+    if arm.shuffled:
+        messages = RecordedMessages.of(play(model, policy, jobs))
+        policy = GraphPolicy(shuffled(arm.graph(model), messages), name=arm.label)
+    episodes = play(model, policy, jobs, patience=arm.patience, progress=progress)
     traces = [record.trace for episode in episodes for record in episode.steps]
     used = [call.usage for trace in traces for call in trace.calls]
     return Played(

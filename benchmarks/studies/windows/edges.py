@@ -50,6 +50,11 @@ class LearnedEdges(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time."""
 
 
+def learned_name(method: Method, seed: int) -> str:
+    """The name of the arm of a learned graph."""
+    return f"learned-{method}-{seed}"
+
+
 class _Learner(Protocol):
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]: ...
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Literal
 
 import msgspec
 
-from benchmarks.studies.windows.arms import Played as FixedPlayed
+from benchmarks.studies.windows.arms import arrows
 from benchmarks.studies.windows.cells import Cell, Plan
 from benchmarks.studies.windows.controls import Condition, Tested
+from benchmarks.studies.windows.fixed import Fixed, fixed_tables
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
-from benchmarks.studies.windows.report import arrows
+from benchmarks.studies.windows.rows import (
+    Contrast,
+    Row,
+    bounds_over_seeds,
+    percent,
+    percent_range,
+)
 from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
 from benchmarks.support.origin import Origin
-from swarm_ui.rollout.episodes import Job
-from swarm_ui.stats import clustered_difference, clustered_mean, over_seeds
+from swarm_ui.stats import clustered_difference, clustered_mean
 from swarm_ui.stats.interval import Outcome
 
 Played = tuple[str, Condition]
@@ -52,51 +56,6 @@ _ARMS = {
 }
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm under one condition, on one set of templates."""
-
-    name: str
-    templates: TemplateSet | Literal["forms"]
-    success: float
-    low: float
-    high: float
-    """95 % interval, clustered by template and run."""
-    t_low: float | None
-    t_high: float | None
-    """95 % interval over seeds (Student's t); ``None``: fewer than 3 seeds."""
-    seeds: int
-    """Training runs of stage 2; the untrained agent has one."""
-    episodes: int
-    """Of each seed."""
-    calls: float
-    tokens: float
-    """Means of an episode; tokens of prompts and replies."""
-
-
-class Contrast(msgspec.Struct, frozen=True, kw_only=True):
-    """A difference on the same seeds and episodes."""
-
-    name: str
-    templates: TemplateSet | Literal["forms"]
-    difference: float
-    low: float
-    high: float
-    t_low: float | None
-    t_high: float | None
-    seeds: int
-    named: bool
-    """Whether the contrast was named before the study was run. If not, it is exploratory."""
-
-
-class Fixed(msgspec.Struct, frozen=True, kw_only=True):
-    """The arms without stage 2, whose agent was trained with messages of others."""
-
-    agent: AgentMade
-    rows: tuple[Row, ...] = ()
-    gaps: tuple[Contrast, ...] = ()
-    """Differences to the vote without edges."""
-
-
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of the study."""
 
@@ -113,31 +72,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Arms that were planned and not run."""
     fixed: Fixed | None = None
     """``None``: not measured."""
-
-
-def make_fixed(agent: AgentMade, arms: Sequence[FixedPlayed], jobs: Sequence[Job]) -> Fixed:
-    """The rows of the arms without stage 2 on forms, the vote without edges first."""
-
-    def outcomes(arm: FixedPlayed) -> list[Outcome]:
-        return [Outcome(*job, value) for job, value in zip(jobs, arm.outcomes, strict=True)]
-
-    rows, gaps, base = [], [], next(arm for arm in arms if arm.name == "no-edges")
-    for arm in arms:
-        rate = clustered_mean(outcomes(arm))
-        gap = clustered_difference(outcomes(arm), outcomes(base))
-        assert rate is not None and gap is not None, f"{arm.name}: every episode has a fault"
-        rows.append(Row(
-            name=arm.label, templates="forms", success=round(rate.mean, 4), low=round(rate.low, 4),
-            high=round(rate.high, 4), t_low=None, t_high=None, seeds=1, episodes=len(jobs),
-            calls=round(arm.calls / len(jobs), 1), tokens=round(arm.tokens, 1),
-        ))  # fmt: skip
-        if arm is not base:
-            gaps.append(Contrast(
-                name=f"{arm.label} - {base.label}", templates="forms",
-                difference=round(gap.mean, 4), low=round(gap.low, 4), high=round(gap.high, 4),
-                t_low=None, t_high=None, seeds=1, named=False,
-            ))  # fmt: skip
-    return Fixed(agent=agent, rows=tuple(rows), gaps=tuple(gaps))
 
 
 def make_record(
@@ -187,7 +121,7 @@ def _row(name: Played, found: Sequence[Tested], templates: TemplateSet) -> Row:
     outcomes = [o for one in found for o in one.outcomes[templates]]
     rate = clustered_mean(outcomes)
     assert rate is not None, f"{name}: every episode has a fault"
-    t_low, t_high = _over_seeds([_mean(one.outcomes[templates]) for one in found])
+    t_low, t_high = bounds_over_seeds([_mean(one.outcomes[templates]) for one in found])
     return Row(
         name=label(name), templates=templates, success=round(rate.mean, 4),
         low=round(rate.low, 4), high=round(rate.high, 4), t_low=t_low, t_high=t_high,
@@ -216,7 +150,7 @@ def _contrast(
     )
     if gap is None:
         return None
-    t_low, t_high = _over_seeds([_mean(left[seed]) - _mean(right[seed]) for seed in seeds])
+    t_low, t_high = bounds_over_seeds([_mean(left[seed]) - _mean(right[seed]) for seed in seeds])
     return Contrast(
         name=f"{label(ours)} - {label(theirs)}", templates=templates,
         difference=round(gap.mean, 4), low=round(gap.low, 4), high=round(gap.high, 4),
@@ -232,13 +166,6 @@ def _mean(outcomes: Sequence[Outcome]) -> float:
     return fmean(o.value for o in outcomes if o.value is not None)
 
 
-def _over_seeds(values: Sequence[float]) -> tuple[float | None, float | None]:
-    found = over_seeds(values) if len(values) >= 3 else None
-    if found is None or math.isinf(found.low):
-        return None, None
-    return round(found.low, 4), round(found.high, 4)
-
-
 # -- tables ---------------------------------------------------------------------------------------
 
 
@@ -250,8 +177,8 @@ def rows_table(record: Record, templates: TemplateSet) -> str:
         "| --- | --- | --- | ---: | ---: | ---: |",
     ]
     for row in rows:
-        rate = _percent(row.success, row.low, row.high)
-        seeds = _range(row.t_low, row.t_high)
+        rate = percent(row.success, row.low, row.high)
+        seeds = percent_range(row.t_low, row.t_high)
         lines.append(
             f"| {row.name} | {rate} | {seeds} | {row.seeds} | {row.calls:.0f} | {row.tokens:,.0f} |"
         )
@@ -267,11 +194,11 @@ def contrasts_table(record: Record) -> str:
     for named in (True, False):
         for one in record.contrasts:
             if one.named is named:
-                gap = _percent(one.difference, one.low, one.high, "+.1f")
+                gap = percent(one.difference, one.low, one.high, "+.1f")
                 kind = "**named**" if named else "exploratory"
                 lines.append(
                     f"| {kind}: {one.name} | {one.templates.replace('_', '-')} | {gap} | "
-                    f"{_range(one.t_low, one.t_high, '+.1f')} | {one.seeds} |"
+                    f"{percent_range(one.t_low, one.t_high, '+.1f')} | {one.seeds} |"
                 )
     return "\n".join(lines)
 
@@ -291,21 +218,6 @@ def cells_table(record: Record) -> str:
     return "\n".join(lines)
 
 
-def fixed_table(fixed: Fixed) -> str:
-    """The arms without stage 2."""
-    gaps = {gap.name.rpartition(" - ")[0]: gap for gap in fixed.gaps}
-    lines = [
-        "| policy, forms | success % | difference to no edges | calls | tokens |",
-        "| --- | --- | --- | ---: | ---: |",
-    ]
-    for row in fixed.rows:
-        gap = gaps.get(row.name)
-        told = "–" if gap is None else _percent(gap.difference, gap.low, gap.high, "+.1f")
-        rate = _percent(row.success, row.low, row.high)
-        lines.append(f"| {row.name} | {rate} | {told} | {row.calls:.0f} | {row.tokens:,.0f} |")
-    return "\n".join(lines)
-
-
 def all_rows(record: Record) -> list[Row]:
     """The rows of stage 2, and those of the arms without it."""
     return [*record.rows, *(() if record.fixed is None else record.fixed.rows)]
@@ -313,19 +225,9 @@ def all_rows(record: Record) -> list[Row]:
 
 def markdown(record: Record) -> str:
     """All tables."""
-    parts = [] if record.fixed is None else [fixed_table(record.fixed)]
+    parts = [] if record.fixed is None else [fixed_tables(record.fixed)]
     parts += [
         rows_table(record, "known"), rows_table(record, "held_out"), contrasts_table(record),
         cells_table(record),
     ]  # fmt: skip
     return "\n\n".join(parts)
-
-
-def _percent(mean: float, low: float, high: float, form: str = ".1f") -> str:
-    return f"{100 * mean:{form}} [{100 * low:{form}}, {100 * high:{form}}]"
-
-
-def _range(low: float | None, high: float | None, form: str = ".1f") -> str:
-    if low is None or high is None:
-        return "–"
-    return f"[{100 * low:{form}}, {100 * high:{form}}]"

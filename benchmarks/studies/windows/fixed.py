@@ -1,0 +1,250 @@
+"""Teams without stage 2, whose agent was trained with messages of others: rows and differences.
+
+Intervals are 95 %, from a hierarchical bootstrap over graphs (where a row has several), templates
+and episodes. All differences are paired by episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import msgspec
+
+from benchmarks.studies.windows.arms import Played, Split, arrows, control_arms
+from benchmarks.studies.windows.edges import METHODS, LearnedEdges, learned_name
+from benchmarks.studies.windows.rows import (
+    Contrast,
+    Row,
+    bounds_over_seeds,
+    percent,
+    percent_range,
+)
+from benchmarks.studies.windows.stage2 import AgentMade
+from swarm_ui.graph.topology import Edge
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.stats import clustered_difference, clustered_mean
+from swarm_ui.stats.interval import Outcome
+
+TITLES: dict[Split, str] = {
+    "forms": "forms of known templates",
+    "new": "forms of new templates and new apps",
+    "all": "all known templates",
+}
+_BASE = "no-edges"
+EXPLORED = (
+    ("learned-thompson", "no-edges-top"),
+    ("learned-thompson", "best-random"),
+    ("learned-thompson", "redrawn"),
+    ("learned-thompson", "scroll-4"),
+    ("full", "full-shuffled"),
+    ("full", "no-edges-top"),
+    ("full", "whole"),
+)
+"""Further differences. None was named before the study was run."""
+
+
+class LearnedGraph(msgspec.Struct, frozen=True, kw_only=True):
+    """The graph of one run of edge learning."""
+
+    method: str
+    seed: int
+    edges: tuple[Edge, ...]
+    episodes: int
+    """Played while learning."""
+
+
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of the teams without stage 2."""
+
+    agent: AgentMade
+    rows: tuple[Row, ...] = ()
+    gaps: tuple[Contrast, ...] = ()
+    """Differences to the vote without edges."""
+    contrasts: tuple[Contrast, ...] = ()
+    graphs: tuple[LearnedGraph, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The arms of one row: one arm, or one for each of several graphs."""
+
+    label: str
+    arms: tuple[Played, ...]
+
+    def outcomes(self, jobs: Sequence[Job], runs: int | None = None) -> list[Outcome]:
+        """The outcomes of each graph as those of a run.
+
+        Args:
+            jobs: the episodes; an arm may have played only the first of them.
+            runs: the number of runs, if the outcomes of one arm stand for several.
+        """
+        arms = self.arms if runs is None else self.arms * (runs // len(self.arms))
+        return [
+            Outcome(*job, value, run)
+            for run, arm in enumerate(arms)
+            for job, value in zip(jobs, arm.outcomes, strict=False)
+        ]
+
+
+def make_fixed(
+    agent: AgentMade,
+    played: Mapping[str, Mapping[str, Played]],
+    learned: Sequence[LearnedEdges],
+    jobs: Mapping[Split, Sequence[Job]],
+) -> Fixed:
+    """The figures of all that was played.
+
+    Args:
+        agent: how the agent was trained.
+        played: by kind of episodes (a :data:`~benchmarks.studies.windows.arms.Split`,
+            ``"random"``: random graphs on the first forms), by name.
+        learned: the learned graphs.
+        jobs: the episodes of each split.
+    """
+    rows: list[Row] = []
+    gaps: list[Contrast] = []
+    contrasts: list[Contrast] = []
+    for split in TITLES:
+        random = tuple(played["random"].values()) if split == "forms" else ()
+        groups = _groups(played[split], learned, random)
+        rows += [_row(group, split, jobs[split]) for group in groups.values()]
+        if _BASE in groups:
+            base = groups[_BASE]
+            gaps += [
+                _contrast(group, base, split, jobs[split])
+                for name, group in groups.items()
+                if name != _BASE
+            ]
+        contrasts += [
+            _contrast(groups[ours], groups[theirs], split, jobs[split])
+            for ours, theirs in EXPLORED
+            if ours in groups and theirs in groups
+        ]
+    return Fixed(
+        agent=agent, rows=tuple(rows), gaps=tuple(gaps), contrasts=tuple(contrasts),
+        graphs=tuple(
+            LearnedGraph(method=g.method, seed=g.seed, edges=g.edges, episodes=g.episodes)
+            for g in learned
+        ),
+    )  # fmt: skip
+
+
+def best_crossed(random: Sequence[Played]) -> list[float | None]:
+    """The best random graph, cross-fitted: each half of the episodes uses the graph that was best
+    on the other half, so that the choice is unbiased."""
+    count = len(random[0].outcomes)
+    halves = (range(0, count, 2), range(1, count, 2))
+    out: list[float | None] = [None] * count
+    for here, there in (halves, halves[::-1]):
+        chosen = max(random, key=lambda arm: _rate([arm.outcomes[k] for k in there]))
+        for k in here:
+            out[k] = chosen.outcomes[k]
+    return out
+
+
+def _rate(values: Sequence[float | None]) -> float:
+    seen = [value for value in values if value is not None]
+    return fmean(seen) if seen else 0.0
+
+
+def _groups(
+    played: Mapping[str, Played], learned: Sequence[LearnedEdges], random: Sequence[Played]
+) -> dict[str, Group]:
+    """What the rows show, by name."""
+    found = {
+        arm.name: Group(played[arm.name].label, (played[arm.name],))
+        for arm in control_arms()
+        if arm.name in played
+    }
+    for method, title in METHODS.items():
+        names = [learned_name(g.method, g.seed) for g in learned if g.method == method]
+        arms = tuple(played[name] for name in names if name in played)
+        if arms:
+            found[f"learned-{method}"] = Group(f"learned edges, {title}", arms)
+    if random:
+        best = msgspec.structs.replace(random[0], outcomes=tuple(best_crossed(random)))
+        found["random"] = Group(f"{len(random)} random graphs", tuple(random))
+        found["best-random"] = Group("the best of them, cross-fitted", (best,))
+    return found
+
+
+def _row(group: Group, split: Split, jobs: Sequence[Job]) -> Row:
+    rate = clustered_mean(group.outcomes(jobs))
+    assert rate is not None, f"{group.label}: every episode has a fault"
+    t_low, t_high = bounds_over_seeds([_rate(arm.outcomes) for arm in group.arms])
+    each = len(group.arms[0].outcomes)
+    return Row(
+        name=group.label, templates=split, success=round(rate.mean, 4), low=round(rate.low, 4),
+        high=round(rate.high, 4), t_low=t_low, t_high=t_high, seeds=len(group.arms), episodes=each,
+        calls=round(fmean(arm.calls for arm in group.arms) / each, 1),
+        tokens=round(fmean(arm.tokens for arm in group.arms), 1),
+    )  # fmt: skip
+
+
+def _contrast(ours: Group, theirs: Group, split: Split, jobs: Sequence[Job]) -> Contrast:
+    """The difference on the episodes that both played; one graph is compared with each of many."""
+    runs = max(len(ours.arms), len(theirs.arms))
+    count = min(len(group.arms[0].outcomes) for group in (ours, theirs))
+    left, right = ours.outcomes(jobs[:count], runs), theirs.outcomes(jobs[:count], runs)
+    gap = clustered_difference(left, right)
+    assert gap is not None, f"{ours.label}, {theirs.label}: every episode has a fault"
+    rates = [[_rate([o.value for o in side if o.run == run]) for run in range(runs)]
+             for side in (left, right)]  # fmt: skip
+    t_low, t_high = bounds_over_seeds([a - b for a, b in zip(*rates, strict=True)])
+    return Contrast(
+        name=f"{ours.label} - {theirs.label}", templates=split, difference=round(gap.mean, 4),
+        low=round(gap.low, 4), high=round(gap.high, 4), t_low=t_low, t_high=t_high, seeds=runs,
+        named=False,
+    )  # fmt: skip
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def fixed_tables(fixed: Fixed) -> str:
+    """All figures as Markdown."""
+    parts = [
+        _rows(fixed, split) for split in TITLES if any(r.templates == split for r in fixed.rows)
+    ]
+    return "\n\n".join([*parts, _contrasts(fixed), _graphs(fixed)])
+
+
+def _rows(fixed: Fixed, split: Split) -> str:
+    gaps = {g.name.rpartition(" - ")[0]: g for g in fixed.gaps if g.templates == split}
+    heads = ["success %", "difference to no edges", "graphs", "calls", "tokens"]
+    lines = [
+        f"| policy, {TITLES[split]} | {' | '.join(heads)} |",
+        "| --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for row in (row for row in fixed.rows if row.templates == split):
+        gap = gaps.get(row.name)
+        told = "–" if gap is None else percent(gap.difference, gap.low, gap.high, "+.1f")
+        rate = percent(row.success, row.low, row.high)
+        lines.append(
+            f"| {row.name} | {rate} | {told} | {row.seeds} | {row.calls:.0f} | {row.tokens:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def _contrasts(fixed: Fixed) -> str:
+    lines = [
+        "| difference | templates | points | 95 %, Student's t over seeds |",
+        "| --- | --- | --- | --- |",
+    ]
+    for one in fixed.contrasts:
+        gap = percent(one.difference, one.low, one.high, "+.1f")
+        over = percent_range(one.t_low, one.t_high, "+.1f")
+        lines.append(f"| {one.name} | {TITLES[_split(one)]} | {gap} | {over} |")
+    return "\n".join(lines)
+
+
+def _split(one: Contrast) -> Split:
+    return next(split for split in TITLES if split == one.templates)
+
+
+def _graphs(fixed: Fixed) -> str:
+    lines = ["| edges learned by | seed | episodes | edges |", "| --- | ---: | ---: | --- |"]
+    lines += [f"| {g.method} | {g.seed} | {g.episodes} | {arrows(g.edges)} |" for g in fixed.graphs]
+    return "\n".join(lines)
