@@ -65,7 +65,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
@@ -99,9 +99,6 @@ from benchmarks.support.records import read_record, write_record  # noqa: E402
 from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
-
-if TYPE_CHECKING:
-    from benchmarks.studies.credit.report import Contrast
 
 ROOT = HERE.parent
 RECORDS = ("learning", "split", "edge_power")
@@ -165,18 +162,11 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def credit_contrast() -> Contrast:
-    """The scripted critic minus the outcome, from the record of the study of credit."""
-    from benchmarks.studies.credit.report import Study, contrasts  # imports torch
-
-    return contrasts(msgspec.convert(read("credit"), Study))[0]
-
-
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
     data, split, power = (read(name) for name in RECORDS)
-    others = read("split_model"), read("invented_training")
-    found = answers(data, split, *others, credit_contrast())
+    others = read("split_model"), read("invented_training"), read("windows")["fixed"]
+    found = answers(data, split, *others)
     return [
         ("README.md", "results", short_table(data)),
         ("docs/results.md", "answers", found),

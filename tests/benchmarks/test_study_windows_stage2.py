@@ -18,6 +18,7 @@ from benchmarks.studies.windows.agent import WindowAgentConfig, mix_of
 from benchmarks.studies.windows.arms import NAMES
 from benchmarks.studies.windows.cells import Cell, EdgeArm, Plan, team_config, train
 from benchmarks.studies.windows.controls import Condition, Contestant, Tested, Tests, test_episodes
+from benchmarks.studies.windows.fixed import differences, rows_of
 from benchmarks.studies.windows.held_out import NEW, SETS, WITHHELD
 from benchmarks.studies.windows.record import (
     NAMED,
@@ -139,6 +140,8 @@ def test_the_record_has_an_origin_and_holds_what_the_page_says(
         assert {"name", "success", "low", "high", "seeds", "tokens"} <= set(row)
     page = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
     tables = [rows_table(record, "known"), rows_table(record, "held_out")]
+    assert record.fixed is not None
+    tables += [rows_of(record.fixed, "forms"), differences(record.fixed)]
     for table in [*tables, contrasts_table(record), cells_table(record)]:
         assert table in page and table in printed
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from benchmarks.studies.credit.report import Contrast
+from typing import Any
 
 Record = dict[str, Any]
 _TRAINED = ("rft_vote", "full_vote")
@@ -16,25 +13,16 @@ _METHODS = {"rft_vote": "RFT", "full_vote": "DPO"}
 
 
 def answers(
-    learning: Record, split: Record, split_model: Record, invented: Record, credit: Contrast
+    learning: Record, split: Record, split_model: Record, invented: Record, windows: Record
 ) -> str:
-    """The six answers as a numbered list.
-
-    Args:
-        learning: benchmarks/results/learning.json.
-        split: benchmarks/results/split.json.
-        split_model: benchmarks/results/split_model.json.
-        invented: benchmarks/results/invented_training.json.
-        credit: the scripted critic minus the outcome, of benchmarks/results/credit.json; for what
-            ``learning`` does not contain yet.
-    """
+    """The six answers as a numbered list; the arguments are records of benchmarks/results."""
     lines = [
         f"**Does stage 2 help on tasks like those it was trained on?** "
         f"{_stage_2(learning, 'new_parameters')}",
         f"**Does stage 2 help on new apps?** {_stage_2(learning, 'new_apps')} {_varied(invented)}",
-        f"**Do messages help, and when?** {_talk(learning, split_model)}",
-        f"**Do learned edges help, and when?** {_edges(split)}",
-        f"**Is credit for messages worth more than the outcome?** {_credit(learning, credit)}",
+        f"**Do messages help, and when?** {_talk(learning, split_model, windows)}",
+        f"**Do learned edges help, and when?** {_edges(split, windows)}",
+        f"**Is credit for messages worth more than the outcome?** {_credit(learning)}",
         f"**Is a team better than one agent with the same number of calls?** {_team(learning)}",
     ]
     return "\n".join(f"{k}. {line}" for k, line in enumerate(lines, 1)) + "\n"
@@ -66,7 +54,8 @@ def _varied(invented: Record) -> str:
     )
 
 
-def _talk(learning: Record, split_model: Record) -> str:
+def _talk(learning: Record, split_model: Record, windows: Record) -> str:
+    edges = _of_windows(windows["gaps"], "full, page order - vote without edges")
     gap = _difference(split_model, "needed edges - no talk")
     whole = next(
         line["over_own_vote"]
@@ -79,47 +68,39 @@ def _talk(learning: Record, split_model: Record) -> str:
     return (
         "Yes, if agents see different things. On "
         "[split facts](environments.md#split-facts-a-phone-for-a-team), messages change the "
-        f"success of SmolLM2 agents by {_points(*gap)} (known templates, {_seeds(1)}). There is "
+        f"success of SmolLM2 agents by {_points(*gap)} (known templates, {_seeds(1)}). On "
+        "[windows of long forms](windows.md#agents-that-were-trained-with-messages), they change "
+        f"that of agents that learned to read them by {_points(*edges)}. There is "
         f"{effect} if every agent sees the whole screen "
         "([table](#what-learning-gains-on-the-phone))."
     )
 
 
-def _edges(split: Record) -> str:
+def _edges(split: Record, windows: Record) -> str:
+    redrawn = "learned edges, Thompson - random, redrawn each episode"
+    other = _of_windows(windows["contrasts"], redrawn)
     gap = _difference(split, "learned edges - 3 random senders")
     return (
         "Yes, if few agents have the information that is needed. On split facts, learned edges "
         f"differ from edges of as many random senders by {_points(*gap)} (scripted agents). On "
+        f"windows of long forms, they differ from redrawn edges by {_points(*other)}. On "
         "whole screens there is no answer: "
         "[the budget of this study is too small](results_tables.md#learned-edges)."
     )
 
 
-def _credit(learning: Record, other: Contrast) -> str:
+def _credit(learning: Record) -> str:
     line = _contrast(learning, "critic against outcome")
-    if line is not None:
-        ends = (line["gap"], line["low"], line["high"])
-        return (
-            f"{_verdict(*ends[1:], line['seeds'])}. On known templates, training with credit of "
-            f"the scripted critic differs from training with the outcome by {_points(*ends)}, with "
-            f"{_seeds(line['seeds'])}. Neither has guidance."
-        )
-    ends = (other.difference, other.cluster_low, other.cluster_high)
+    ends = (line["gap"], line["low"], line["high"])
     return (
-        f"{_verdict(*ends[1:], other.seeds)}. In short training, credit of the scripted critic "
-        f"differs from the outcome by {_points(*ends)}, with {_seeds(other.seeds)}. Neither has "
-        "guidance ([credit, side by side](credit.md))."
+        f"{_verdict(*ends[1:], line['seeds'])}. On known templates, training with credit of the "
+        f"scripted critic differs from training with the outcome by {_points(*ends)}, with "
+        f"{_seeds(line['seeds'])}. Neither has guidance."
     )
 
 
 def _team(learning: Record) -> str:
     line = _contrast(learning, "team against one agent")
-    if line is None:
-        return (
-            "Not measured yet for trained teams. Without training, four calls on shuffled views "
-            f"differ from one greedy call by {_points(*_untrained(learning))}, but one agent "
-            "that is asked four times can cast the same votes."
-        )
     ends = (line["gap"], line["low"], line["high"])
     return (
         f"{_verdict(*ends[1:], line['seeds'])}. On whole screens, a team trained by RFT differs "
@@ -128,25 +109,18 @@ def _team(learning: Record) -> str:
     )
 
 
-def _untrained(learning: Record) -> tuple[float, float, float]:
-    """The untrained vote minus one greedy call, on known templates."""
-    row = next(
-        line for line in learning["rows"]
-        if (line["name"], line["split"]) == ("base_x1", "new_parameters")
-    )  # fmt: skip
-    return -row["over_base_x4"], -row["over_high"], -row["beats_base_x4_low"]
-
-
-def _contrast(learning: Record, name: str) -> Record | None:
-    """The contrast on known templates, or ``None`` if it was not measured."""
+def _contrast(learning: Record, name: str) -> Record:
+    """The contrast on known templates."""
     return next(
-        (
-            line
-            for line in learning["contrasts"]
-            if (line["name"], line["split"]) == (name, "new_parameters") and line["seeds"]
-        ),
-        None,
-    )
+        line for line in learning["contrasts"]
+        if (line["name"], line["split"]) == (name, "new_parameters")
+    )  # fmt: skip
+
+
+def _of_windows(differences: list[Record], name: str) -> tuple[float, float, float]:
+    """A difference between teams without stage 2, on forms of known templates."""
+    line = next(d for d in differences if (d["name"], d["templates"]) == (name, "forms"))
+    return line["difference"], line["low"], line["high"]
 
 
 def _difference(split: Record, name: str) -> tuple[float, float, float]:

@@ -85,15 +85,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def _arguments() -> argparse.Namespace:
     parser = study_options(__doc__, "summarise", "record", "recorded", "restore")
     parser.add_argument("--agent", type=Path, help="window agent (default: train one)")
-    parser.add_argument("--episodes", type=int, default=400, help="of the test on forms, each arm")
-    parser.add_argument("--episodes-random", type=int, default=400, help="each random graph")
-    parser.add_argument("--episodes-all", type=int, default=200, help="on all templates, controls")
+    parser.add_argument("--episodes", type=int, default=200, help="of the test on forms, each arm")
+    parser.add_argument("--episodes-random", type=int, default=100, help="each random graph")
+    parser.add_argument("--episodes-all", type=int, default=120, help="on all templates, controls")
     parser.add_argument("--episodes-new", type=int, default=100, help="on new forms, each arm")
-    parser.add_argument("--budget", type=int, default=800, help="episodes of edge learning")
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of edge learning"
-    )
-    parser.add_argument("--steps", type=int, default=6_000, help="of training the agent")
+    parser.add_argument("--budget", type=int, default=480, help="episodes of edge learning")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of edge learning")
+    parser.add_argument("--steps", type=int, default=4_000, help="of training the agent")
     parser.add_argument("--train-teams", action="store_true", help="train and test teams")
     parser.add_argument("--teams-steps", type=int, default=1_500, help="of its agent")
     parser.add_argument("--teams-seeds", type=int, nargs="+", default=[0, 1, 2])
