@@ -51,6 +51,9 @@ _REPORTED = (
 _SECRET = re.compile(
     r"(?i)(^|[_-])(api[_-]?keys?|key|token|secrets?|password|authorization|credentials?|cookie)$"
 )
+_WORD_IN_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where a word begins in a name such as ``authToken``."""
+_IN_QUERY = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
 """User and password of an address: all up to the last ``@`` before the path, as they are sent."""
 
@@ -199,8 +202,13 @@ class RunDirectory:
 
 
 def without_secrets(config: Mapping[str, object]) -> dict[str, object]:
-    """The settings without entries named like a secret and without passwords in addresses."""
-    return {str(k): _clean(v) for k, v in config.items() if not _SECRET.search(str(k))}
+    """The settings without entries named like a secret, and without passwords in addresses or
+    values of parameters of addresses that are named like a secret."""
+    return {str(k): _clean(v) for k, v in config.items() if not _is_secret(str(k))}
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.search(_WORD_IN_NAME.sub("_", name)) is not None
 
 
 def _clean(value: object) -> object:
@@ -210,7 +218,13 @@ def _clean(value: object) -> object:
         return [_clean(item) for item in value]
     if isinstance(value, Path):
         return str(value)
-    return _USERINFO.sub("", value) if isinstance(value, str) else value
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    return _IN_QUERY.sub(_without_secret_value, _USERINFO.sub("", value))
+
+
+def _without_secret_value(parameter: re.Match[str]) -> str:
+    return f"{parameter[1]}=" if _is_secret(parameter[1]) else parameter[0]
 
 
 def installed(packages: Sequence[str]) -> dict[str, str]:

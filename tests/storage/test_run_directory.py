@@ -101,7 +101,7 @@ def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "model": {"base_url": "http://host/v1", "max_tokens": 64},
         "critics": [{"name": "scripted"}],
     }
-    assert without_secrets({"monkey": 1}) == {"monkey": 1}
+    assert without_secrets({"monkey": 1, "authToken": "sk-4", "apiKey": "sk-5"}) == {"monkey": 1}
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,14 @@ def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("http://a:b@h/v1 and http://c:d@h/v2", "http://h/v1 and http://h/v2"),
         ("http://host/v1?to=a@b", "http://host/v1?to=a@b"),
         ("http://host/@me", "http://host/@me"),
+        (
+            "http://h/v1?api_key=sk&page=2&accessToken=t#top",
+            "http://h/v1?api_key=&page=2&accessToken=#top",
+        ),
+        ("what is key=value?key=1", "what is key=value?key=1"),  # no address
     ],
 )
-def test_only_the_password_of_an_address_is_left_out(address: str, kept: str) -> None:
+def test_only_the_secrets_of_an_address_is_left_out(address: str, kept: str) -> None:
     assert without_secrets({"url": address}) == {"url": kept}
 
 

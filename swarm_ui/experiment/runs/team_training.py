@@ -97,6 +97,10 @@ def evaluation_command(run: Run) -> str:
         words += ["--wrap", wrap]
     if config.model.name != "base":
         words += ["--model", config.model.name]
+    for name in ("prompt_format", "prompt_tokens", "constrained", "device", "quantize", "vision"):
+        if changed(config.model, name):
+            value = getattr(config.model, name)
+            words += ["--set", f"model.{name}={str(value).lower()}"]
     words += ["--adapters", str(run.folder.adapters), "--agents", str(team.agents)]
     words += ["--rounds", str(team.rounds), "--views", team.views]
     if trainer_config(config).edges == "learned":
