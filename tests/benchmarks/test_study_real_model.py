@@ -169,7 +169,8 @@ def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) ->
     walks = {cell.name: int(cell.words[3]) for cell in cells if cell.words[0] == "synthesize"}
     eight, many = (walks[f"corpus-{n}-devices-invented"] for n in (8, 128))
     assert eight == many
-    assert walks["corpus-0-devices-phone"] == 2 * walks["corpus-8-devices-phone"]
+    half, whole = walks["corpus-8-devices-phone"], walks["corpus-0-devices-phone"]
+    assert abs(whole - 2 * half) <= 1  # whole walks
 
 
 def test_the_page_shows_the_recorded_table() -> None:
