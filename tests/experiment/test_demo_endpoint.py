@@ -83,4 +83,5 @@ async def test_the_critic_and_the_agents_share_the_budget(tmp_path: Path) -> Non
         )  # fmt: skip
         asked = [seen.body["model"] for seen in server.requests]
     assert code == 2 and "6 calls" in err, err
-    assert len(asked) == 6 and set(asked) == {"tiny", "judge"}
+    # A request that the budget allowed may be cancelled before it is sent.
+    assert len(asked) <= 6 and set(asked) == {"tiny", "judge"}
