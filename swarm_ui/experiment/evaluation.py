@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.environments.recorded.benchmark_scores import Measure
@@ -23,17 +22,15 @@ from swarm_ui.rollout.intervention import Intervene
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 from swarm_ui.rollout.rollouts import PerWorker, Rollouts
-from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.failed_episodes import failure_class
 from swarm_ui.trace.group_writes import write_in_groups
-from swarm_ui.trace.jsonl import decoded, iter_jsonl, payload, repair_jsonl, write_jsonl
+from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
 """Number of complete episodes kept for each arm that is played in worker processes or on pages."""
-_EPISODES = msgspec.json.Decoder(Episode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,19 +215,12 @@ def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
     Raises:
         TraceError: another line is damaged.
     """
-    path = run.traces / f"{trial.file}.jsonl"
-    found: list[Episode] = []
-    for number, line in enumerate(whole_lines(path), start=1):
-        where = f"{path}, line {number}"
-        episode = decoded(_EPISODES, payload(line + b"\n", Episode, where), where, Episode)
-        if episode.fault is None:
-            found.append(episode)
-    return found
+    return [episode for episode in _saved(run, trial, whole=False) if episode.fault is None]
 
 
-def _saved(run: RunDirectory, trial: Trial) -> list[Episode]:
+def _saved(run: RunDirectory, trial: Trial, *, whole: bool = True) -> list[Episode]:
     path = run.traces / f"{trial.file}.jsonl"
-    return list(iter_jsonl(path)) if path.exists() else []
+    return list(iter_jsonl(path, whole=whole)) if path.exists() else []
 
 
 def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:

@@ -68,10 +68,10 @@ def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 
 
 @overload
-def iter_jsonl(path: Anywhere) -> Iterator[Episode]: ...
+def iter_jsonl(path: Anywhere, *, whole: bool = True) -> Iterator[Episode]: ...
 @overload
-def iter_jsonl(path: Anywhere, kind: type[Record]) -> Iterator[Record]: ...
-def iter_jsonl(path: Anywhere, kind: type[Any] = Episode) -> Iterator[Any]:
+def iter_jsonl(path: Anywhere, kind: type[Record], *, whole: bool = True) -> Iterator[Record]: ...
+def iter_jsonl(path: Anywhere, kind: type[Any] = Episode, *, whole: bool = True) -> Iterator[Any]:
     """Records of a file one by one, without loading it whole.
 
     To read a single record, or a single step of a long episode, use
@@ -80,6 +80,8 @@ def iter_jsonl(path: Anywhere, kind: type[Any] = Episode) -> Iterator[Any]:
     Args:
         path: the path of the file.
         kind: ``Episode`` or ``Trace``, as the file was written.
+        whole: a truncated last line is an error. If not, it is left out: a run that was killed, or
+            that still writes, leaves one.
 
     Raises:
         TraceError: a line is truncated, of another version, or not such a record.
@@ -92,6 +94,8 @@ def iter_jsonl(path: Anywhere, kind: type[Any] = Episode) -> Iterator[Any]:
         raise cannot_open(source, error) from error
     with file:
         for number, line in enumerate(file, start=1):
+            if not whole and not line.endswith(b"\n"):
+                return
             where = f"{source}, line {number}"
             yield decoded(decoder, payload(line, kind, where), where, kind)
 
