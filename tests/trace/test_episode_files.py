@@ -72,6 +72,7 @@ def test_a_cut_off_file_says_which_line_and_can_be_repaired(tmp_path: Path, cut:
     path.write_bytes(data[:-cut])
     with pytest.raises(TraceError, match=r"a\.jsonl, line 2: cut off"):
         read_jsonl(path)
+    assert list(iter_jsonl(path, whole=False)) == [first]
     with pytest.raises(TraceError, match="repair_jsonl"):
         append_jsonl(path, [third])
     assert repair_jsonl(path) == len(data.splitlines(keepends=True)[1]) - cut
