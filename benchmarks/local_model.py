@@ -105,10 +105,13 @@ def page_text(record: Mapping[str, Any]) -> str:
         (ours, "team", "four agents, no messages"),
         (ours, "team_shuffled", "the same, each with its own order of elements"),
         (ours, "team_adapters", "the same, each with its own adapter"),
+        (ours, "team_upper", "the same, with own weights in the upper quarter of the layers only"),
         (ours, "talk", "four agents, three rounds with messages"),
         (others, "generate", "`generate` of transformers, one agent, adapter merged"),
         (others, "vllm", "vLLM's CPU build, one agent, the same adapter"),
     ):
+        if name not in table:  # a record from before this was measured
+            continue
         rates = [f"{table[name][n]:.2f}" if n in table[name] else "–" for n in ("1", many)]
         times = f"{cost[name]['1']:.2f}, {cost[name][many]:.2f}" if name in cost else "–"
         lines.append(f"| {label} | {' | '.join(rates)} | {times} |")

@@ -226,7 +226,18 @@ class TeamTrainer:
                         add()
                     else:
                         add(layers=self.config.lora_layers)
+        self._check_own_layers()
         return state or TeamState()
+
+    def _check_own_layers(self) -> None:
+        """Raise ``ConfigError`` if an agent's update could change nothing in its adapter."""
+        own = self.config.own_layers
+        for name in () if own is None else dict.fromkeys(self._adapters.values()):
+            if not self.model.adapter_parameters(name, own):
+                raise ConfigError(
+                    f"own_layers is {list(own or ())}, but the adapter '{name}' changes none of "
+                    "these layers; name layers that it changes"
+                )
 
     async def _iterate(
         self, iteration: int, progress: ProgressReporter, schedule: RolloutSchedule

@@ -57,7 +57,7 @@ def update_team(
             if rehearse is not None and config.rehearsal:
                 share = config.rehearsal / (1.0 - config.rehearsal)
                 usable = [*usable, *rehearse(round(share * len(usable)), rng)]
-            yield trainer.prepare(name, usable, rng)
+            yield trainer.prepare(name, usable, rng, None if shared else config.own_layers)
 
     stats: list[UpdateStats] = []
     if learners is not None:

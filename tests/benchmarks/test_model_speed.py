@@ -33,7 +33,9 @@ def test_decisions_per_second_of_every_way(folder: Path) -> None:
         assert {name.partition("-v")[0] for name in server.asked} == {"agent_0"}
         assert server.adapters == {}, "unloaded at the end"
     rates = found["decisions_per_s"]
-    assert set(rates) == {"solo", "team", "talk", "team_shuffled", "team_adapters"}
+    assert set(rates) == {
+        "solo", "team", "talk", "team_shuffled", "team_adapters", "team_upper",
+    }  # fmt: skip
     assert all(set(by) == {"1", "2"} and min(by.values()) > 0 for by in rates.values())
     for name in ("vs_generate", "vs_generate_batched", "vs_vllm", "merged_vs_routed"):
         assert found[name] > 0

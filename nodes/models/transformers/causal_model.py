@@ -69,6 +69,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     _reader_class: Any = AutoTokenizer
     _what = "causal language model"
     _prefix_bytes = PREFIX_BYTES
+    _shares_layers = True
 
     def __init__(
         self,

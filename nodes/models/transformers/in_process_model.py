@@ -37,7 +37,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
 )
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.decoding.greedy_replies import GreedyReplies, equal_rows
-from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
+from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, keeping_logits
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
 from swarm_ui.nodes.models.unsent import not_sent
 
@@ -87,6 +87,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
     _same_in_any_batch = False
     """Whether a reply must not depend on the requests that are answered with it."""
+    _shares_layers = False
+    """Whether agents that read the same prompt may share the layers in which their adapters are
+    equal. The network must consist of layers that compute each row of a batch separately."""
     _merges_adapters = False
     """Whether replies are computed with a copy of the layers' weights for each adapter. This takes
     memory, and saves the time that adapters cost for each token."""
@@ -267,7 +270,10 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         done: dict[int, Continuation] = {}
         for chunk in self._chunks([len(row.prompt) for row in rows], versions):
             own = [versions[i] for i in chunk]
-            sharing = Sharing(self._prefixes, own) if self._prefixes.max_bytes else None
+            sharing = None
+            if self._prefixes.max_bytes:
+                equal_layers = self._equal_layers if self._shares_layers else None
+                sharing = Sharing(self._prefixes, own, equal_layers)
             with self._answering(own) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
@@ -311,6 +317,11 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         for version in given:
             first.setdefault(numbers[version], version)
         return [None if version is None else first[numbers[version]] for version in versions]
+
+    def _equal_layers(self, one: str | None, other: str | None) -> int:
+        """The number of lowest layers in which two versions have equal weights."""
+        count = self.network.config.get_text_config().num_hidden_layers
+        return self._equal.layers(one, other, self._in_memory(), count)
 
     def _register(self, name: str, number: int) -> str:
         self._forget_replies()  # saved adapters are loaded with the versions they had
@@ -427,10 +438,9 @@ def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
     """Summed log-probability (nats) of the tokens that ``replies`` marks with 1, ``[batch]``; both
     inputs ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then)."""
     first = int(replies.argmax(1).min())  # no logits are needed before the first reply
-    keep = ids.shape[1] - first
-    few = {"logits_to_keep": keep} if "logits_to_keep" in accepts(network) else {}
-    output = network(input_ids=ids[:, :-1], use_cache=False, **few)
-    logits = output.logits[:, -keep:].float()
+    read = ids[:, :-1]
+    output = network(input_ids=read, use_cache=False, **keeping_logits(network, first - 1, read))
+    logits = output.logits[:, first - ids.shape[1] :].float()
     # Tokens of pictures in a prompt have ids that no logit has.
     wanted = ids[:, first:, None].clamp(max=logits.shape[-1] - 1)
     gained = logits.log_softmax(-1).gather(2, wanted)[:, :, 0]

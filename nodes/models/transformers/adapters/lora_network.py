@@ -34,6 +34,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     MergedWeights,
     copied,
     equal,
+    layer_number,
     plain,
 )
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
@@ -362,14 +363,30 @@ class LoraNetwork:
 
     # -- versions -----------------------------------------------------------------------------
 
-    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+    def adapter_parameters(
+        self, name: str, layers: Sequence[int] | None = None
+    ) -> list[nn.Parameter]:
         """The weights of one adapter, in the same order for all adapters of one rank.
 
         Change them only inside :meth:`activate`. Otherwise the change also affects runs that lease
         the old version.
+
+        Args:
+            name: the adapter.
+            layers: only the weights in the transformer layers with these numbers, from 0.
+
+        Raises:
+            ConfigError: there is no such adapter or layer.
         """
         self._check_known(name)
-        return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
+        if layers is not None:
+            check_numbers(self.network, layers)
+        return [
+            parameter  # type: ignore[misc]
+            for key, weights in self._weights[name].items()
+            if layers is None or layer_number(key) in layers
+            for parameter in weights[:2]
+        ]
 
     def lease(self, adapter: str) -> str:
         """Return the current version of an adapter, which stays available until :meth:`release`.

@@ -20,7 +20,8 @@ kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Self
 
@@ -73,16 +74,32 @@ def copied(weights: AdapterWeights) -> AdapterWeights:
 
 def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
     """Whether two adapters add the same to the same layers."""
-    return one.keys() == other.keys() and all(
-        weights.scale == other[key].scale
-        and _same(weights.down, other[key].down)
-        and _same(weights.up, other[key].up)
-        for key, weights in one.items()
+    return next(_different(one, other), None) is None
+
+
+def equal_layers(one: AdapterWeights, other: AdapterWeights, count: int) -> int:
+    """The number of the lowest of ``count`` transformer layers in which two adapters are equal."""
+    return min(map(layer_number, _different(one, other)), default=count)
+
+
+def layer_number(name: str) -> int:
+    """The number of the transformer layer that contains a module; 0 for a module outside of
+    them."""
+    found = re.search(r"\.(\d+)\.", name)
+    return int(found[1]) if found else 0
+
+
+def _different(one: AdapterWeights, other: AdapterWeights) -> Iterator[str]:
+    """The layers to which two adapters do not add the same."""
+    for key in one.keys() | other.keys():
+        if key not in one or key not in other or not _same(one[key], other[key]):
+            yield key
+
+
+def _same(one: LoraWeights, other: LoraWeights) -> bool:
+    return one.scale == other.scale and all(
+        a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(one[:2], other[:2], strict=True)
     )
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one.dtype == other.dtype and torch.equal(one, other)
 
 
 class LoraRouting:

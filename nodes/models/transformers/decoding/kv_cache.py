@@ -120,10 +120,15 @@ class KVCache(DynamicCache):
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep only these rows."""
-        super().batch_select_indices(indices)
+        self.select_rows(indices, below=len(self.layers))
+
+    def select_rows(self, rows: Tensor, below: int) -> None:
+        """Replace the rows by these, in the layers below a number; a row may be repeated."""
+        for layer in self.layers[:below]:
+            layer.batch_select_indices(rows)  # type: ignore[union-attr]
         for name in _OF_ROWS:
             value = getattr(self, name)
-            setattr(self, name, None if value is None else value[indices])
+            setattr(self, name, None if value is None else value[rows])
 
 
 def _aligned(parts: Sequence[Tensor], end: int, room: int) -> Tensor:

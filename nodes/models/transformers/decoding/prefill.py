@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import signature
 from typing import NamedTuple
 
@@ -14,6 +14,13 @@ from transformers import PreTrainedModel
 
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.layer_sharing import (
+    EqualLayers,
+    Split,
+    repeated_before,
+    split_of,
+    transformer_layers,
+)
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import (
     Layout,
     Prefix,
@@ -42,11 +49,41 @@ class Batch(NamedTuple):
 
 class Sharing(NamedTuple):
     """Settings with which a prefix is computed only once for all prompts that begin with it and
-    have the same adapter version."""
+    have the same adapter version, and lower layers only once for all equal prompts."""
 
     store: PrefixStore
     versions: Sequence[str | None]
     """Adapter version of each row; ``None``: the base model."""
+    equal_layers: EqualLayers | None = None
+    """``None``: lower layers are not shared."""
+
+
+class _RoutedSplit(NamedTuple):
+    """Rows of a batch that share lower layers, and the routing of these rows."""
+
+    split: Split
+    layers: nn.ModuleList
+    routing: LoraRouting
+    rows: Sequence[int]
+
+    def forward(
+        self,
+        network: PreTrainedModel,
+        ids: Tensor,
+        attention: Tensor,
+        positions: Tensor,
+        cache: KVCache,
+    ) -> Tensor:
+        """As :func:`forward`, with the lower layers on the shared rows only."""
+        layer, shared, of_row = self.split
+        few, again = (torch.tensor(rows, device=ids.device) for rows in (shared, of_row))
+        cache.select_rows(few, below=layer)
+        self.routing.select_rows([self.rows[k] for k in shared])
+        every = partial(self.routing.select_rows, self.rows)
+        with repeated_before(self.layers, layer, again, every):
+            logits = forward(network, ids[few], attention[few], positions[few], cache)
+        cache.select_rows(again, below=layer)
+        return logits
 
 
 class _Reader(NamedTuple):
@@ -70,24 +107,42 @@ class _Reader(NamedTuple):
         if sharing is not None:
             found = zip(rows, prompts, strict=True)
             prefixes = [sharing.store.find(sharing.versions[row], ids) for row, ids in found]
+            prefixes = _of_equal_length(prompts, prefixes)
         known = [0 if prefix is None else prefix.length for prefix in prefixes]
         lengths = [len(ids) - count for ids, count in zip(prompts, known, strict=True)]
         joinable = KVCache(self.network.config).joinable
         pieces = _pieces(lengths, self.cost) if joinable else [list(range(len(rows)))]
         done = []
         for piece in pieces:
+            order = [rows[at] for at in piece]
             if self.routing is not None and (len(pieces) > 1 or sharing is not None):
-                self.routing.select_rows([rows[at] for at in piece])
+                self.routing.select_rows(order)
             texts, heads = [prompts[at] for at in piece], [prefixes[at] for at in piece]
-            batch, layout = self._forward(texts, heads)
+            batch, layout = self._forward(texts, heads, self._split(order, texts, sharing))
             if sharing is not None:
-                versions = [sharing.versions[rows[at]] for at in piece]
+                versions = [sharing.versions[row] for row in order]
                 sharing.store.add(versions, StoredBatch(texts, batch.cache, layout))
-            done.append(batch._replace(order=[rows[at] for at in piece]))
+            done.append(batch._replace(order=order))
         return done[0] if len(done) == 1 else self._joined(done)
 
+    def _split(
+        self, rows: Sequence[int], prompts: Sequence[list[int]], sharing: Sharing | None
+    ) -> _RoutedSplit | None:
+        """How rows with equal prompts and other adapters share lower layers; ``None``: not."""
+        if sharing is None or sharing.equal_layers is None or self.routing is None:
+            return None
+        layers = transformer_layers(self.network)
+        if layers is None:
+            return None
+        versions = [sharing.versions[row] for row in rows]
+        split = split_of(prompts, versions, sharing.equal_layers, most=len(layers) - 1)
+        return None if split is None else _RoutedSplit(split, layers, self.routing, rows)
+
     def _forward(
-        self, prompts: Sequence[list[int]], prefixes: Sequence[Prefix | None]
+        self,
+        prompts: Sequence[list[int]],
+        prefixes: Sequence[Prefix | None],
+        split: _RoutedSplit | None,
     ) -> tuple[Batch, Layout]:
         """Read the parts of prompts that are not cached."""
         network = self.network
@@ -105,7 +160,10 @@ class _Reader(NamedTuple):
             cache.last_ids = torch.tensor(ends, device=network.device)[:, None]
         ids, attention = ids.to(network.device), attention.to(network.device)
         positions = (attention.cumsum(1) - 1).clamp_(min=0)[:, before:]
-        logits = forward(network, ids, attention, positions, cache)
+        if split is None:
+            logits = forward(network, ids, attention, positions, cache)
+        else:
+            logits = split.forward(network, ids, attention, positions, cache)
         return Batch([], logits, cache, attention), Layout(known, before)
 
     def _joined(self, parts: Sequence[Batch]) -> Batch:
@@ -150,6 +208,22 @@ def prefill(
     if routing is not None:
         routing.select_rows(order)
     return Batch(order, batch.logits[again], batch.cache, batch.attention[again])
+
+
+def _of_equal_length(
+    prompts: Sequence[list[int]], prefixes: Sequence[Prefix | None]
+) -> list[Prefix | None]:
+    """The known prefixes, cut so that rows with equal prompts have equally long ones: such rows
+    may share lower layers."""
+    shortest: dict[tuple[int, ...], int] = {}
+    keys = [tuple(ids) for ids in prompts]
+    for key, prefix in zip(keys, prefixes, strict=True):
+        length = 0 if prefix is None else prefix.length
+        shortest[key] = min(length, shortest.get(key, length))
+    return [
+        prefix._replace(length=shortest[key]) if prefix is not None and shortest[key] else None
+        for key, prefix in zip(keys, prefixes, strict=True)
+    ]
 
 
 class _Group(NamedTuple):
@@ -223,17 +297,29 @@ def forward(
     last: int = 1,
 ) -> Tensor:
     """Logits after each of the ``last`` tokens, ``[rows, last, words]``, in float32."""
-    optional = {"position_ids": positions, "logits_to_keep": last}
-    known = accepts(network)
+    placed = {"position_ids": positions} if "position_ids" in accepts(network) else {}
     output = network(
         input_ids=ids,
         attention_mask=attention,
         past_key_values=cache,
         use_cache=True,
-        **{name: value for name, value in optional.items() if name in known},
+        **placed,
+        **keeping_logits(network, ids.shape[1] - last, ids),
     )
     logits: Tensor = output.logits[:, -last:].float()
     return logits
+
+
+def keeping_logits(network: nn.Module, first: int, ids: Tensor) -> dict[str, Tensor]:
+    """The input of a network that limits its logits to the tokens from ``first`` on, if there is
+    one; ``ids``: the tokens, ``[rows, tokens]``.
+
+    It is a list of places, not a number: transformers would take a slice, whose rows are not
+    adjacent in memory, and PyTorch then copies the output layer's weights for each row.
+    """
+    if "logits_to_keep" not in accepts(network):
+        return {}
+    return {"logits_to_keep": torch.arange(first, ids.shape[1], device=ids.device)}
 
 
 def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:
