@@ -285,7 +285,7 @@ SUITE = option(
 )  # fmt: skip
 PUBLISHED = Option(
     "published", bool | None,
-    declare("--published", help="use the page's clock and upstream's reward (miniwob)",
+    declare("--published", help="apply upstream's time limit, and report its reward (miniwob)",
             panel=WHERE), "environment.published",
 )  # fmt: skip
 MAX_STEPS = option(
