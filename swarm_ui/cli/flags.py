@@ -154,7 +154,7 @@ class Arguments:
 def command(
     *given: Option, defaults: Mapping[str, object] | None = None
 ) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
-    """Make a function a command: Typer sees the options, the function receives one record.
+    """Make a function a command: Typer sees the options, and the function gets them as one record.
 
     ``defaults``: the defaults of the command that differ from those of the configuration, by
     setting. The help shows the default of every setting.
