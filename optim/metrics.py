@@ -20,7 +20,7 @@ from swarm_ui.trace.records import EdgeName, Episode
 
 
 class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """One graph that was played."""
+    """Metrics of the episodes that were played with one graph."""
 
     edges: tuple[EdgeName, ...]
     log_prob: float | None

@@ -231,7 +231,7 @@ def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict
 
 
 def _lasting(value: object) -> object:
-    """A setting without the parts that may change when a run is resumed."""
+    """A setting without those of its parts that may change when a run is resumed."""
     if not isinstance(value, dict):
         return value
     return {key: each for key, each in value.items() if key not in _MAY_CHANGE_IN_UPDATE}

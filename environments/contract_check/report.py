@@ -100,7 +100,7 @@ RULES: Mapping[str, Rule] = {
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A place where a rule is broken."""
+    """A violation of a rule, and where it was found."""
 
     rule: str
     where: str

@@ -72,7 +72,10 @@ class Trial:
         return screen
 
     async def step(self, env: Environment, action: Action, done: int | None = None) -> Step:
-        """Do a step and check it. ``done``: number of actions so far, if not all were done here."""
+        """Perform a step and check it.
+
+        ``done``: number of actions of the episode so far, if not all were performed here.
+        """
         with self.guarded(f"step with {action}"):
             step = await env.step(action)
         if not isinstance(step, Step):

@@ -46,7 +46,7 @@ class BlockingEnvironment:
         return self._wait(self.env.reset(task=task, seed=seed))
 
     def step(self, action: Action) -> Step:
-        """Do a step. Raises ``EnvironmentFault`` also for a fault in ``Step.fault``."""
+        """Perform one step. Raises ``EnvironmentFault`` if ``Step.fault`` is set, too."""
         step = self._wait(self.env.step(action))
         if step.fault is not None:
             raise EnvironmentFault(f"{self.env.name}: {step.fault}")

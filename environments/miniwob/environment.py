@@ -57,12 +57,13 @@ UPSTREAM = "upstream's reward"
 class MiniWobEnvironment:
     """Episodes on one page, one at a time. :class:`MiniWobBrowser` makes these objects.
 
-    The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0; the
-    page's clock is off. ``input_text`` replaces the text of a field. The agent need not declare
-    success: most pages end by themselves, and ``status`` ends an episode with reward 0. Scores
-    are not comparable with published ones: the observation differs from upstream's, there is no
-    clock, and the reward is the raw one. With ``published`` the page's clock is on, and the reward
-    of upstream's environment is reported, too.
+    The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0. The
+    *page's clock*, which sets upstream's time limit and discounts its reward, is off.
+    ``input_text`` replaces the text of a field. The agent need not declare success: most pages end
+    by themselves, and ``status`` ends an episode with reward 0. Scores are not comparable with
+    published ones: the observation differs from upstream's, there is no clock, and the reward is
+    the raw one. With ``published`` the page's clock is on, and the reward of upstream's environment
+    is reported, too.
 
     AndroidWorld's actions on a page:
 

@@ -21,9 +21,9 @@ class ChatNode:
     """A node that asks a language model and sends its reply.
 
     The content of its message is the text of the reply; with a ``schema`` it is the JSON value, and
-    :meth:`value` parses it. A node with a schema or tools has a conversation with the model, whose
-    turns and tool calls are in the trace as calls inside its own (``writer:0/model:0``,
-    ``writer:0/search:1``; :mod:`swarm_ui.nodes.inner_calls`).
+    :meth:`value` parses it. A node with a schema or tools has a conversation with the model. The
+    trace records its turns and tool calls as calls nested in the node's call
+    (``writer:0/model:0``, ``writer:0/search:1``; :mod:`swarm_ui.nodes.inner_calls`).
 
     If the run has listeners and the model can stream, pieces of replies are
     :class:`~swarm_ui.engine.events.Token` events.

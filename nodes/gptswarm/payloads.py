@@ -78,7 +78,7 @@ def answer(outputs: Sequence[Any]) -> str:
     last = outputs[-1]
     value = last.get("output", last) if isinstance(last, dict) else last
     if value is None:
-        raise NotSerializable("the operation answered with None instead of an output")
+        raise NotSerializable("the output of the operation is None")
     return value if isinstance(value, str) else _dumps(value)
 
 

@@ -12,7 +12,11 @@ from swarm_ui.optim.edges.score_function import Baseline, D, ScoreFunctionOptimi
 
 
 class AdamEdgeOptimizer(ScoreFunctionOptimizer[D]):
-    """Adam with the rate ``lr`` on all parameters of a distribution, without bounds."""
+    """Adam with learning rate ``lr`` on all parameters of a distribution.
+
+    Unlike :class:`~swarm_ui.optim.edges.optimizer.EdgeOptimizer`, it does not clamp the
+    probabilities and scores.
+    """
 
     steps_without_gradient = True
 
@@ -30,7 +34,8 @@ class AdamEdgeOptimizer(ScoreFunctionOptimizer[D]):
 def gptswarm_rule(
     distribution: D, baseline: Literal["none", "half", "average"] = "half"
 ) -> AdamEdgeOptimizer[D]:
-    """GPTSwarm's own update, as a reference: Adam at 0.1 on all log-odds, without bounds.
+    """GPTSwarm's own update, as a reference: Adam with learning rate 0.1 on all log-odds, which
+    are not clamped.
 
     Use it with ``SequentialEdges(sequence="listed")`` and batches of 4.
 

@@ -37,11 +37,13 @@ class MLflowLogger:
     ) -> None:
         """
         Args:
-            folder: folder of the run. It keeps the id of MLflow's run, which a later logger with
-                the same folder continues.
-            experiment: ``None``: ``MLFLOW_EXPERIMENT_NAME``, or else ``swarm-ui``.
+            folder: folder of the run. It stores the id of MLflow's run, so that a later logger with
+                the same folder continues that run.
+            experiment: name of the experiment; ``None``: the value of ``MLFLOW_EXPERIMENT_NAME``,
+                or ``swarm-ui`` if it is not set.
             name: name of the run; ``None``: that of the folder.
-            tracking_uri: ``None``: ``MLFLOW_TRACKING_URI``, or else the package's default.
+            tracking_uri: ``None``: the value of ``MLFLOW_TRACKING_URI``, or MLflow's default if it
+                is not set.
 
         Raises:
             MissingExtra: the package mlflow is not installed.

@@ -15,7 +15,10 @@ from swarm_ui.trace.records import Episode
 
 
 class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply, which should become more or less probable in its context."""
+    """One reply with its context.
+
+    The update makes it more probable if its advantage is above 0, and less probable if below.
+    """
 
     node: str
     decision: Decision

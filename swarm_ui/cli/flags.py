@@ -154,7 +154,7 @@ class Arguments:
 def command(
     *given: Option, defaults: Mapping[str, object] | None = None
 ) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
-    """Make a function a command: Typer sees the options, the function receives one record.
+    """Make a function a command: Typer sees the options, and the function gets them as one record.
 
     ``defaults``: the defaults of the command that differ from those of the configuration, by
     setting. The help shows the default of every setting.
@@ -285,7 +285,7 @@ SUITE = option(
 )  # fmt: skip
 PUBLISHED = Option(
     "published", bool | None,
-    declare("--published", help="use the page's clock and upstream's reward (miniwob)",
+    declare("--published", help="apply upstream's time limit, and report its reward (miniwob)",
             panel=WHERE), "environment.published",
 )  # fmt: skip
 MAX_STEPS = option(

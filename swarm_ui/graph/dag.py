@@ -313,7 +313,7 @@ class Dag(GraphNode):
         return self._with(nodes={**self.nodes, label: node}, edges=[*self.edges, *new])
 
     def without_node(self, name: str) -> Self:
-        """The graph without one node, its edges and its vote."""
+        """The graph without one node and its edges; so it no longer takes part in votes."""
         if name not in self.nodes:
             raise GraphError(unknown("node", name, self.nodes))
         if name == self.output:

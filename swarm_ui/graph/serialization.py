@@ -253,7 +253,8 @@ class _Reader:
     def _fallback(self, entry: NodeEntry, full: str) -> Node:
         if full not in self._fallbacks:
             raise GraphError(
-                f"'{full}' has a fallback, a {entry.kind}: give one as fallbacks={{'{full}': ...}}"
+                f"node '{full}' has a fallback, which the JSON names but does not contain (class "
+                f"{entry.kind}): pass it as fallbacks={{'{full}': ...}}"
             )
         return self._fallbacks[full]
 

@@ -64,7 +64,7 @@ def check_name(name: str) -> None:
     if ":" in name or "/" in name:
         raise GraphError(f"{name!r}: ':' and '/' are reserved for message ids and nested names")
     if not name.isprintable() and any(unicodedata.category(c) in _UNFIT for c in name):
-        raise GraphError(f"{name!r}: a name has no line breaks or other control characters")
+        raise GraphError(f"{name!r}: names must not contain line breaks or control characters")
 
 
 _UNFIT = {"Cc", "Cs", "Zl", "Zp"}

@@ -37,7 +37,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of one episode, with the groups that the episode belongs to."""
+    """The outcome of one episode, with the template and the run by which intervals cluster it."""
 
     template: str
     """The name of the episode's task."""

@@ -203,7 +203,7 @@ def grade(step: StepRecord, action: Action | None) -> float | None:
 
 
 def unusable(step: StepRecord) -> bool:
-    """Whether a step had no action to execute, because replies held no valid one."""
+    """Whether a step had no action to execute because no reply contained a valid one."""
     trace = step.trace
     if trace.action is not None:
         return unfit(trace.action) is not None

@@ -1,4 +1,4 @@
-"""A trace with many calls: each call is a square in the colour of its proposal."""
+"""Draws a trace with many calls: each call is a square in the colour of its proposed action."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_functions_of_one_name_are_told_apart() -> None:
     [
         ("is_code", r"edge router -> coder has the condition 'is_code'.*when=\{'is_code': ...\}"),
         ("found", "edge router -> writer has the condition 'found'"),
-        ("coder", r"'coder' has a fallback, a Sleeper: give one as fallbacks=\{'coder': ...\}"),
+        ("coder", r"'coder' has a fallback, .*Sleeper\): pass it as fallbacks=\{'coder': ...\}"),
         ("end", "no node given for: end"),
     ],
 )

@@ -300,7 +300,7 @@ def _lookup(source: Source, now: Device) -> Subgoal:
 
 
 def _lookups(goal: Goal, now: Device) -> list[Subgoal]:
-    """Subgoals for the values that must be looked up before the answer."""
+    """Subgoals for the values that must be looked up before answering."""
     return [
         _lookup(source, now)
         for source in goal.sources

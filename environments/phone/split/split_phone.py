@@ -91,7 +91,7 @@ class SplitPhone(PhoneEnvironment):
         return note
 
     def _intent(self, assignment: Assignment, device: Device) -> Intent:
-        """The solver looks up one value after the other where it operates all apps."""
+        """What the solver does next. It looks up one value at a time if it may operate all apps."""
         goal = assignment.goal
         missing = next((s for s in goal.sources if s.value not in device.copied), None)
         if missing is not None:

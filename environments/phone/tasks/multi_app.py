@@ -79,7 +79,7 @@ def _tidy(sampler: Sampler, device: Device) -> Goal:
 
 
 def _report(sampler: Sampler, device: Device) -> Goal:
-    """A photo taken, a file downloaded and starred, and a note about it."""
+    """Take a photo, download a file and star it, and create a note."""
     key, page = add_page(sampler, device)
     note = values(sampler, NOTE, ("title", "body"))
     wants: tuple[Want, ...] = (

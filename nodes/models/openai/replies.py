@@ -156,7 +156,7 @@ async def limit_body(response: Any) -> None:
     """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large."""
     encoding = response.headers.get("content-encoding", "").lower()
     if encoding not in ("", "identity"):
-        raise MalformedReply(f"a reply with the encoding '{encoding}', which was not accepted")
+        raise MalformedReply(f"a reply with the content encoding '{encoding}', not requested")
     response.stream = _limited(response.stream.__class__)(response.stream)
 
 

@@ -149,7 +149,7 @@ class LocalModel(InProcessModel[Encoded]):
     def _read(self, request: Request) -> Encoded:
         if request.decision is None:
             raise ModelError(
-                "the embedded agent answers decisions about a screen, not chats; use an "
+                "the base and general agents answer decisions about a screen, not chats; use an "
                 "OpenAI-compatible model, or CausalModel, for critics and adversaries that are "
                 "asked in text"
             )

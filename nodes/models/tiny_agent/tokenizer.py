@@ -3,9 +3,9 @@
 The interface uses JSON and natural text, which are too long for a transformer with a few hundred
 thousand parameters. This tokenizer converts them:
 
-- Words are tokens. A word outside the fixed list becomes one of ``SLOTS`` symbols: the same symbol
-  at all its positions in a prompt, and a random symbol in each training prompt. So the model can
-  match and copy words that are not in its vocabulary.
+- Words are tokens. A word outside the fixed list is replaced by one of ``SLOTS`` placeholder tokens
+  (*slots*). All its occurrences in a prompt get the same slot, and the slots are assigned at random
+  in each training prompt. So the model can match and copy words that are not in its vocabulary.
 - An element's label comes before its index, and an action names its target before its index. So
   choosing an element is induction: copy the label, then the index that followed it.
 - A reply becomes raw text again by looking up its words in the goal and on the screen, which

@@ -1,8 +1,9 @@
-"""The words that are tokens of the embedded agent; any other word gets a slot in each prompt.
+"""The words that are tokens of the embedded agents.
 
-They are general words of instructions and user interfaces, written by hand. Words of particular
-apps are added from the training split only (``ScreenTokenizer(extra_words=...)``). Names, numbers
-and other parameters of tasks are never added.
+In each prompt, every other word is represented by a placeholder token (a *slot*). The listed words
+are general words of instructions and user interfaces, written by hand. Words of particular apps are
+added from the training split only (``ScreenTokenizer(extra_words=...)``). Names, numbers and other
+parameters of tasks are never added.
 """
 
 from __future__ import annotations

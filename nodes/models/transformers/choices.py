@@ -88,9 +88,10 @@ def option_ids(options: Sequence[str], first_tokens: Sequence[int]) -> list[int]
 def option_logits(
     network: PreTrainedModel, rows: Sequence[PackedPrompts], options: Sequence[int], pad_id: int
 ) -> list[Tensor]:
-    """Logits of the options after each prompt, ``[prompts, options]`` in float32 for each row.
+    """Logits of the answer options after each prompt: one float32 tensor ``[prompts in the row,
+    options]`` for each row.
 
-    All rows are computed in one forward. Gradients flow if they are enabled. An architecture's
+    All rows are computed in one forward pass. Gradients flow if they are enabled. An architecture's
     final scaling or capping of logits is left out.
     """
     longest = max(len(row.ids) for row in rows)

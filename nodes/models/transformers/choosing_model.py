@@ -111,15 +111,20 @@ class ChoosingInProcessModel(InProcessModel[P]):
     # -- training -----------------------------------------------------------------------------
 
     def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> list[PackedPrompts]:
-        """Chats with a common prefix as rows of tokens: one row, or one for each chat if the
-        network cannot read packed prompts. Raises ``ModelError`` if a chat is too long."""
+        """Chats as rows of tokens, in order. Adjacent chats with a common prefix share a row,
+        unless the network cannot read packed prompts.
+
+        Raises:
+            ModelError: a chat is too long.
+        """
         prompts = [self._read(Request(chat=tuple(chat))).ids for chat in chats]
         parts = grouped(prompts, self._can_pack())
         return [pack([prompts[k] for k in part]) for part in parts]
 
     def option_logits(self, rows: Sequence[PackedPrompts], options: Sequence[str]) -> list[Tensor]:
-        """Logits of the options after each prompt, ``[prompts, options]`` for each row, under the
-        active adapter; with gradients inside :meth:`activate`."""
+        """Logits of the answer options after each prompt, under the active adapter: one tensor
+        ``[prompts in the row, options]`` for each row. They have gradients inside
+        :meth:`activate`."""
         wanted = option_ids(options, [self._first_token(option) for option in options])
         return option_logits(self.network, rows, wanted, self.pad_id)
 

@@ -61,11 +61,13 @@ class TrainableJudge(Protocol):
     def bump(self, name: str) -> object: ...
 
     def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> Sequence[Packed]:
-        """Chats with a common prefix as rows of tokens, in order."""
+        """Chats as rows of tokens, in order. Adjacent chats with a common prefix may share a
+        row."""
         ...
 
     def option_logits(self, rows: Sequence[Any], options: Sequence[str]) -> list[Tensor]:
-        """Logits of the options after each prompt, ``[prompts, options]`` for each row."""
+        """Logits of the answer options (such as "yes" and "no") after each prompt: one tensor
+        ``[prompts in the row, options]`` for each row."""
         ...
 
 

@@ -5,6 +5,7 @@
    on any screen (:mod:`.instructions`);
 3. steps of an expert in an environment (:mod:`.demonstrations`).
 
-:mod:`.curriculum` mixes them into one endless stream for the small base agent, :mod:`.walks` takes
-them from walks through an environment, for any model. No language model and no download is needed.
+:mod:`.curriculum` mixes them into one endless stream for the small base agent. :mod:`.walks` takes
+them from episodes of the solver in an environment, for any model. Neither a language model nor a
+download is needed.
 """

@@ -37,7 +37,7 @@ seed = 0                  # of the choice of episodes; equal settings give equal
 # max_steps = 30          # maximum number of steps of an episode
 data = ""                 # mind2web, autowebbench: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
-published = false         # miniwob: the page's clock and upstream's reward
+published = false         # miniwob: upstream's time limit and reward
 wrap = []                 # wrappers, the innermost first, such as ["step-limit:steps=12"]
 
 [model]

@@ -55,7 +55,7 @@ class OpenEnvironment:
             await environment.close()
 
     async def one(self) -> Any:
-        """One environment, to be closed by the caller."""
+        """Create one environment. The caller must close it."""
         made: Any = self.make()
         return await made if inspect.isawaitable(made) else made
 

@@ -84,7 +84,7 @@ def critic_findings(config: Config) -> Iterator[Finding]:
                                             "expected scripted or none")  # fmt: skip
     elif "llm" in (*kinds, section.adversary) and not (section.model or section.url):
         if not _talks(config.model):
-            problem = "the embedded agent answers decisions, not questions; "
+            problem = "the base and general agents answer decisions, not questions; "
             yield ("critic", "model"), problem + "name a language model with --critic-model"
     elif section.model or section.url:
         if "llm" not in kinds and section.adversary != "llm":

@@ -1,4 +1,4 @@
-"""Episodes in the workers of a Ray cluster."""
+"""Plays episodes in the workers of a Ray cluster."""
 
 from __future__ import annotations
 

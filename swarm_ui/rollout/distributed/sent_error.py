@@ -39,7 +39,7 @@ class SentError(msgspec.Struct, frozen=True, kw_only=True):
         return cls(kind=RuntimeError, arguments=(text,), attributes={}, trace=told)
 
     def error(self) -> BaseException:
-        """The exception, to be raised in the driver; the worker's traceback is a note of it."""
+        """The exception, to be raised in the driver. A note holds the worker's traceback."""
         try:
             made = self.kind.__new__(self.kind, *self.arguments)
             made.args = self.arguments

@@ -48,7 +48,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of a worker, and its versions."""
+    """Where a worker runs, and its versions of swarm-ui and Python."""
 
     node: str
     pid: int

@@ -1,4 +1,5 @@
-"""Simple SMS Messenger: the phone's messages as conversations and as the telephony database."""
+"""Simple SMS Messenger: shows the messages of the handset as conversations, and as the SQLite
+database of Android's telephony provider."""
 
 from __future__ import annotations
 

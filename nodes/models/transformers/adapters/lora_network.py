@@ -251,8 +251,10 @@ class LoraNetwork:
         )
 
     def load_version(self, version: str, folder: Path) -> None:
-        """Load a folder that :meth:`save_version` wrote as that version, and other folders like
-        :meth:`load_adapter`.
+        """Load an adapter folder under the given version, such as ``"agent_2@7"``.
+
+        The folder is one that :meth:`save_version` wrote, or any folder that :meth:`load_adapter`
+        accepts. Raises ``ConfigError`` in the same cases as :meth:`load_adapter`.
         """
         self._replace(folder, read_adapter(folder), *parsed_version(version))
 

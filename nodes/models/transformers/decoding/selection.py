@@ -13,7 +13,7 @@ CLOSE = 1e-3
 and padding, change float32 logits of small models by some 1e-6."""
 
 Alone = Callable[[int], Tensor]
-"""The logits of a row, ``[words]``, computed without the other rows."""
+"""Returns the logits of a row, ``[vocabulary]``, computed without the other rows."""
 
 
 class Allowed(NamedTuple):
@@ -21,7 +21,7 @@ class Allowed(NamedTuple):
 
     ids: list[int]
     mask: Tensor | None = None
-    """Additional tokens, as a boolean tensor ``[words]`` on the device of the logits."""
+    """Additional tokens, as a boolean tensor ``[vocabulary]`` on the device of the logits."""
 
 
 class Cursor(Protocol):
@@ -62,10 +62,11 @@ def choose(logits: Tensor, choices: Sequence[Choice], alone: Alone | None = None
     """The best allowed token of each row. Sampled rows get Gumbel noise first.
 
     Args:
-        logits: ``[rows, words]``.
-        choices: one per row. What one row draws does not depend on the others.
-        alone: decides between words with nearly equal scores, so that the choice does not depend on
-            the batch; ``None``: the logits decide.
+        logits: ``[rows, vocabulary]``.
+        choices: one per row. The sample of a row does not depend on the other rows.
+        alone: returns the logits of one row, computed without the other rows. It is called for rows
+            in which the best two tokens have nearly equal scores, so that the choice does not
+            depend on the batch. It is not used if a row is ``sparse``. ``None``: ``logits`` decide.
 
     Returns:
         ``[rows]``, on the device of the logits.
