@@ -16,6 +16,7 @@ from benchmarks.studies.real_model.sizes import (
     AGENTS_COST,
     EVALUATION_SEEDS,
     ROUNDS_COST,
+    UPPER_LAYERS,
     Sizes,
 )
 
@@ -24,6 +25,20 @@ AGENTS = 4
 TEMPERATURES = ("0.2", "0.5", "0.6", "0.8")
 """The paper's, one for each agent."""
 _FIRST = (EVALUATION_SEEDS[0],)
+_OWN_STEPS = 20
+"""Optimiser steps for each agent's own adapter, after an iteration that trains one for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A training of stage 2 that differs from the usual one."""
+
+    label: str
+    edges: Team | None = None
+    """The team in training, if it has other edges than the tested one."""
+    own: tuple[str, ...] | None = None
+    """Settings of agents that get adapters of their own in the last iteration; ``None``: all
+    iterations train one adapter for all agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,10 @@ class Plan:
                           AGENTS)  # fmt: skip
         self._talk = Team(f"vote of {AGENTS}", (*members, "--rounds", "1"), AGENTS)
         """Trained on edges that are redrawn in each iteration, so that agents read messages."""
+        self._messages = Variant(", trained with messages", edges=self._talk)
+        self._own = Variant(", own adapters", own=())
+        upper = ("--set", f"train.own_layers={list(UPPER_LAYERS)}")
+        self._own_upper = Variant(", own adapters in the upper layers", own=upper)
         self._dag = Team(f"DAG, {rounds} rounds", (*members, "--rounds", rounds),
                          AGENTS * sizes.rounds)  # fmt: skip
 
@@ -65,9 +84,11 @@ class Plan:
             *self._stage2("rft", "scripted", self._vote, self.seeds),
             *self._control(),
             *self._stage2("rft", "learned", self._vote, self.seeds),
-            *self._stage2("rft", "scripted", self._vote, self.seeds, trained=self._talk),
-            *self._stage2("rft", "learned", self._vote, self.seeds[:1], trained=self._talk),
+            *self._stage2("rft", "scripted", self._vote, self.seeds, self._messages),
+            *self._stage2("rft", "learned", self._vote, self.seeds[:1], self._messages),
             *self._stage2("rft", "outcome", self._vote, self.seeds[:1]),
+            *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._own),
+            *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._own_upper),
             *self._stage2("dpo", "scripted", self._vote, self.seeds[:1]),
             *self._phone("stage 1", stage1, self._dag),
             *self._stage2("rft", "scripted", self._dag, self.seeds[:1]),
@@ -105,35 +126,38 @@ class Plan:
 
     def _stage2(
         self, method: str, critic: str, team: Team, seeds: Sequence[int],
-        *, trained: Team | None = None,
+        variant: Variant = Variant(""),
     ) -> Iterator[Cell]:  # fmt: skip
-        """``trained``: the team in training, if it has other edges than the tested ``team``."""
         if critic == "learned" and self.critic is None:
             return
         sizes = self.sizes
         for seed in seeds:
-            how = ", trained with messages" if trained else ""
+            how, own = variant.label, variant.own
+            shared = sizes.iterations - (own is not None)
             name = _file_name(f"{method}-{critic}{how}-{team.label}-{seed}")
             words = [
                 "train", "phone", "--model", sizes.model, "--adapters", sizes.adapter,
-                *(trained or team).words,
+                *(variant.edges or team).words,
                 "--method", method, "--critic", critic, "--seed", str(seed),
                 "--iterations", str(sizes.iterations), "--rollouts", str(sizes.rollouts),
-                "--set", f"train.shared_iterations={sizes.iterations}",
+                "--set", f"train.shared_iterations={shared}",
                 "--set", f"train.shared_steps={sizes.steps}",
                 "--set", f"train.update.batch_size={sizes.batch_size}",
                 "--set", f"train.update.lr={sizes.learning_rate}",
                 "--set", f"train.concurrency={sizes.concurrency}",
             ]  # fmt: skip
+            if own is not None:
+                words += ["--set", f"train.update.steps={_OWN_STEPS}", *own]
             if critic == "learned":
                 words += ["--critic-model", str(self.critic)]
             calls = sizes.iterations * sizes.rollouts * DECISIONS_PER_EPISODE * team.calls
-            rows = sizes.iterations * sizes.steps * sizes.batch_size
+            steps = shared * sizes.steps + (AGENTS * _OWN_STEPS if own is not None else 0)
+            rows = steps * sizes.batch_size
             hours = self._hours(calls, team) + rows / SAMPLES_PER_SECOND / 3600
             yield Cell(name, tuple(words), calls=calls, hours=hours, resume=True)
-            own = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
+            model = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
             row = f"stage 2: {method}, {critic} critic{how}"
-            yield from self._phone(row, own, team, seed=seed, needs=(name,))
+            yield from self._phone(row, model, team, seed=seed, needs=(name,))
 
     def _phone(
         self, row: str, model: tuple[str, ...], team: Team, chosen: Sequence[int] = _FIRST,
