@@ -39,6 +39,8 @@ class Variant:
     own: tuple[str, ...] | None = None
     """Settings of agents that get adapters of their own in the last iteration; ``None``: all
     iterations train one adapter for all agents."""
+    pages: bool = False
+    """Whether the trained team is also tested on web pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,10 @@ class Plan:
         self._talk = Team(f"vote of {AGENTS}", (*members, "--rounds", "1"), AGENTS)
         """Trained on edges that are redrawn in each iteration, so that agents read messages."""
         self._messages = Variant(", trained with messages", edges=self._talk)
-        self._own = Variant(", own adapters", own=())
+        self._pages_too = Variant("", pages=True)
+        self._own = Variant(", own adapters", own=(), pages=True)
         upper = ("--set", f"train.own_layers={list(UPPER_LAYERS)}")
-        self._own_upper = Variant(", own adapters in the upper layers", own=upper)
+        self._own_upper = Variant(", own adapters in the upper layers", own=upper, pages=True)
         self._dag = Team(f"DAG, {rounds} rounds", (*members, "--rounds", rounds),
                          AGENTS * sizes.rounds)  # fmt: skip
 
@@ -86,15 +89,17 @@ class Plan:
             *self._stage2("rft", "learned", self._vote, self.seeds),
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._messages),
             *self._stage2("rft", "learned", self._vote, self.seeds[:1], self._messages),
-            *self._stage2("rft", "outcome", self._vote, self.seeds[:1]),
+            *self._stage2("rft", "outcome", self._vote, self.seeds[:1], self._pages_too),
             *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._own),
             *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._own_upper),
-            *self._stage2("dpo", "scripted", self._vote, self.seeds[:1]),
+            *self._stage2("dpo", "scripted", self._vote, self.seeds[:1], self._pages_too),
             *self._phone("stage 1", stage1, self._dag),
             *self._stage2("rft", "scripted", self._dag, self.seeds[:1]),
             *self._zero_shot(),
-            *self._pages("base agent (0.19 M)", base, self._solo),
-            *self._pages("stage 1", stage1, self._solo),
+            *self._pages("base agent (0.19 M)", base, "reference", self.sizes.pages),
+            *self._pages("stage 1", stage1, "reference", self.sizes.pages),
+            *self._pages("base agent (0.19 M)", base, "blind", self.sizes.blind_pages),
+            *self._pages("stage 1", stage1, "blind", self.sizes.blind_pages),
         ]
 
     def _zero_shot(self) -> Iterator[Cell]:
@@ -158,6 +163,9 @@ class Plan:
             model = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
             row = f"stage 2: {method}, {critic} critic{how}"
             yield from self._phone(row, model, team, seed=seed, needs=(name,))
+            if variant.pages and sizes.pages:
+                yield self._evaluation(row, model, team, "miniwob", ("reference",), sizes.pages,
+                                       seed=seed, needs=(name,))  # fmt: skip
 
     def _phone(
         self, row: str, model: tuple[str, ...], team: Team, chosen: Sequence[int] = _FIRST,
@@ -167,10 +175,10 @@ class Plan:
         yield self._evaluation(row, model, team, "phone", PHONE_SPLITS, self.sizes.episodes,
                                chosen, seed=seed, needs=needs)  # fmt: skip
 
-    def _pages(self, row: str, model: tuple[str, ...], team: Team) -> Iterator[Cell]:
-        for split, count in (("reference", self.sizes.pages), ("blind", self.sizes.blind_pages)):
-            if count:
-                yield self._evaluation(row, model, team, "miniwob", (split,), count)
+    def _pages(self, row: str, model: tuple[str, ...], split: str, count: int) -> Iterator[Cell]:
+        """One agent on web pages."""
+        if count:
+            yield self._evaluation(row, model, self._solo, "miniwob", (split,), count)
 
     def _evaluation(
         self, row: str, model: tuple[str, ...], team: Team, environment: str,
