@@ -1,8 +1,9 @@
 """One action on a user interface, in AndroidWorld's JSON vocabulary (plus ``select`` for the web).
 
 Source of the vocabulary: google-research/android_world, ``env/json_action.py``. An action also has
-``target``, the label of its element, which is written before the index. So a small model can select
-an element by copying its label, and a person can read a trace.
+``target``, the label of its element, which is written before the index. A small model first copies
+the label and then finds its index, and a person can read a trace. Only the index (or the pixels)
+determines the element.
 """
 
 from __future__ import annotations

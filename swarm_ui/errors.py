@@ -11,7 +11,7 @@ SwarmError
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
 │   ├── ModelUnavailable no answer at present; the same request may succeed later
 │   └── ReplyError     it answered, but the reply cannot be used
-├── EnvironmentFault   the environment failed (never a reward of 0)
+├── EnvironmentFault   the environment failed; this is not a reward of 0
 ├── LearningError      training cannot continue: a loss is not a number
 └── TraceError         a trace file cannot be read
 
@@ -33,8 +33,8 @@ FailureKind = Literal[
 ]  # fmt: skip
 """What failed. ``unavailable``: a model that may answer later; ``node``: a node raised an exception
 that this library does not define; ``reply``: a model gave an unusable reply; ``usage``: an argument
-or a file of the user is wrong. Only ``reply`` is the policy's own failure and counts against it;
-every other kind masks an episode."""
+or a file of the user is wrong. Only ``reply`` is the policy's own failure and counts against it.
+Every other kind *masks* an episode, which leaves the episode out of all statistics."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -45,7 +45,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     node: str = ""
     """Name of the node that failed; empty: not a node."""
     error: str = ""
-    """Name of the exception's class; empty: no exception was raised, such as by a time limit."""
+    """Name of the exception's class; empty: no exception was raised, as at a time limit."""
 
     def __str__(self) -> str:
         return f"{self.error}: {self.message}" if self.error else self.message
@@ -105,7 +105,7 @@ class SwarmError(Exception):
     ``None`` if the error did not occur in a run."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default calls the class with the text alone, which is not what every class takes.
+        # The default calls the class with the text alone, but some classes take other arguments.
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
@@ -125,7 +125,8 @@ class MissingExtra(ConfigError):
 
 
 class GraphError(SwarmError):
-    """A graph cannot be composed in this way, because of a name, an edge or a cycle."""
+    """A graph cannot be composed in this way, for example because a name occurs twice, an edge
+    refers to an unknown node, or the edges form a cycle."""
 
 
 class RunPaused(SwarmError):
@@ -189,14 +190,15 @@ class ModelUnavailable(ModelError):
 class ReplyError(ModelError):
     """A model answered, but its reply cannot be used.
 
-    This is the model's failure: the step is lost and counts, and the episode is never masked.
+    This is the model's own failure: the step counts, and the episode stays in all statistics.
     """
 
     kind: FailureKind = "reply"
 
 
 class EnvironmentFault(SwarmError):
-    """The environment failed. The episode is masked and never scored 0."""
+    """The environment failed. The episode is left out of all statistics, and is not a failure of
+    the agents."""
 
     kind: FailureKind = "environment"
 
@@ -217,7 +219,7 @@ class TraceError(SwarmError):
 FOR_THE_USER = (ConfigError, BudgetExceeded)
 """Errors that require an action of the user. They end a run regardless of ``Limits.on_failure``."""
 UNREADABLE = (ValueError, RecursionError)
-"""Errors of decoding JSON: no JSON, no UTF-8, other fields, or nested too deep."""
+"""Errors of decoding JSON: not JSON, not UTF-8, wrong fields, or nested too deeply."""
 
 
 def _rebuilt(kind: type[SwarmError], args: tuple[Any, ...], state: dict[str, Any]) -> SwarmError:

@@ -122,7 +122,9 @@ def _given_ranks(page: RankedPage, find: Callable[[str], _Line | None]) -> list[
 
 
 def _from_file(path: Path) -> Ranker:
-    """Ranks of a file of JSON lines: ``{"id": step, "ranks": {node: rank}}``, or ``"scores"``.
+    """A ranker that reads ``{"id": step, "ranks": {node: rank}}`` from a file of JSON lines.
+
+    A line may have ``"scores"`` instead of ``"ranks"``; the highest score has rank 0.
 
     The file is indexed when the first step is needed. A line is decoded when its step is needed.
     """

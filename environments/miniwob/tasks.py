@@ -50,7 +50,10 @@ def split_of(tasks: Iterable[str]) -> str:
 
 @cache
 def keeps_state() -> frozenset[str]:
-    """Tasks whose page keeps state between episodes, as the wheel declares."""
+    """Tasks that the miniwob package registers as nondeterministic.
+
+    Their pages may keep state between episodes, so they are loaded again for each episode.
+    """
     tree = ast.parse((_wheel() / "registration.py").read_text(encoding="utf-8"))
     found = set()
     for node in ast.walk(tree):

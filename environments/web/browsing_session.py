@@ -105,7 +105,7 @@ class Session:
         await self.switch(self._front)
 
     async def settled(self) -> None:
-        """Wait until everything that an action started has been loaded.
+        """Wait until everything that an action started is loaded, at most ``SETTLE_LIMIT`` seconds.
 
         This includes pages, frames, and requests that begin within ``BEGIN`` seconds after the
         action or after a page that it opened. Later requests, such as polling, are ignored.

@@ -103,7 +103,8 @@ async def judged(task: WebTask, visit: Visit) -> float:
     """The reward of an episode, 0 or 1.
 
     Raises:
-        EnvironmentFault: the function fails or returns another value. This is not a reward of 0.
+        EnvironmentFault: the task's reward function fails or returns another value. Such an
+            episode does not count as one with reward 0.
     """
     try:
         given = task.reward(visit)

@@ -118,7 +118,7 @@ def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]
 
 
 def _meant(action: Action, screen: Observation) -> Iterator[Element]:
-    """The elements an action may press: its start and end, and the elements under them."""
+    """The elements that an action may press: at its place, and at the end of a swipe."""
     if action.action_type not in _PRESSES:
         return
     ends = ((action.index, action.x, action.y), (action.to_index, action.to_x, action.to_y))

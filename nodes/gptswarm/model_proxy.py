@@ -69,7 +69,7 @@ class ModelProxy:
         if _running_loop() is self._usage.loop:
             raise ConfigError(
                 "a GPTSwarm operation calls its model with gen(), which would block the event loop "
-                "for ever; wrap it with blocking=True"
+                "for ever; pass blocking=True to the node that runs the operation"
             )
         work = self._generate(self._model, messages, *args, **kwargs)
         return asyncio.run_coroutine_threadsafe(work, self._usage.loop).result()

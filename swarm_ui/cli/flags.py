@@ -311,8 +311,8 @@ WRAP = option(
 )  # fmt: skip
 LOG = option(
     "log", list[str], "NAME",
-    f"log metrics: {', '.join(LOGGERS)}, or module:factory; repeatable (default: none, the run's "
-    "folder has them)",
+    f"log metrics: {', '.join(LOGGERS)}, or module:factory; repeatable (default: only "
+    "files in the run's folder)",
     setting="run.log", complete=named("loggers", *LOGGERS),
 )  # fmt: skip
 FAMILY = option(
@@ -347,7 +347,9 @@ TEAM = (
         "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that learned them",
         setting="team.edges", complete=one_of("random", *SHAPES),
     ),
-    option("views", str, "VIEW", "how agents see the screen: same, shuffle, window or pane",
+    option("views", str, "VIEW", "what agents see: same (the whole screen), shuffle (its elements, "
+           "in a different order for each agent), window (a part for each), or pane (one app of a "
+           "divided screen for each)",
            setting="team.views", complete=one_of("same", "shuffle", "window", "pane")),
     option("vote", str, "RULE", "voting rule: majority or probability", setting="team.vote",
            complete=one_of("majority", "probability")),
@@ -364,7 +366,7 @@ INVENTED = (
            setting="environment.devices"),
     option("wordings", str, "NAME", "invented: few or many wordings of each kind of goal",
            setting="environment.wordings", complete=one_of("few", "many")),
-    option("apps", int, "N", "phone-split: number of open apps, 4 to 10",
+    option("apps", int, "N", "phone-split: number of apps on the screen, 4 to 10",
            setting="environment.apps"),
 )  # fmt: skip
 ACTING = (
@@ -376,7 +378,8 @@ ACTING = (
     option("suite_seed", int, "N", "androidworld, handset: play upstream's suite for this seed, in "
            "upstream's order; upstream uses 30 (default: our own episodes)",
            setting="environment.suite_seed"),
-    option("combinations", int, "N", "instances of each task in the suite",
+    option("combinations", int, "N", "androidworld, handset: instances of each task in "
+           "upstream's suite",
            setting="environment.combinations"),
     MODEL, URL, *TEAM,
 )  # fmt: skip
@@ -419,8 +422,8 @@ PLAYING = (
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
            "1 for a run of one episode, else 0)",
            setting="run.fail_under"),
-    option("max_masked", float, "SHARE", "report no success if faults masked a larger share "
-           "(default: 0.2)", setting="run.max_masked"),
+    option("max_masked", float, "SHARE", "report no success rate if faults ended a larger "
+           "share of the episodes (default: 0.2)", setting="run.max_masked"),
     switch("per_task", "--per-task", help="also print a table of the tasks"),
     *ENDING,
 )  # fmt: skip
@@ -430,8 +433,8 @@ TRAINING = (
     option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
     option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
            complete=one_of("rft", "dpo", "ipo", "pg")),
-    option("learn_edges", str, "HOW", "redraw, fixed or learned (default: redraw; fixed if --edges "
-           "is given)", setting="train.edges",
+    option("learn_edges", str, "HOW", "redraw (new random edges in each iteration), fixed or "
+           "learned (default: redraw; fixed if --edges is given)", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
     option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), llm, "
            "learned or outcome; default: scripted where the environment has one, else outcome",
@@ -441,8 +444,9 @@ TRAINING = (
            complete=one_of(*CRITIC_ADAPTERS)),
     option("critic_url", str, "URL", "llm: endpoint of the critic's model, up to /v1 "
            "(default: none)", setting="critic.url"),
-    option("judge", str, "NAME", "who says which single actions are right, for guidance and "
-           "negatives: scripted, llm or learned; default: the critic", setting="critic.judge",
+    option("judge", str, "NAME", "who decides which proposals are right, to execute one of "
+           "these instead of a wrong vote, and to grade the adversary's actions: scripted, llm or "
+           "learned; default: the critic", setting="critic.judge",
            complete=one_of("scripted", "llm", "learned")),
     option("adversary", str, "NAME", "who writes mistakes: scripted, llm or none",
            setting="critic.adversary", complete=one_of("scripted", "llm", "none")),

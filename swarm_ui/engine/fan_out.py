@@ -49,7 +49,7 @@ async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeCo
 async def _items(
     node: MappedGraph, inbox: Sequence[Message], context: NodeContext
 ) -> list[RecordedCall]:
-    """A message and a call for every item, in order. Changes of a replay to the messages apply."""
+    """A message and a call for every item, in order, with the changes of a replay to messages."""
     session, found = context.session, list[RecordedCall]()
     senders = [m for m in inbox if m.sender != context.node]
     for message in senders:

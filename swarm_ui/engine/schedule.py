@@ -15,8 +15,8 @@ from swarm_ui.node import Condition, Node, scope_of
 class Schedule:
     """Calls numbered ``0 .. size - 1``, round by round, then those after the last round.
 
-    All sequences are indexed by call number. A call's inputs always have smaller rounds, or come
-    from the same round along an edge without a delay.
+    All sequences are indexed by call number. The inputs of a call are from earlier rounds, or from
+    the same round along an edge without a delay.
     """
 
     __slots__ = (

@@ -100,7 +100,7 @@ class CriticSection(_Section, frozen=True, kw_only=True):
 
 
 class RunSection(_Section, frozen=True, kw_only=True):
-    """Settings of playing a run, and its folder."""
+    """How the episodes of a run are played, and its folder."""
 
     out: str = ""
     concurrency: Count = 8
@@ -274,7 +274,7 @@ def _read(path: Path) -> Draft:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"'{path}' is not usable TOML: {error}") from error
+        raise ConfigError(f"'{path}' cannot be parsed as TOML: {error}") from error
     lines = _lines(text)
     places = {n: f"{path}:{lines[n]}" if n in lines else str(path) for n in _names(values)}
     return Draft(values, places)
@@ -321,11 +321,11 @@ def _check_values(draft: Draft) -> None:
             pairs = value.items() if isinstance(value, dict) else enumerate(value)
             waiting += [((*name, str(key)), item) for key, item in pairs]
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-            problem = "a number of more than 64 bits"
+            problem = "an integer that needs more than 64 bits"
         elif isinstance(value, float) and not math.isfinite(value):
             problem = f"{value} is not a finite number"
         elif isinstance(value, str) and "\0" in value:
-            problem = "text with a NUL character"
+            problem = "text that contains a NUL character"
         if problem:
             place = next((p for n, p in draft.places.items() if n == name[: len(n)]), "")
             where = _shown(".".join(name[:_DEEPEST]), quote=False)

@@ -1,4 +1,4 @@
-"""Graphs in other forms: JSON and networkx."""
+"""Conversion of graphs to and from JSON and networkx."""
 
 from __future__ import annotations
 

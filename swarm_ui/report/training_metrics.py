@@ -150,9 +150,9 @@ def credit_maps(lines: Sequence[Line]) -> list[HeatMap]:
 
 
 def edge_history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
-    """The learned edge probabilities, or how many of the drawn graphs had each edge.
+    """For each iteration: the learned edge probabilities, or the share of graphs with each edge.
 
-    If the run has neither, a line in ``missing`` says so.
+    If the run recorded neither, a line is added to ``missing``.
     """
     done = _iterations(lines)
     agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}

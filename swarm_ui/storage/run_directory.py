@@ -169,7 +169,7 @@ class RunDirectory:
         return self._document("status.json") if (self.path / "status.json").exists() else {}
 
     def set_status(self, status: Mapping[str, object]) -> None:
-        """Replace the status; write it last, after everything that it refers to is on disk."""
+        """Replace the status. Call this only when all files that it refers to are on disk."""
         write_atomic(self.path / "status.json", _pretty({**status, "written": _now().isoformat()}))
 
     def log(self, measurement: Mapping[str, object]) -> None:

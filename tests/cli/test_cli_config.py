@@ -119,7 +119,7 @@ def test_flags_win_over_set_and_set_over_the_file(tmp_path: Path) -> None:
 def test_a_file_that_is_no_toml_or_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("[team\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="is not usable TOML"):
+    with pytest.raises(ConfigError, match="cannot be parsed as TOML"):
         read_draft(path, {}, [])
     with pytest.raises(ConfigError, match="cannot read the configuration"):
         read_draft(tmp_path / "none.toml", {}, [])

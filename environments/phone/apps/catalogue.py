@@ -26,11 +26,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         system: tuple[App, ...] = (),
         settings: Mapping[str, Setting] | None = None,
     ) -> Catalogue:
-        """The catalogue of these apps.
+        """Make a catalogue of apps.
 
         Args:
             apps: the apps. Their names, and those of their tables and settings, must be unique.
-            system: the builder of the system UI's screens.
+            system: the system UI (drawer and notifications), as an app; empty: there is none.
             settings: switches and choices that belong to no app.
         """
         return Catalogue(

@@ -55,7 +55,7 @@ class Admission(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what is not used; the event loop ends."""
+        """Return permits that were not used. Called when the event loop of the calls ends."""
         ...
 
 
@@ -93,7 +93,7 @@ class LocalAdmission:
         self.budget.cancel(permit.hold)
 
     def close(self) -> None:
-        """See :class:`Admission`; nothing is to be given back."""
+        """See :class:`Admission`; does nothing, because no permits are kept here."""
 
     def _correct(self, grant: Grant | None, used: int) -> None:
         if grant is not None and self._tokens is not None:

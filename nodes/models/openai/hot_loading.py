@@ -97,8 +97,8 @@ class HotAdapters:
         """
         if self.elsewhere:
             raise ModelUnavailable(
-                f"{self._endpoint.where}: expected the adapter '{name}', which the process that "
-                "trains it has loaded there; the server does not have it (any more)"
+                f"{self._endpoint.where}: the server does not have the adapter '{name}', or has "
+                "lost it. The process that trains the adapter loads it"
             )
         async with self._changing.current():
             folder = self._folders.get(name)
@@ -127,9 +127,8 @@ class HotAdapters:
         if held is None or Path(held).parent != folder.parent:
             raise ModelError(
                 f"{self._endpoint.where}: '{name}' is loaded already, from "
-                f"{held or 'another folder'}; expected a name that no other run uses, to load "
-                f"{folder}. Wait for the "
-                "other run to end, or restart the server"
+                f"{held or 'another folder'}, so {folder} cannot be loaded under this name. "
+                "Another run uses the name: wait for it to end, or restart the server"
             )
         body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}
         await self._post("load_lora_adapter", body, f"to replace '{name}'")

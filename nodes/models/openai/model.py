@@ -314,7 +314,9 @@ class OpenAIModel:
         if served is None or self.name in served:
             return served or ()
         names = ", ".join(served[:8]) + (", …" if len(served) > 8 else "")
-        failure = AttemptFailure(f"a list of: {names or 'nothing'}", "name one of them", False)
+        failure = AttemptFailure(
+            f"these models: {names or 'none'}", "use one of these names", False
+        )
         raise self._endpoint.error("the model is not served", f"'{self.name}'", failure)
 
     async def close(self) -> None:

@@ -68,8 +68,8 @@ class ServedAdapters:
         served = self.find(adapter)
         if served != adapter and self.names is not None and served in self.names:
             raise ModelError(
-                f"{self._where}: expected served names that are not adapters themselves, got "
-                f"'{served}' for '{adapter}'. Rename one of them in adapter_names"
+                f"{self._where}: adapter_names maps '{adapter}' to the served name '{served}', "
+                f"which is itself an adapter in adapter_names. Rename one of them"
             )
         self._leases[served] += 1
         return served

@@ -51,8 +51,8 @@ class CallLog:
         """
         Args:
             path: the file; existing lines are read.
-            budget: the budget of all calls in the file, also those of earlier sessions; a call
-                whose end is missing counts with the maximum that it may have used.
+            budget: the budget of all calls in the file, also earlier ones; a call whose end is
+                missing counts with the maximum that it may have used.
             prices: the price of each model by name, for a budget in money.
 
         Raises:

@@ -92,7 +92,7 @@ async def synthesize(
         folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
         config: settings.
-        budget: the budget of all model calls in all sessions with this folder. The models may
+        budget: the budget of all model calls for this folder, also in repetitions. The models may
             have their own budgets too.
         prices: the price of each model by name, for a budget in money.
         parallel: number of walks at the same time.

@@ -67,9 +67,10 @@ _EXTRA = ("blue river", "17", "hello", "12:30", "4.99", "anna lee", "no news", "
 
 
 def instructions(observation: Observation, rng: random.Random) -> list[ActionSample]:
-    """One instruction, in random words, for everything that can be done on a screen.
+    """An instruction for each action that is possible on a screen.
 
-    The goal of each decision is the instruction; its history is empty.
+    The phrasing of each is drawn at random. An element is named only if no other element has its
+    label. The goal of each decision is the instruction; its history is empty.
     """
     blank = replace(observation, history=())
     return [

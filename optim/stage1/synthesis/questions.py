@@ -42,7 +42,7 @@ _PURPOSES = {
 
 
 def questions(observation: Observation, rng: random.Random) -> list[ActionSample]:
-    """Questions of all kinds about a screen, in random words.
+    """Questions of all kinds about a screen. The phrasing of each is drawn at random.
 
     The goal of each decision is the question; the correct action is ``answer`` with the answer.
     """

@@ -35,7 +35,7 @@ def credit(
 ) -> int:  # fmt: skip
     """Compare assigners of credit on the recorded episodes of a run.
 
-    Shows agreement, AUC, rank correlation, calls and calibration of each.
+    Shows how often each agrees with the reference, AUC, rank correlation, calls, calibration.
     Example: [bold]swarm-ui credit runs/demo --plots plots[/]
     """
     from swarm_ui.optim.credit.analysis.credit_tables import report_tables

@@ -31,8 +31,8 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
                  panel=""),
     flags.option("adapters", str, "FOLDER", "adapter to start from: its folder, or smollm2-phone "
                  "(default: a new one)", panel=""),
-    flags.option("minutes", float, "N", "time for all stages; the learning rate falls to zero by "
-                 "then (default: any time)", setting="finetune.minutes", panel=""),
+    flags.option("minutes", float, "N", "time for all stages together; the learning rate falls "
+                 "to zero within it (default: no limit)", setting="finetune.minutes", panel=""),
     flags.option("epochs", float, "N", "how often each sample is seen",
                  setting="finetune.epochs", panel=""),
     flags.option("learning_rate", float, "RATE", "learning rate of the supervised stages",
@@ -45,11 +45,11 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
     flags.QUIET,
 )  # fmt: skip
 def finetune(arguments: flags.Arguments) -> int:
-    """Train a language model on a corpus: SFT, SFT, then SFT and DPO, one stage for each level.
+    """Train a language model on a corpus: SFT on each level in order, then DPO on level 3.
 
     OUT/final holds the adapter (or with --method full the model), and the prompt format it was
-    trained with. Repeat the command to continue after an interruption. All settings of the section
-    \\[finetune] of a TOML file are described with FinetuneConfig in docs/stage1.md.
+    trained with. Repeat the command to continue after an interruption. Every field of the class
+    FinetuneConfig is a setting in the section \\[finetune] of a TOML file; see docs/stage1.md.
 
     Example: [bold]swarm-ui finetune smollm2 corpus base-agent --minutes 60[/]
     """

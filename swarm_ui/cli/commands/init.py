@@ -15,7 +15,7 @@ from swarm_ui.storage.run_directory import write_atomic
 TEMPLATE = """\
 # Settings of swarm-ui. Every line is the default; delete the # of a line to change its value.
 # Lines with # depend on the command or on the model, or have no default.
-# swarm-ui run --config swarm-ui.toml        flags and --set SECTION.NAME=VALUE win over this file
+# swarm-ui run --config swarm-ui.toml        flags and --set SECTION.NAME=VALUE override this file
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
@@ -25,15 +25,15 @@ tasks = []                # only these, such as ["contacts-add"]; empty: the sui
 suite = "core"            # phone: core (the published tasks) or extended (harder)
 devices = 32              # invented: number of devices, of 8 apps each
 wordings = "many"         # invented: few or many wordings of each kind of goal
-apps = 10                 # phone-split: number of open apps, 4 to 10
+apps = 10                 # phone-split: number of apps on the screen, 4 to 10
 family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
 # suite_seed = 30         # androidworld, handset: upstream's suite for this seed
 combinations = 1          # instances of each task in that suite
 split = ""                # phone: parameters, templates, apps, validation, train
                           # invented: devices, parameters, validation, train
                           # miniwob: reference, blind, all; empty: the first of these
-episodes = 0              # how many; 0: 20, or one a named task
-seed = 0                  # of the choice of episodes; equal settings give equal episodes
+episodes = 0              # number of episodes; 0: 20, or one for each named task
+seed = 0                  # chooses the episodes; equal settings give equal episodes
 # max_steps = 30          # maximum number of steps of an episode
 data = ""                 # mind2web, autowebbench: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
@@ -46,31 +46,33 @@ name = "base"             # base and general ship with swarm-ui; smollm2 (after 
                           # Face Hub; script:FILE; "module:factory"; or, with url, the name that is
                           # served
 url = ""                  # OpenAI-compatible, up to /v1, such as "http://localhost:8000/v1"
-key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself never stands here
+key_env = "OPENAI_API_KEY"  # the variable that holds the key; do not write the key here
 adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;
                           # "served": the endpoint has them
 prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
-# constrained = false     # of this process: replies may be any text; default: in the compact
-                          # format they are actions that are possible on the screen
-# prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
-device = "cpu"            # of a folder's model; "auto": all devices
-quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
+# constrained = false     # model in this process: replies may be any text; default: in the
+                          # compact format only actions that are possible on the screen
+# prompt_tokens = 4000    # longer prompts are shortened; default: the context of a model in
+                          # this process less the reply, and no limit for an endpoint
+device = "cpu"            # of a model from a folder; "auto": all devices
+quantize = ""             # "4bit": load a model from a folder in 4 bits, to train on one GPU
 # actor = "http://localhost:8000/v1"  # train: a vLLM server that acts with the adapters
-# actor_name = ""         # the name that it serves; empty: that of its only base model
-# max_calls = 1000        # the budget: requests, and tokens
+# actor_name = ""         # name of the model there; empty: its only base model
+# max_calls = 1000        # budget: requests, and below it tokens
 # max_tokens_total = 1000000
-# rate_limit = 10         # requests a second
-concurrency = 16          # requests at once
+# rate_limit = 10         # requests per second
+concurrency = 16          # concurrent requests
 timeout = 60.0            # seconds of one attempt
-vision = false            # the model can see: show it screenshots
+vision = false            # the model accepts images: send it screenshots
 
 [team]
 # agents = 1              # train: 4
 # rounds = 1              # train: 3
 edges = "random"          # random, none, chain, debate, star, tree, or "agent_0>agent_1"
 density = 0.5             # chance that two agents are joined at random
-# views = "same"          # shuffle: each agent its own order (train); window, pane: its own part
-vote = "majority"         # probability: weighed by what each agent thinks (a scoring model)
+# views = "same"          # train: "shuffle", different orders; "window", "pane": parts
+vote = "majority"         # "probability": the proposal that all agents together find most
+                          # probable; needs a model that can score replies
 # temperature = 0.0       # train: 0.8
 # temperatures = [0.2, 0.5, 0.6, 0.8]  # one for each agent, instead of temperature
 max_tokens = 256          # of a reply
@@ -78,21 +80,21 @@ seed = 0                  # of random edges
 
 [run]
 out = ""                  # folder of the run; empty: runs/<date>-<name>
-concurrency = 8           # episodes at once, in this process
+concurrency = 8           # concurrent episodes in this process
 # on = "ray"              # workers of a Ray cluster on this machine; "ray:HOST:PORT": a running
                           # cluster; "local": this process
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
-max_masked = 0.2          # report no success if faults masked a larger share of the episodes
+max_masked = 0.2          # report no success rate if faults ended a larger share
 report = true             # write report.html
 log = []                  # loggers: "tensorboard", "wandb", "mlflow", or "module:factory"
 
 [ray]                     # workers of a cluster, for [run] on
 # workers = 4             # maximum number; default: as many as fit
-episodes = 1              # at once in each worker
-cpus = 1.0                # that each reserves
-gpus = 0.0                # a share, such as 0.25, for a model in each worker
-# resources = {emulator = 1}  # counted things of a node that each needs; default: what the
-                          # environment needs
+episodes = 1              # concurrent episodes of each worker
+cpus = 1.0                # CPUs that each worker reserves
+gpus = 0.0                # GPUs that each worker reserves for its model, such as 0.25
+# resources = {emulator = 1}  # Ray's custom resources that each worker reserves; default: those
+                          # that the environment needs
 # model_actors = 1        # processes that hold the model for all workers; 0: each worker loads
                           # its own. Default: 1, and 0 for the base agent; an endpoint needs none
 gpus_per_model = 0.0      # the share of a GPU that each of these processes gets
@@ -109,19 +111,21 @@ url = ""                  # llm: the endpoint of that model
 
 [train]                   # swarm-ui train; see TeamConfig in the reference
 # iterations = 5
-# episodes = 128          # rollouts in each
+# episodes = 128          # in each iteration
 # edges = "redraw"        # fixed, or learned (with graphs >= 2)
-# shared_iterations = 3   # these train one adapter for all, the later ones each agent's own
+# shared_iterations = 3   # the first iterations train one adapter for all agents, the later
+                          # ones an adapter for each
 
 [train.update]
-# method = "rft"          # likelihood of right actions; dpo, ipo: preference pairs
-# steps = 35              # of the optimiser, each adapter, each iteration; large models: 20
+# method = "rft"          # train on right actions; dpo, ipo: on preference pairs; pg: policy
+                          # gradient
+# steps = 35              # optimiser steps of each adapter in an iteration; large models: 20
 
 [synthesize]              # swarm-ui synthesize; see CorpusConfig in the reference
 levels = [1, 2, 3]        # questions, instructions of one step, preferences
 prompt_format = "json"    # compact: short, for models that are trained on it
-questions = 8             # most about a screen
-instructions = 6          # most for a screen
+questions = 8             # at most, about one screen
+instructions = 6          # at most, for one screen
 stray = 0.0               # share of random actions in walks
 
 [finetune]                # swarm-ui finetune; see FinetuneConfig in the reference

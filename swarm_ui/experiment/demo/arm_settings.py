@@ -68,7 +68,10 @@ def _arm(settings: Settings, file: str) -> Arm:
         if file.endswith(f"-{arm.name}"):
             return arm
     known = ", ".join(arm.name for arm in arms)
-    raise ConfigError(f"'{file}' is not an arm of this run; its arms are {known}")
+    raise ConfigError(
+        f"the trace file '{file}' belongs to no arm of this run; the names of its files end in "
+        f"one of: {known}"
+    )
 
 
 def _tested(settings: Settings) -> list[Arm]:

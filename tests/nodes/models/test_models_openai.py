@@ -314,7 +314,9 @@ async def test_check_lists_models_and_names_what_is_wrong() -> None:
         await client.close()
     async with Loopback(models=("other",)) as server:
         client = model(server)
-        with pytest.raises(ModelError, match="not served; expected 'tiny', got a list of: other"):
+        with pytest.raises(
+            ModelError, match="not served; expected 'tiny', got these models: other"
+        ):
             await client.check()
         await client.close()
     async with Loopback(models_status=404) as server:

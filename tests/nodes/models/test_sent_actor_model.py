@@ -123,7 +123,7 @@ async def test_only_the_process_of_the_learner_loads_versions(
         await model.prepare()
         copy = sent(model)
         server.restart()  # without its adapters
-        with pytest.raises(ModelUnavailable, match="does not have it"):
+        with pytest.raises(ModelUnavailable, match="does not have the adapter"):
             await copy.generate([ask("agent_0")])
         assert server.adapters == {} and len(server.loads) == 2
         await model.prepare()

@@ -93,8 +93,8 @@ def _broadcast(handset: Handset, intent: Intent) -> str:
     if intent.action in _OVERLAYS or intent.action in _SCANS:
         return f"{sent}Broadcast completed: result=0\n"
     raise UnsupportedArguments(
-        f"the handset cannot broadcast {intent.action}; it knows clipper.get, clipper.set, "
-        "overlays and media scans"
+        f"the handset does not support the broadcast {intent.action}; it supports clipper.get, "
+        "clipper.set, the updates of android_world's overlay, and media scans"
     )
 
 

@@ -96,7 +96,7 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def _target(self, handset: Handset, screen: Screen) -> Page:
-        """The choice of a target folder: subfolders, and a button for the folder shown."""
+        """The page on which a target folder is chosen: its subfolders, and a button to take it."""
         folder = screen.of
         rows = [
             ui.item(name(path), "Folder", ui.open_screen(self.app, screen.kind, path))
