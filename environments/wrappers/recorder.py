@@ -67,7 +67,9 @@ class Recorder(Wrapper):
         screen = self.running()
         assert self._job is not None
         task, seed = self._job
-        trace = single_action_trace(screen, action, actor=self._actor, task=task, seed=seed)
+        trace = single_action_trace(
+            screen, action, actor=self._actor, task=task, seed=seed, step=len(self._steps)
+        )
         try:
             step = await super().step(action)
         except EnvironmentFault as error:
@@ -135,15 +137,17 @@ def _writable(path: Path) -> Path:
 
 
 def single_action_trace(
-    screen: Observation, action: Action, *, actor: str, task: str, seed: int
+    screen: Observation, action: Action, *, actor: str, task: str, seed: int, step: int
 ) -> Trace:
-    """The trace of a decision without a model: one actor, one message."""
-    index = len(screen.history)
+    """The trace of a decision without a model: one actor, one message.
+
+    ``step``: number of the decision in its episode, from 0.
+    """
     said = action.json()
     id = f"{actor}:0"
     return Trace(
-        run=f"{task}/{seed}/{index}",
-        seed=derive(seed, "step", index),
+        run=f"{task}/{seed}/{step}",
+        seed=derive(seed, "step", step),
         observation=screen,
         agents=(actor,),
         rounds=1,
