@@ -12,6 +12,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -51,9 +52,10 @@ class Server(ThreadingHTTPServer):
     """Serves requests inside a ``with`` block.
 
     Args:
-        ask: answers a request; runs on ``loop``.
+        ask: answers a request; runs on ``loop``. A :class:`~swarm_ui.errors.SwarmError` is told to
+            the page; it must not raise other exceptions.
         loop: the event loop of the session.
-        over: called on ``loop`` after the last answer was sent.
+        over: called on ``loop`` after the last answer was sent, or could not be sent.
         port: the port to serve on; 0: any free port.
     """
 
@@ -83,6 +85,11 @@ class Server(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
         self._thread.join()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a page that was closed before it got its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -144,9 +151,11 @@ class _Handler(BaseHTTPRequestHandler):
         except SwarmError as error:
             self._error(HTTPStatus.INTERNAL_SERVER_ERROR, error)
             return
-        self._send(HTTPStatus(answer.status), answer.body, "application/json")
-        if answer.last:
-            server.loop.call_soon_threadsafe(server.over)
+        try:
+            self._send(HTTPStatus(answer.status), answer.body, "application/json")
+        finally:  # also if the page was closed meanwhile
+            if answer.last:
+                server.loop.call_soon_threadsafe(server.over)
 
     def _error(self, status: HTTPStatus, error: Exception) -> None:
         self._send(status, msgspec.json.encode({"error": str(error)}), "application/json")

@@ -18,9 +18,9 @@ from small_world import FIELD, SAVE, Notebook
 
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment
+from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.play import play_in_browser
+from swarm_ui.environments.play import play_in_browser, server
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 from swarm_ui.trace.records import Episode
@@ -198,6 +198,43 @@ async def test_what_is_not_an_action_is_refused_and_costs_nothing() -> None:
         assert (await ask(f"{url}dance", {"turn": 0}))[0] == 404
         assert (await ask(f"{url}page.js"))[0] == 404
         assert world.seen == []
+
+
+async def test_an_error_of_the_world_is_told_to_the_page_and_to_the_caller(tmp_path: Path) -> None:
+    class Broken(Notebook):
+        async def step(self, action: Action) -> Step:
+            if action.index == SAVE:
+                raise RuntimeError("the wire is \ud800 cut")
+            return await super().step(action)
+
+    path = tmp_path / "mine.jsonl"
+    async with game(Broken(), path=path) as (url, playing):
+        typed = {"action_type": "input_text", "index": FIELD, "text": "milk"}
+        assert (await ask(f"{url}act", {"turn": 0, "action": typed}))[0] == 200
+        save = {"action_type": "click", "index": SAVE}
+        status, told, _ = await ask(f"{url}act", {"turn": 1, "action": save})
+        assert status == 500
+        assert told == {
+            "error": "The task has ended with an error: RuntimeError: the wire is ? cut"
+        }
+        with pytest.raises(RuntimeError, match="the wire is"):
+            await playing
+    (episode,) = read_jsonl(path)
+    assert [step.executed for step in episode.steps] == [Action(**typed)]  # type: ignore[arg-type]
+
+
+async def test_a_page_that_is_closed_before_the_last_answer_does_not_keep_the_game(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(*_: object) -> None:
+        raise BrokenPipeError
+
+    async with game(Notebook()) as (url, playing):
+        monkeypatch.setattr(server._Handler, "_send", gone)
+        with pytest.raises(http.client.HTTPException):
+            await ask(f"{url}leave", {"turn": 0})
+        assert await playing is None
+    assert capsys.readouterr().err == ""
 
 
 async def test_only_the_page_itself_may_ask() -> None:
