@@ -111,6 +111,10 @@ def test_a_function_makes_the_prompt_or_a_whole_chat() -> None:
     [
         ({"prompt": "Review {writer}"}, "no field '{writer}'"),
         ({"prompt": "Review {"}, "not a template"),
+        ({"prompt": 'Reply with {goal: "..."}'}, "the prompt cannot be filled in: Invalid format"),
+        ({"prompt": "Round {round:d}"}, "the prompt cannot be filled in: Unknown format code"),
+        ({"prompt": "{goal:{width}}"}, "the prompt cannot be filled in: 'width'"),
+        ({"prompt": "{goal!x}"}, "the prompt cannot be filled in"),
         ({"max_tokens": 0}, "max_tokens must be >= 1"),
         ({"max_repairs": -1}, "max_repairs must be >= 0"),
         ({"temperature": -0.5}, "temperature must be >= 0"),
