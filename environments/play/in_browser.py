@@ -76,13 +76,12 @@ class _Game:
         self._session, self._task, self._path = session, task, path
         self._one_at_a_time = asyncio.Lock()
         self.failure: Exception | None = None
-        """An error that is not of this library; it ends the game."""
+        """An error, after which the game cannot go on."""
 
     async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
         """Handle a request, and return the state; status 409 if the page showed an older screen.
 
-        Raises:
-            SwarmError: the request failed, and the game goes on.
+        An error is told to the page with status 500, and kept in :attr:`failure`.
         """
         session = self._session
         async with self._one_at_a_time:
@@ -91,11 +90,10 @@ class _Game:
                 if not stale and not session.ended:
                     await self._do(what, action)
                 body = _state(session, self._task, self._path)
-            except SwarmError:
-                raise
             except Exception as error:  # raised to the caller, once the page has its answer
                 self.failure = self.failure or error
-                told = f"The task has ended with an error: {type(error).__name__}: {error}"
+                kind = "" if isinstance(error, SwarmError) else f"{type(error).__name__}: "
+                told = f"The task has ended with an error: {kind}{error}"
                 body = msgspec.json.encode({"error": told.encode(errors="replace").decode()})
                 return Answer(status=500, body=body, last=True)
             return Answer(status=409 if stale else 200, body=body, last=session.ended)

@@ -24,7 +24,7 @@ from typing import Any, Self
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 
 LARGEST = 65_536
 """Maximum size of a request in bytes."""
@@ -52,8 +52,7 @@ class Server(ThreadingHTTPServer):
     """Serves requests inside a ``with`` block.
 
     Args:
-        ask: answers a request; runs on ``loop``. A :class:`~swarm_ui.errors.SwarmError` is told to
-            the page; it must not raise other exceptions.
+        ask: answers a request; runs on ``loop``, and must not raise.
         loop: the event loop of the session.
         over: called on ``loop`` after the last answer was sent, or could not be sent.
         port: the port to serve on; 0: any free port.
@@ -145,12 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, what: str, turn: int | None, action: Action | None) -> None:
         server = self.server
-        try:
-            asked = server.ask(what, turn, action)
-            answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
-        except SwarmError as error:
-            self._error(HTTPStatus.INTERNAL_SERVER_ERROR, error)
-            return
+        asked = server.ask(what, turn, action)
+        answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
         try:
             self._send(HTTPStatus(answer.status), answer.body, "application/json")
         finally:  # also if the page was closed meanwhile

@@ -32,6 +32,10 @@ class Recorder(Wrapper):
         path: file to append to; its folder must exist. ``None``: only :attr:`last` is kept.
         actor: name of the person or agent: the episodes' ``policy``, and the sender of messages.
         clock: returns seconds, for the length of episodes.
+
+    Raises:
+        TraceError: the file cannot be written. The methods that end an episode raise it too; the
+            episode is then in :attr:`last` only.
     """
 
     def __init__(
@@ -122,7 +126,10 @@ class Recorder(Wrapper):
             seconds=self._clock() - self._began,
         )
         if self._path is not None:
-            append_jsonl(self._path, [self.last])
+            try:
+                append_jsonl(self._path, [self.last])
+            except OSError as error:
+                raise TraceError(f"{self._path}: cannot be written: {error.strerror}") from error
 
 
 def _writable(path: Path) -> Path:
