@@ -51,7 +51,8 @@ async def mcp_tools(
 
     Raises:
         MissingExtra: the package mcp is not installed.
-        ConfigError: the server cannot be reached or started, or a tool has an unusable name.
+        ConfigError: the server cannot be reached or started, there is no command, or a tool has an
+            unusable name.
     """
     try:
         import mcp
@@ -66,6 +67,8 @@ async def mcp_tools(
             )
         where = server
     else:
+        if not server:
+            raise ConfigError("mcp_tools: expected a command as a list of words, got an empty list")
         command, *arguments = server
         where = mcp.StdioServerParameters(
             command=command, args=arguments, env=None if env is None else dict(env)
