@@ -67,12 +67,7 @@ async def mcp_tools(
             )
         where = server
     else:
-        if not server:
-            raise ConfigError("mcp_tools: expected a command as a list of words, got an empty list")
-        command, *arguments = server
-        where = mcp.StdioServerParameters(
-            command=command, args=arguments, env=None if env is None else dict(env)
-        )
+        where = _started(mcp, server, env)
     client = mcp.Client(where)
     try:
         await client.__aenter__()
@@ -91,6 +86,16 @@ async def mcp_tools(
         yield await _listed(client, prefix)
     finally:  # without the exception, which the client would put into a group
         await client.__aexit__(None, None, None)
+
+
+def _started(mcp: Any, server: Sequence[str], env: Mapping[str, str] | None) -> Any:
+    """The parameters of a server that is started by a command."""
+    if not server:
+        raise ConfigError("mcp_tools: expected a command as a list of words, got an empty list")
+    command, *arguments = server
+    return mcp.StdioServerParameters(
+        command=command, args=arguments, env=None if env is None else dict(env)
+    )
 
 
 async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:
