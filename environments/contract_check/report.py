@@ -76,7 +76,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "history": Rule(
         "the history grows by one with every action, lost ones too",
-        "append a Past for each action before anything else is decided",
+        "append a Past for each action before anything else is decided; to list only some, define "
+        "history_with (swarm_ui.environment.Forgetful)",
     ),
     "snapshot": Rule(
         "restore gives the snapshot's screen, and the same actions lead to the same steps again",

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.environment import Environment, Step
+from swarm_ui.environment import Environment, Forgetful, Step
 from swarm_ui.environments.contract_check.report import Finding
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Observation
@@ -84,6 +84,13 @@ class Trial:
         self._done = done if done is not None else self._done + 1
         self.screen(step.observation)
         self._outcome(step, str(action))
+        length = len(step.observation.history)
+        fewer = isinstance(env, Forgetful) and length < self._done
+        self.expect(
+            "history",
+            length == self._done or fewer,
+            f"{length} actions in the history after {self._done}",
+        )
         return step
 
     async def refuses(
@@ -141,10 +148,6 @@ class Trial:
         )
         self.expect(
             "ending", not (step.terminated and step.truncated), f"{act}: terminated and truncated"
-        )
-        length = len(step.observation.history)
-        self.expect(
-            "history", length == self._done, f"{length} actions in the history after {self._done}"
         )
 
     def _round_trip(self, record: Observation | Step, name: str) -> None:

@@ -12,7 +12,7 @@ from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.environments.action_choices import choices
 from swarm_ui.environments.interop.blocking import BlockingEnvironment, Make
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.observation import Element, Observation, Role, render
+from swarm_ui.observation import Bounds, Element, Observation, Role, render
 
 try:
     import numpy as np
@@ -178,7 +178,7 @@ def drawn(screen: Observation) -> Any:
     if screen.png is not None:
         with Image.open(io.BytesIO(screen.png)) as image:
             return np.asarray(image.convert("RGB"), np.uint8).copy()
-    boxes = [(e, e.bounds) for e in screen.elements if e.bounds is not None]
+    boxes = [(e, e.bounds) for e in screen.elements if e.bounds is not None and _has_area(e.bounds)]
     width = min(FARTHEST, max([box[2] for _, box in boxes], default=0) + 10)
     height = min(FARTHEST, max([box[3] for _, box in boxes], default=0) + 10)
     sketch = Image.new("RGB", (max(width, 10), max(height, 10)), "white")
@@ -189,6 +189,12 @@ def drawn(screen: Observation) -> Any:
         label = element.label.encode("latin-1", "replace").decode("latin-1")
         pen.text((box[0] + 3, box[1] + 3), label, "black")
     return np.asarray(sketch, np.uint8).copy()
+
+
+def _has_area(bounds: Bounds) -> bool:
+    """Whether the edges are in order; those of an element outside of the screen may not be."""
+    left, top, right, bottom = bounds
+    return left <= right and top <= bottom
 
 
 def _row(element: Element) -> list[int]:

@@ -193,6 +193,12 @@ class PhoneEnvironment:
         self._state, self._distance = state.copy(), None
         return self._observation(state)
 
+    def history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
+        """See :class:`swarm_ui.environment.Forgetful`."""
+        state = self._running(ended=True)
+        history = [replaced.get(step, past) for step, past in enumerate(state.history)]
+        return _remembered(history, state.options.memory)
+
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
         state = self._running()
@@ -256,15 +262,11 @@ class PhoneEnvironment:
         return distance(assignment.goal, assignment.start, device)
 
     def _observation(self, state: State) -> Observation:
-        history, memory = state.history, state.options.memory
-        if memory is not None:
-            acts = [past for past in history if past.action.action_type != "wait"]
-            history = tuple(acts[-memory:]) if memory else ()
         return Observation(
             goal=state.assignment.text,
             elements=state.view.elements,
             app=state.view.title,
-            history=history,
+            history=_remembered(state.history, state.options.memory),
             actions=ACTIONS if state.device.system is None else FULL_DEVICE_ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
@@ -272,6 +274,14 @@ class PhoneEnvironment:
 
 def _look(device: Device, salt: int, options: Options) -> View:
     return (long_view if options.long else view)(device, salt)
+
+
+def _remembered(history: Sequence[Past], memory: int | None) -> tuple[Past, ...]:
+    """The past actions that an observation lists; see :class:`Options`."""
+    if memory is None:
+        return tuple(history)
+    acts = [past for past in history if past.action.action_type != "wait"]
+    return tuple(acts[-memory:]) if memory else ()
 
 
 def _success(state: State, declared: GoalStatus | None) -> bool:

@@ -13,6 +13,7 @@ from swarm_ui.environment import Environment
 from swarm_ui.environments.play.private_page import open_privately
 from swarm_ui.environments.play.server import Answer, Server
 from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.errors import SwarmError
 from swarm_ui.observation import Observation, Past
 from swarm_ui.trace.jsonl import Anywhere
 from swarm_ui.trace.records import Episode
@@ -48,33 +49,62 @@ async def play_in_browser(
 
     Returns:
         the episode, or ``None`` if nothing was done. ``success`` is ``None`` if the person gave up.
+
+    Raises:
+        Exception: what the environment raises, after the page was told. The actions before it are
+            recorded as an episode that was given up.
     """
     session = PlaySession(env, path, actor)
     await session.begin(task, seed)
-    over, one_at_a_time = asyncio.Event(), asyncio.Lock()
-
-    async def answer(what: str, turn: int | None, action: Action | None) -> Answer:
-        """Handle a request, and return the state; status 409 if the page showed an older screen."""
-        async with one_at_a_time:
-            stale = turn is not None and turn != session.turn
-            if not stale and not session.ended:
-                if what == "act" and action is not None:
-                    await session.act(action)
-                elif what == "undo":
-                    session.undo()
-                elif what == "leave":
-                    session.leave()
-            body = _state(session, task, str(path or ""))
-            return Answer(status=409 if stale else 200, body=body, last=session.ended)
-
+    game, over = _Game(session, task, str(path or "")), asyncio.Event()
     try:
-        with Server(answer, asyncio.get_running_loop(), over.set, port) as server:
+        with Server(game.answer, asyncio.get_running_loop(), over.set, port) as server:
             show(server.address)
             await over.wait()
+        if game.failure is not None:
+            raise game.failure
     finally:
         if not session.ended:
             session.leave()
     return session.episode
+
+
+class _Game:
+    """Answers the requests of the page."""
+
+    def __init__(self, session: PlaySession, task: str, path: str) -> None:
+        self._session, self._task, self._path = session, task, path
+        self._one_at_a_time = asyncio.Lock()
+        self.failure: Exception | None = None
+        """An error, after which the game cannot go on."""
+
+    async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
+        """Handle a request, and return the state; status 409 if the page showed an older screen.
+
+        An error is told to the page with status 500, and kept in :attr:`failure`.
+        """
+        session = self._session
+        async with self._one_at_a_time:
+            stale = turn is not None and turn != session.turn
+            try:
+                if not stale and not session.ended:
+                    await self._do(what, action)
+                body = _state(session, self._task, self._path)
+            except Exception as error:  # raised to the caller, once the page has its answer
+                self.failure = self.failure or error
+                kind = "" if isinstance(error, SwarmError) else f"{type(error).__name__}: "
+                told = f"The task has ended with an error: {kind}{error}"
+                body = msgspec.json.encode({"error": told.encode(errors="replace").decode()})
+                return Answer(status=500, body=body, last=True)
+            return Answer(status=409 if stale else 200, body=body, last=session.ended)
+
+    async def _do(self, what: str, action: Action | None) -> None:
+        if what == "act" and action is not None:
+            await self._session.act(action)
+        elif what == "undo":
+            self._session.undo()
+        elif what == "leave":
+            self._session.leave()
 
 
 def _state(session: PlaySession, task: str, path: str) -> bytes:

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -23,7 +24,7 @@ from typing import Any, Self
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 
 LARGEST = 65_536
 """Maximum size of a request in bytes."""
@@ -51,9 +52,9 @@ class Server(ThreadingHTTPServer):
     """Serves requests inside a ``with`` block.
 
     Args:
-        ask: answers a request; runs on ``loop``.
+        ask: answers a request; runs on ``loop``, and must not raise.
         loop: the event loop of the session.
-        over: called on ``loop`` after the last answer was sent.
+        over: called on ``loop`` after the last answer was sent, or could not be sent.
         port: the port to serve on; 0: any free port.
     """
 
@@ -83,6 +84,11 @@ class Server(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
         self._thread.join()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a page that was closed before it got its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -138,15 +144,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, what: str, turn: int | None, action: Action | None) -> None:
         server = self.server
+        asked = server.ask(what, turn, action)
+        answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
         try:
-            asked = server.ask(what, turn, action)
-            answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
-        except SwarmError as error:
-            self._error(HTTPStatus.INTERNAL_SERVER_ERROR, error)
-            return
-        self._send(HTTPStatus(answer.status), answer.body, "application/json")
-        if answer.last:
-            server.loop.call_soon_threadsafe(server.over)
+            self._send(HTTPStatus(answer.status), answer.body, "application/json")
+        finally:  # also if the page was closed meanwhile
+            if answer.last:
+                server.loop.call_soon_threadsafe(server.over)
 
     def _error(self, status: HTTPStatus, error: Exception) -> None:
         self._send(status, msgspec.json.encode({"error": str(error)}), "application/json")

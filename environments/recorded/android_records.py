@@ -4,7 +4,8 @@ The records are JSON lines, with one episode on each line; get and convert the d
 fields are read; all others, such as screenshots, are ignored:
 
 - ``goal``: text.
-- ``episode_id``: a number or text; by default the number of the line.
+- ``episode_id``: a number or text, different for each record; by default the number of the record,
+  counted from 0.
 - ``split``: only episodes with ``"train"``, or without the field, are read.
 - ``actions``: objects of AndroidWorld's actions. ``click`` and ``long_press`` have ``x`` and ``y``
   in pixels of the screen; ``input_text`` has ``text``, ``scroll`` ``direction``, ``open_app``
@@ -144,16 +145,24 @@ def read_android_records(path: Path) -> AndroidRecords:
     file = RecordFile(path)
     found: list[tuple[Job, Sequence[DemonstratedStep]]] = []
     other = unusable = 0
+    places: dict[str, str] = {}
     for index in range(len(file)):
         record = file.read(index, _Record)
         if record.split != "train":
             other += 1
             continue
-        steps, lost = _steps(record, file.where(index))
+        where = file.where(index)
+        steps, lost = _steps(record, where)
         unusable += lost
+        name = f"episode-{index if record.episode_id is None else record.episode_id}"
+        if name in places:
+            raise ConfigError(
+                f"{where}: '{name}' is also the episode of {places[name]}; give each record an "
+                "'episode_id' of its own, or none of them"
+            )
+        places[name] = where
         if steps:
-            name = index if record.episode_id is None else record.episode_id
-            found.append(((f"episode-{name}", 0), steps))
+            found.append(((name, 0), steps))
     if not found:
         raise ConfigError(
             f"'{path}' has no usable episode: {other} of {len(file)} do not belong to the split "

@@ -32,6 +32,10 @@ class Recorder(Wrapper):
         path: file to append to; its folder must exist. ``None``: only :attr:`last` is kept.
         actor: name of the person or agent: the episodes' ``policy``, and the sender of messages.
         clock: returns seconds, for the length of episodes.
+
+    Raises:
+        TraceError: the file cannot be written. The methods that end an episode raise it too; the
+            episode is then in :attr:`last` only.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class Recorder(Wrapper):
         screen = self.running()
         assert self._job is not None
         task, seed = self._job
-        trace = single_action_trace(screen, action, actor=self._actor, task=task, seed=seed)
+        trace = single_action_trace(
+            screen, action, actor=self._actor, task=task, seed=seed, step=len(self._steps)
+        )
         try:
             step = await super().step(action)
         except EnvironmentFault as error:
@@ -120,7 +126,10 @@ class Recorder(Wrapper):
             seconds=self._clock() - self._began,
         )
         if self._path is not None:
-            append_jsonl(self._path, [self.last])
+            try:
+                append_jsonl(self._path, [self.last])
+            except OSError as error:
+                raise TraceError(f"{self._path}: cannot be written: {error.strerror}") from error
 
 
 def _writable(path: Path) -> Path:
@@ -135,15 +144,17 @@ def _writable(path: Path) -> Path:
 
 
 def single_action_trace(
-    screen: Observation, action: Action, *, actor: str, task: str, seed: int
+    screen: Observation, action: Action, *, actor: str, task: str, seed: int, step: int
 ) -> Trace:
-    """The trace of a decision without a model: one actor, one message."""
-    index = len(screen.history)
+    """The trace of a decision without a model: one actor, one message.
+
+    ``step``: number of the decision in its episode, from 0.
+    """
     said = action.json()
     id = f"{actor}:0"
     return Trace(
-        run=f"{task}/{seed}/{index}",
-        seed=derive(seed, "step", index),
+        run=f"{task}/{seed}/{step}",
+        seed=derive(seed, "step", step),
         observation=screen,
         agents=(actor,),
         rounds=1,

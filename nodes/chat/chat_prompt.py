@@ -47,6 +47,13 @@ def check_template(prompt: Prompt | None, where: str) -> None:
             f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Double literal braces, and "
             "give a function (inbox, context) for anything else"
         )
+    try:
+        prompt.format_map(dict.fromkeys(FIELDS, ""))
+    except (ValueError, LookupError) as error:  # of what follows the name of a field
+        raise ConfigError(
+            f"{where}: the prompt cannot be filled in: {error}. Expected fields such as "
+            "'{goal}', which are texts. Double literal braces"
+        ) from error
 
 
 def first_chat(

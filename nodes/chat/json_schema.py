@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, MissingExtra, ReplyError, brief
 from swarm_ui.json_text import LONGEST, last_object
+
+_LANGUAGE = re.compile(r"\A(?:json(?=\W)|[\w+.-]+\n)", re.IGNORECASE)
+"""The language at the beginning of a fenced block: ``json``, or a word on a line of its own."""
 
 
 def schema_of(kind: Any, where: str) -> dict[str, Any]:
@@ -42,7 +46,7 @@ class ReplySchema:
     """
 
     def __init__(self, schema: Any, where: str) -> None:
-        self._kind = schema
+        self._kind, self._where = schema, where
         if isinstance(schema, Mapping):
             self._validator: Any = _validator(schema, where)
             found: Any = schema
@@ -58,8 +62,9 @@ class ReplySchema:
             raise ConfigError(f"{where}: the schema is not JSON: {error}") from error
 
     def find(self, reply: str) -> str:
-        """The JSON text in a reply that follows the schema: the whole reply, a fenced block, or
-        the last object in it. Raises ``ReplyError`` if there is none."""
+        """The JSON text in a reply that follows the schema: the whole reply, the last fenced block,
+        or the last object in it. Raises ``ReplyError`` if there is none, and ``ConfigError`` as
+        :meth:`value` does."""
         if len(reply) > LONGEST:
             raise ReplyError(f"the reply has {len(reply)} characters; at most {LONGEST} are read")
         problem: ReplyError | None = None
@@ -72,13 +77,17 @@ class ReplySchema:
         raise problem or ReplyError("there is no JSON value in the reply")
 
     def value(self, text: str) -> Any:
-        """The value of a JSON text, of the type of the schema. Raises ``ReplyError`` if it does
-        not follow the schema."""
+        """The value of a JSON text, of the type of the schema.
+
+        Raises:
+            ReplyError: it does not follow the schema.
+            ConfigError: the schema refers to something that is not in it.
+        """
         kind = self._kind
         try:
             if self._validator is not None:
                 value = msgspec.json.decode(text)
-                wrong = next(self._validator.iter_errors(value), None)
+                wrong = self._first_error(value)
                 if wrong is None:
                     return value
                 raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
@@ -87,6 +96,17 @@ class ReplySchema:
             return msgspec.json.decode(text, type=kind)
         except UNREADABLE as error:
             raise ReplyError(brief(error)) from None
+
+    def _first_error(self, value: object) -> Any:
+        from referencing.exceptions import Unresolvable
+
+        try:
+            return next(self._validator.iter_errors(value), None)
+        except Unresolvable as error:
+            raise ConfigError(
+                f"{self._where}: the schema refers to '{error.ref}', which is not in it. Put "
+                "the definition into its '$defs'; references to other documents are not followed"
+            ) from error
 
 
 def _closed(schema: Any) -> Any:
@@ -110,7 +130,7 @@ def _candidates(reply: str) -> Iterator[str]:
     """Texts in a reply that may be the JSON value, the most likely first."""
     parts = reply.split("```")
     # Between the last two fences, without the name of the language.
-    texts = [parts[-2].strip().removeprefix("json").strip()] if len(parts) > 2 else []
+    texts = [_LANGUAGE.sub("", parts[-2].strip()).strip()] if len(parts) > 2 else []
     found = last_object(reply)
     if found is not None:
         texts.append(reply[found.start : found.end])

@@ -51,7 +51,8 @@ async def mcp_tools(
 
     Raises:
         MissingExtra: the package mcp is not installed.
-        ConfigError: the server cannot be reached or started, or a tool has an unusable name.
+        ConfigError: the server cannot be reached or started, there is no command, or a tool has an
+            unusable name.
     """
     try:
         import mcp
@@ -66,10 +67,7 @@ async def mcp_tools(
             )
         where = server
     else:
-        command, *arguments = server
-        where = mcp.StdioServerParameters(
-            command=command, args=arguments, env=None if env is None else dict(env)
-        )
+        where = _started(mcp, server, env)
     client = mcp.Client(where)
     try:
         await client.__aenter__()
@@ -88,6 +86,16 @@ async def mcp_tools(
         yield await _listed(client, prefix)
     finally:  # without the exception, which the client would put into a group
         await client.__aexit__(None, None, None)
+
+
+def _started(mcp: Any, server: Sequence[str], env: Mapping[str, str] | None) -> Any:
+    """The parameters of a server that is started by a command."""
+    if not server:
+        raise ConfigError("mcp_tools: expected a command as a list of words, got an empty list")
+    command, *arguments = server
+    return mcp.StdioServerParameters(
+        command=command, args=arguments, env=None if env is None else dict(env)
+    )
 
 
 async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:

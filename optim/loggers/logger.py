@@ -60,11 +60,17 @@ class LoggerGroup:
             warn: called with one line when a logger fails.
         """
         self._loggers, self._warn = list(loggers), warn
+        self._started: list[Logger] = []
 
     def start(self, config: Mapping[str, Any]) -> None:
         """Pass the settings on, without secrets and with dotted names."""
         shown = flat(without_secrets(config))
-        self._each("start", lambda logger: logger.start(shown))
+
+        def begin(logger: Logger) -> None:
+            logger.start(shown)
+            self._started.append(logger)
+
+        self._each("start", begin)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Pass metrics on; numbers that are not finite are left out."""
@@ -72,7 +78,8 @@ class LoggerGroup:
         self._each("log", lambda logger: logger.log(finite, step))
 
     def finish(self, status: Status) -> None:
-        """End all records."""
+        """End all records that were begun."""
+        self._loggers = [logger for logger in self._loggers if logger in self._started]
         self._each("finish", lambda logger: logger.finish(status))
 
     def _each(self, method: str, call: Callable[[Logger], None]) -> None:
@@ -102,8 +109,8 @@ def logging_to(
     """
     group = LoggerGroup(loggers, warn)
     status: Status = "failed"
-    group.start(config)
     try:
+        group.start(config)
         yield group
         status = "finished"
     except (KeyboardInterrupt, asyncio.CancelledError):

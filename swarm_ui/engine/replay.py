@@ -7,7 +7,6 @@ counterfactual credit cheap.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from swarm_ui.engine.executor import execute, recorded
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import Edits, Rewrite
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
@@ -81,10 +81,8 @@ async def resample(
     if k < 1:
         raise ConfigError(f"resample: k must be at least 1, got {k}")
     draws = range(1, k + 1)
-    return list(
-        await asyncio.gather(
-            *[replay(graph, trace, samples={id: draw}, limits=limits) for draw in draws]
-        )
+    return await together(
+        [replay(graph, trace, samples={id: draw}, limits=limits) for draw in draws]
     )
 
 

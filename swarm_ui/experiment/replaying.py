@@ -52,7 +52,8 @@ class Replayed:
     requests: int
     """Calls that were made again."""
     note: str = ""
-    """How the replay differs from a run of the graph that made the record."""
+    """How the replay differs from a run of the graph that made the record, and which settings it
+    did not use."""
 
 
 def parse_change(text: str) -> tuple[str, str]:
@@ -108,13 +109,13 @@ async def replay_decision(
         names = adapter_names(config.model, config.team.agents)
         team = _as_recorded(config, names, counting, before, _edges(before, changes))
         after = await _replayed(team, before, changes)
-    note = ""
+    notes = [_unused_settings(overrides, changes)]
     if before.ended_by:
-        note = (
+        notes.append(
             f"the rounds end after {before.rounds}, as in the record: '{before.ended_by}' is not "
             "evaluated; with --graph MODULE:NAME it is"
         )
-    return Replayed(before, after, counting.requests, note)
+    return Replayed(before, after, counting.requests, "; ".join(filter(None, notes)))
 
 
 async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
@@ -273,6 +274,19 @@ def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
         if len(path) == 2 and isinstance(values.get(section), dict):
             values[section][name] = overrides.values[section][name]
     return checked(Draft(values, overrides.places, overrides.mistakes))
+
+
+def _unused_settings(overrides: Draft, changes: Changes) -> str:
+    """A note about settings of the model on the command line that no call used; empty if there are
+    none. Those of a file are for other commands too."""
+    given = [place for (section, *_), place in overrides.places.items()
+             if section == "model" and place.startswith("--")]  # fmt: skip
+    if changes.any or not given:
+        return ""
+    return (
+        f"{', '.join(given)}: without effect, as a replay without a change calls no model; "
+        "--again calls every agent again"
+    )
 
 
 def _check_team(config: Config, trace: Trace) -> None:

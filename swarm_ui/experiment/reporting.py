@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
 from swarm_ui.experiment.results import Results, existing_results
-from swarm_ui.report import EpisodeSet, ReportData, credit_map, page, write_report
-from swarm_ui.report.page import GENERATOR
+from swarm_ui.report import EpisodeSet, ReportData, credit_map, write_report
+from swarm_ui.report.page import GENERATOR, write_page
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 from swarm_ui.trace.jsonl import holds_decisions
@@ -21,40 +21,52 @@ _PICTURED = 30
 """Episodes whose screens are drawn as pictures, failed ones first."""
 
 
-def run_report(run: Path) -> Path:
+def run_report(run: Path, to: Path | None = None) -> Path:
     """Write the report of a run of any command, a demo's run, or a trace file; returns its path.
 
+    Args:
+        run: the run's folder, or the trace file.
+        to: the file to write; default: ``report.html`` in the folder, or a page beside the file.
+
     Raises:
-        ConfigError: there is no such run or file, or its report cannot be written again.
+        ConfigError: there is no such run or file, its report cannot be made again, or the file
+            cannot be written, or is not a report.
     """
     if not run.exists():
         raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")
     if run.is_file():
-        target = run.with_suffix(".html")
+        target = to or run.with_suffix(".html")
         expect_report(target, f"the report of '{run}'")
         return trace_report(run, target)
+    if to is not None:
+        expect_report(to, f"the report of '{run}'")
     directory = RunDirectory.open_existing(run)
     tested, config = (run / "results.json").exists(), directory.config()
     if config.get("made_by") == "swarm-ui" and tested:
-        return evaluation_report(directory, existing_results(run))
+        return evaluation_report(directory, existing_results(run), to)
     if _written_by_a_demo(run):
         raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
-    return training_report(directory) if config.get("command") == "train" else write_report(run)
+    if config.get("command") == "train":
+        return training_report(directory, to)
+    return write_report(run, to=to)
 
 
 def current_report(run: Path, out: Path | None = None) -> Path:
     """Write the report of a run, or take the one that a demo wrote; returns its path.
 
-    ``out``: a file for it outside of the run's folder. Raises the errors of :func:`run_report`.
+    ``out``: a file for it outside of the run's folder, which is then not changed. Raises the errors
+    of :func:`run_report`.
     """
-    path = run / "report.html" if _written_by_a_demo(run) else run_report(run)
+    if not _written_by_a_demo(run):
+        return run_report(run, out)
+    path = run / "report.html"
     if out is None:
         return path
     expect_report(out, f"the report of '{run}'")
     try:
         write_atomic(out, path.read_bytes())
     except OSError as error:
-        raise ConfigError(f"'{out}' cannot be written: {error}") from error
+        raise ConfigError(f"the report '{out}' cannot be written: {error}") from error
     return out
 
 
@@ -74,8 +86,8 @@ def expect_report(target: Path, what: str) -> None:
         )
 
 
-def evaluation_report(run: RunDirectory, results: Results) -> Path:
-    """Write the report of a run; returns its path."""
+def evaluation_report(run: RunDirectory, results: Results, to: Path | None = None) -> Path:
+    """Write the report of a run; returns its path. ``to``: see :func:`run_report`."""
     saved = [arm.name for arm in results.arms if (run.traces / f"{arm.name}.jsonl").exists()]
     episodes = [episode for name in saved for episode in run.episodes(name)]
     labels = dict.fromkeys(arm.label for arm in results.arms if arm.label)
@@ -88,11 +100,11 @@ def evaluation_report(run: RunDirectory, results: Results) -> Path:
         labels=results.labels,
         episodes=pictured(_failed_first(episodes)),
     )
-    return write_report(run.path, data)
+    return write_report(run.path, data, to=to)
 
 
-def training_report(run: RunDirectory) -> Path:
-    """Write the report of a training run; returns its path."""
+def training_report(run: RunDirectory, to: Path | None = None) -> Path:
+    """Write the report of a training run; returns its path. ``to``: see :func:`run_report`."""
     from swarm_ui.report.run_reader import gathered
 
     kept = [e for part in gathered(run.path).sets for e in part.episodes]
@@ -102,7 +114,7 @@ def training_report(run: RunDirectory) -> Path:
         f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
         episodes=pictured(_failed_first(kept)),
     )
-    return write_report(run.path, data)
+    return write_report(run.path, data, to=to)
 
 
 def is_report(path: Path) -> bool:
@@ -125,8 +137,7 @@ def trace_report(file: Path, path: Path) -> Path:
         heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
         sets=(EpisodeSet(name="", episodes=pictured(episodes), file=file.name),),
     )
-    write_atomic(path, page(data))
-    return path
+    return write_page(path, data)
 
 
 def with_screenshots(episode: Episode) -> Episode:

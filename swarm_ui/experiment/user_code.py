@@ -8,7 +8,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
 from swarm_ui.experiment.plugins.entry_points import Kind, Plugin, plugin
-from swarm_ui.observation import Observation
+from swarm_ui.observation import Observation, Past
 
 _MEMBERS = ("name", "tasks", "reset", "step", "close")
 _LIBRARY = os.path.dirname(swarm_ui.__file__)
@@ -223,6 +223,10 @@ class UserEnvironment(Wrapper):
     def _grade(self, action: Action) -> float:
         with self._locating("grade"):
             return super()._grade(action)
+
+    def _history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
+        with self._locating("history_with"):
+            return super()._history_with(replaced)
 
     def _expect(self, value: object, kind: type, method: str) -> None:
         if not isinstance(value, kind):

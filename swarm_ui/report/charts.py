@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from swarm_ui.report.contents import Arm, Arms, Curve, CurvePoint, Series
-from swarm_ui.report.estimates import interval
+from swarm_ui.report.estimates import ends, interval
 from swarm_ui.report.html import Attribute, Markup, join, note, tag
 from swarm_ui.viz.svg import ticks
 
@@ -22,8 +22,9 @@ class _Axes:
 
     def __init__(self, points: Sequence[CurvePoint], arms: Sequence[Arm]) -> None:
         xs = [p.x for p in points] or [0.0, 1.0]
-        tested = [(arm.value.value, arm.value.low, arm.value.high) for arm in arms]
-        drawn = [*((p.y, p.low, p.high) for p in points), *tested]
+        tested = [(arm.value.value, *(ends(arm.value) or ())) for arm in arms]
+        drawn: list[tuple[float | None, ...]] = [(p.y, p.low, p.high) for p in points]
+        drawn += tested
         ys = [v for values in drawn for v in values if v is not None] or [0.0, 1.0]
         self.x_ticks = ticks(min(xs), max(xs), 6, whole=all(x == int(x) for x in xs))
         self.y_ticks = ticks(min(ys), max(ys), 5)
@@ -112,9 +113,10 @@ def _whisker(arm: Arm, number: int, axes: _Axes) -> Markup:
     value, x = arm.value, axes.arm(number)
     style = "arm chosen" if arm.chosen else "arm"
     parts = [tag("title", f"{arm.name}: {interval(value)}")]
-    if value.low is not None and value.high is not None:
-        ends: dict[str, Attribute] = {"y1": axes.y(value.low), "y2": axes.y(value.high)}
-        parts.append(tag("line", attrs={"x1": x, "x2": x, **ends}))
+    known = ends(value)
+    if known is not None:
+        line: dict[str, Attribute] = {"y1": axes.y(known[0]), "y2": axes.y(known[1])}
+        parts.append(tag("line", attrs={"x1": x, "x2": x, **line}))
     parts.append(tag("circle", attrs={"cx": x, "cy": axes.y(value.value), "r": 4.0}))
     parts.append(_text(_letter(number), x, _HEIGHT - _BOTTOM + 16, "middle"))
     return tag("g", *parts, attrs={"class": style})

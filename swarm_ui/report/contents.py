@@ -258,7 +258,10 @@ def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> 
     scored = 0
     for episode in episodes:
         for step in episode.steps:
-            if step.credit is not None:
+            # Rows of another length are those of a damaged file.
+            if step.credit is not None and all(
+                len(row) == len(step.trace.agents) for row in step.credit
+            ):
                 scored += 1
                 teams.setdefault((step.trace.agents, len(step.credit)), []).append(step.credit)
     if not teams:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from swarm_ui.report.contents import Estimate
 
 
@@ -19,6 +21,15 @@ def bounds(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     return f"[{figure(estimate, estimate.low)}, {figure(estimate, estimate.high)}]"
+
+
+def ends(estimate: Estimate) -> tuple[float, float] | None:
+    """The ends of the interval, where it can be drawn: not of one training run, which is
+    infinite."""
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    return low, high
 
 
 def interval(estimate: Estimate) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swarm_ui.report.contents import Estimate, Link, ReportTable, TableCell
-from swarm_ui.report.estimates import bounds, figure
+from swarm_ui.report.estimates import bounds, ends, figure
 from swarm_ui.report.html import Attribute, Markup, join, note, tag
 from swarm_ui.viz.svg import ticks
 
@@ -71,16 +71,16 @@ def _axis(data: ReportTable) -> _Axis | None:
     if column is None:
         return None
     cells = [cell for cell in drawn[column] if isinstance(cell, Estimate)]
-    ends = [v for c in cells for v in (c.value, c.low, c.high) if v is not None]
+    drawn_values = [v for c in cells for v in (c.value, *(ends(c) or ()))]
     percent, difference = all(c.percent for c in cells), all(c.difference for c in cells)
-    low, high = min(0.0, *ends), max(0.0, *ends)
+    low, high = min(0.0, *drawn_values), max(0.0, *drawn_values)
     if percent and not difference and low == 0.0 and high <= 1.0:
         high = 1.0  # shares are drawn on the whole axis
     return _Axis(column, ticks(low, high, 4), percent, difference)
 
 
 def _has_interval(cell: TableCell) -> bool:
-    return isinstance(cell, Estimate) and cell.low is not None and cell.high is not None
+    return isinstance(cell, Estimate) and ends(cell) is not None
 
 
 def _differs(cell: TableCell) -> bool:
@@ -126,9 +126,10 @@ def _dot(cell: TableCell, axis: _Axis) -> Markup:
         return tag("td", attrs=attributes)
     middle = _HEIGHT / 2
     marks = []
-    if cell.low is not None and cell.high is not None:
-        ends: dict[str, Attribute] = {"x1": axis.at(cell.low), "x2": axis.at(cell.high)}
-        marks.append(tag("line", attrs={**ends, "y1": middle, "y2": middle, "class": "whisker"}))
+    known = ends(cell)
+    if known is not None:
+        line: dict[str, Attribute] = {"x1": axis.at(known[0]), "x2": axis.at(known[1])}
+        marks.append(tag("line", attrs={**line, "y1": middle, "y2": middle, "class": "whisker"}))
     place: dict[str, Attribute] = {"cx": axis.at(cell.value), "cy": middle, "r": 4}
     marks.append(tag("circle", attrs={**place, "class": "dot"}))
     return tag("td", _drawing(*marks), attrs=attributes)

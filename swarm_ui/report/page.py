@@ -38,18 +38,30 @@ GENERATOR = '<meta name="generator" content="swarm-ui">'
 NO_EPISODES = "There are no episodes to show: the run has recorded none, or has not kept them."
 
 
-def write_report(run: Path, data: ReportData | None = None) -> Path:
-    """Write ``<run>/report.html`` and return its path.
+def write_report(run: Path, data: ReportData | None = None, *, to: Path | None = None) -> Path:
+    """Write the report of a run and return its path.
 
     Args:
         run: the run's folder. Its measurements, episodes and edges are shown.
         data: additional contents, such as tables of tests and episodes with screenshots.
+        to: the file to write; default: ``<run>/report.html``.
 
     Raises:
-        ConfigError: there is no such folder, or a picture named in ``data`` cannot be read.
+        ConfigError: there is no such folder, a picture named in ``data`` cannot be read, or the
+            file cannot be written.
     """
-    path = run / "report.html"
-    write_atomic(path, page(gathered(run) if data is None else filled(data, run)))
+    return write_page(
+        to or run / "report.html", gathered(run) if data is None else filled(data, run)
+    )
+
+
+def write_page(path: Path, data: ReportData) -> Path:
+    """Write :func:`page` to a file. Raises ``ConfigError`` if it cannot be written."""
+    text = page(data)
+    try:
+        write_atomic(path, text)
+    except OSError as error:
+        raise ConfigError(f"the report '{path}' cannot be written: {error}") from error
     return path
 
 

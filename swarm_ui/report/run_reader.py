@@ -27,6 +27,7 @@ from swarm_ui.report.training_metrics import (
     curves,
     edge_history,
     last_rollouts,
+    readable,
     training_cost,
 )
 from swarm_ui.report.workers.worker_rows import worker_parts
@@ -185,7 +186,7 @@ def _measures(results: Line) -> ReportTable | None:
 
 def _metrics(run: Path, missing: list[str]) -> list[Line]:
     try:
-        return list(RunDirectory(run).metrics())
+        return readable(RunDirectory(run).metrics(), missing)
     except (SwarmError, OSError) as error:
         missing.append(f"Measurements: {_line(error)}")
         return []

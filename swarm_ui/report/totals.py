@@ -176,8 +176,12 @@ class RunTotals:
         return f"{split}: {label}" if several and label and split else name
 
     def failed(self) -> dict[str, Counter[FailureClass]]:
-        """:attr:`failures` by the names of the sets in tables."""
-        return {self._shown(name): found for name, found in self.failures.items()}
+        """:attr:`failures` by the names of the sets in tables, which those of one policy on one
+        split share, such as its training seeds."""
+        found: dict[str, Counter[FailureClass]] = {}
+        for name, counted in self.failures.items():
+            found.setdefault(self._shown(name), Counter()).update(counted)
+        return found
 
     def _by_task(self, split: str, whole: bool) -> HeatMap | None:
         """The map of one split, with a row for each task if ``whole``, else for each family."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import msgspec
 
 from swarm_ui.report.contents import (
     Curve,
@@ -22,6 +24,70 @@ from swarm_ui.report.totals import filled_columns
 _MOST_MAPS = 6
 
 Line = dict[str, Any]
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class _Update(msgspec.Struct):
+    loss: float | None = None
+
+
+class _Graph(msgspec.Struct):
+    edges: list[tuple[str, str]] = []
+
+
+class _Iteration(msgspec.Struct):
+    """What a report reads of a line; other fields may have any form."""
+
+    iteration: int
+    success: _Share | None = None
+    episodes: int = 0
+    masked: int = 0
+    staleness: int = 0
+    credit: float | None = None
+    updates: list[_Update] = []
+    edge_probabilities: dict[Annotated[str, msgspec.Meta(pattern=".>.")], _Share] | None = None
+    graphs: list[_Graph] = []
+
+
+class _Credit(msgspec.Struct):
+    iteration: int
+    agents: list[str]
+    values: list[list[float | None]]
+
+    def __post_init__(self) -> None:
+        for row in self.values:
+            if len(row) != len(self.agents):
+                raise ValueError(f"{len(self.agents)} agents and {len(row)} values of a round")
+
+
+class _Rollouts(msgspec.Struct):
+    iteration: int
+
+
+_FORMS: dict[object, type] = {"iteration": _Iteration, "credit": _Credit, "rollouts": _Rollouts}
+
+
+def readable(lines: Iterable[Line], missing: list[str]) -> list[Line]:
+    """The lines of ``metrics.jsonl`` that a report can use.
+
+    If lines of training have another form, one line in ``missing`` says so.
+    """
+    kept, wrong = list[Line](), list[str]()
+    for number, line in enumerate(lines, start=1):
+        kind = line.get("kind", "iteration" if "iteration" in line else None)
+        form = _FORMS.get(kind) if isinstance(kind, str) else None
+        try:
+            if form is not None:
+                msgspec.convert(line, form)
+            kept.append(line)
+        except msgspec.ValidationError as error:
+            wrong.append(f"line {number}: {error}")
+    if wrong:
+        missing.append(
+            f"Measurements: left out {len(wrong)} of {len(kept) + len(wrong)} lines of "
+            f"metrics.jsonl that have another form ({wrong[0]})."
+        )
+    return kept
 
 
 def _iterations(lines: Sequence[Line]) -> list[Line]:

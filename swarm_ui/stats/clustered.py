@@ -30,7 +30,8 @@ def clustered_mean(
     The interval is about new templates. If all episodes are of one template, it is about new
     episodes of that template. Few runs say little about the variance between runs; see
     :func:`over_seeds`. If all outcomes are 1 or all are 0, every resample is the same, and the
-    interval is Wilson's with one observation for each template.
+    interval is Wilson's. Each template then counts as one observation, or, if all episodes are of
+    one template, each episode, in however many runs it was played.
 
     Args:
         values: outcomes; masked ones are left out.
@@ -42,8 +43,7 @@ def clustered_mean(
     """
     kept = {o.value for o in values if o.value is not None}
     if kept in ({0.0}, {1.0}):
-        templates = {o.template for o in values if o.value is not None}
-        same = wilson([*kept] * len(templates))
+        same = wilson([*kept] * _observations(values))
         n = sum(o.value is not None for o in values)
         return None if same is None else msgspec.structs.replace(same, n=n)
     return _clustered(values, seed, resamples)
@@ -56,17 +56,26 @@ def clustered_difference(
 
     The interval is that of :func:`clustered_mean`. An episode that is masked on one side is left
     out of both. If all differences are equal, the interval is that of
-    :func:`~swarm_ui.stats.score_difference`.
+    :func:`~swarm_ui.stats.score_difference`, with the observations of :func:`clustered_mean`.
 
     Raises:
         ConfigError: the two sides are not the same episodes.
     """
     deltas = differences(ours, theirs)
     values = [float(o.value) for o in deltas if o.value is not None]
-    templates = len({o.template for o in deltas if o.value is not None})
-    observations = templates if templates > 1 else len(values)
-    equal = constant_difference(values, observations) if values else None
+    equal = constant_difference(values, _observations(deltas)) if values else None
     return equal or _clustered(deltas, seed, resamples)
+
+
+def _observations(values: Sequence[Outcome]) -> int:
+    """Number of equal outcomes that count as independent.
+
+    Templates, because a second episode of a template may say nothing new; in one template, its
+    episodes. Runs do not count: all of them play the same episodes.
+    """
+    kept = [key for key, outcome in by_episode(values).items() if outcome.value is not None]
+    templates = {template for _, template, _, _ in kept}
+    return len(templates) if len(templates) > 1 else len({key[1:] for key in kept})
 
 
 def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval | None:

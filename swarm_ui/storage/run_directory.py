@@ -112,14 +112,18 @@ class RunDirectory:
         """Open the directory of an existing run.
 
         Raises:
-            ConfigError: there is no run there, or another version wrote it.
+            ConfigError: there is no run there, another version wrote it, or its folders cannot be
+                made.
         """
         if not path.is_dir():
             raise ConfigError(f"no run to resume at '{path}': there is no such directory")
         run = cls(path)
         run.document()
-        for folder in _FOLDERS:
-            (path / folder).mkdir(exist_ok=True)
+        try:
+            for folder in _FOLDERS:
+                (path / folder).mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot write the run directory '{path}': {error}") from error
         return run
 
     def document(self) -> dict[str, object]:

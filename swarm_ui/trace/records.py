@@ -123,11 +123,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         agents = frozenset(self.agents)
         asked = [call for call in self.calls if call.node in agents]
         failed = sum(call.error is not None for call in asked)
-        silent = [said[c.message] for c in asked if c.error is None]
-        silent = [message for message in silent if message.action is None]
+        # In a damaged file, the message of a call may be missing.
+        answers = [said.get(call.message) for call in asked if call.error is None]
+        valid = sum(message is not None and message.action is not None for message in answers)
         passed = len(self.passed)
-        invalid = len(silent) - passed
-        valid = len(asked) - failed - len(silent)
+        invalid = len(answers) - valid - passed
         never = f", {passed} passed" if passed else ""
         never += f", {len(self.skipped)} skipped" if self.skipped else ""
         return (

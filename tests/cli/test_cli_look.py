@@ -134,6 +134,21 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
     assert "the decision is different; 2 of 3 calls were made again" in shown.out
 
 
+def test_a_replay_says_that_settings_of_the_model_were_not_used(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    other = "--set model.name=script:wrong.txt --set model.timeout=9"
+    done = shell(f"replay r {other}")
+    assert "0 of 3 calls were made again" in done.out
+    said = "--set model.name, --set model.timeout: without effect"
+    assert said in done.err and "--again calls every agent again" in " ".join(done.err.split())
+    for change, asked in ((("--again",), 2), (("--say", f"agent_0:0={WRONG}"), 1)):
+        done = shell(f"replay r --trust --json {other}", *change)
+        assert done.json["asked"] == asked and said not in done.err
+    # A file of settings is also for other commands.
+    Path("own.toml").write_text('[model]\nname = "script:wrong.txt"\n', encoding="utf-8")
+    assert "without effect" not in shell("replay r --config own.toml").err
+
+
 def test_a_replay_shows_what_prompts_left_out(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
     assert shell("replay r --json").json["left_out"] == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import os
 import re
+import tempfile
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
@@ -37,6 +40,40 @@ def section(page: Path, title: str) -> str:
     titled = rf'<section class="result"><h3>{title}.*?</section>'
     (found,) = re.findall(titled, page.read_text(encoding="utf-8"), re.DOTALL)
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", str(found))))
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_needs_no_change_for_another_file(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trained("train", (0.5,))
+    shell(f"run {LAMP} -n 2 -m script:mixed.txt --out played")
+    (Path("played/report.html")).unlink()
+    make = tempfile.mkstemp
+
+    def refused(*args: Any, dir: Path, **options: Any) -> tuple[int, str]:
+        if dir.name in ("train", "played", "traces"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(dir))
+        return make(*args, dir=dir, **options)
+
+    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    for run in ("train", "played", "played/traces/episodes.jsonl"):
+        done = shell(f"report {run}")
+        assert done.code == 2 and done.err.count("\n") == 1, (run, done.err)
+        assert "cannot be written: [Errno 13] Permission denied" in done.err
+        assert shell(f"report {run} -o other.html").code == 0
+        assert text_of(Path("other.html"))
+    Path("train/plots").rmdir()
+    mkdir = Path.mkdir
+
+    def unmade(path: Path, *args: Any, **options: Any) -> None:
+        if path.name == "plots":
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        mkdir(path, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", unmade)
+    done = shell("report train -o other.html")
+    assert done.code == 2 and "cannot write the run directory 'train'" in done.err
 
 
 def test_played_runs_are_set_side_by_side(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import typer
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.experiment.stored.deletion import delete
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.stored.summary import point_in_time
 from swarm_ui.storage.run_directory import RunDirectory
@@ -39,6 +41,7 @@ def worked_on(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     code = f"""
 import sys, time
 from pathlib import Path
+from swarm_ui.experiment.stored.deletion import delete
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.storage.run_directory import RunDirectory
 with running(RunDirectory(Path({str(folder)!r}))):
@@ -210,6 +213,57 @@ def test_runs_are_deleted_after_asking(
     assert {*os.listdir("runs")} == {"b", "c"}
     assert shell("runs delete runs/b runs/c --yes --json").json["runs"] == ["runs/b", "runs/c"]
     assert os.listdir("runs") == []
+
+
+def test_an_interrupted_deletion_is_continued_by_the_same_command(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = made(Path("runs/a"))
+    (run.path / "traces" / "one.jsonl").write_text("", encoding="utf-8")
+    remove, removed = shutil.rmtree, list[str]()
+
+    def interrupted(folder: Path) -> None:
+        removed.append(folder.name)
+        if len(removed) == 2:
+            raise KeyboardInterrupt
+        remove(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        delete(run.path)
+    monkeypatch.undo()
+    monkeypatch.chdir(shell.folder)
+    assert os.listdir("runs") == [".a.deleted"] and removed == ["adapters", "edges"]
+
+    assert shell("runs delete runs/a --dry-run --json").json["runs"][0].endswith(".a.deleted")
+    assert os.listdir("runs") == [".a.deleted"]
+    done = shell("runs delete runs/a runs/.a.deleted --yes")
+    assert done.code == 2 and "is named twice" in done.err
+    done = shell("runs delete runs/a --yes")
+    assert (done.code, os.listdir("runs")) == (0, []), done.err
+    assert "there is no run" in shell("runs delete runs/a --yes").err
+
+
+def test_the_rest_of_an_earlier_run_does_not_prevent_a_deletion(
+    shell: Shell,  # noqa: F811
+) -> None:
+    made(Path("runs/.a.deleted"))
+    made(Path("runs/a"))
+    assert shell("runs delete runs/a --yes").code == 0
+    assert os.listdir("runs") == []
+    # Killed after the last file.
+    Path("runs/.a.deleted").mkdir()
+    (Path("runs/.a.deleted") / ".deletion.lock").touch()
+    assert shell("runs delete runs/a --yes").code == 0
+    assert os.listdir("runs") == []
+    # A folder of that name that was certainly not a run.
+    Path("runs/.a.deleted").mkdir()
+    Path("runs/.a.deleted/diary.txt").write_text("mine", encoding="utf-8")
+    made(Path("runs/a"))
+    done = shell("runs delete runs/a --yes")
+    assert done.code == 2 and "delete it yourself" in " ".join(done.err.split())
+    assert {*os.listdir("runs")} == {".a.deleted", "a"}
 
 
 def test_what_is_not_certainly_a_free_run_is_not_deleted(

@@ -201,6 +201,16 @@ def test_equal_outcomes_get_the_interval_of_wilson_over_templates() -> None:
     assert (found.low, found.high, found.n) == (expected.low, expected.high, 50)
 
 
+def test_equal_outcomes_of_one_template_are_about_its_episodes() -> None:
+    values = [Outcome("t", k, 0.0, run) for k in range(10) for run in range(3)]
+    masked = [Outcome("t", 10, None), Outcome("u", 11, None)]
+    expected, found = wilson([0.0] * 10), clustered_mean([*values, *masked])
+    assert expected is not None and found is not None
+    assert (found.low, found.high, found.n) == (expected.low, expected.high, 30)
+    worse = clustered_difference(values, [Outcome(o.template, o.seed, 1.0, o.run) for o in values])
+    assert worse is not None and (worse.low, worse.high) == tango(0, 10, 10)
+
+
 def test_a_repeated_interval_is_not_resampled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     values = drawn(random.Random(6), 10, 4, 0.4)
     first = clustered_mean(values)

@@ -30,7 +30,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test  # noqa: E402
 
 from swarm_ui.environments.interop.gymnasium_view import GymView, Sizes, register  # noqa: E402
 from swarm_ui.environments.interop.pettingzoo_view import TeamView, majority  # noqa: E402
-from swarm_ui.environments.interop.spaces import COLUMNS, ROLES  # noqa: E402
+from swarm_ui.environments.interop.spaces import COLUMNS, ROLES, drawn  # noqa: E402
 
 
 def act(info: Mapping[str, Any], wanted: Action) -> int:
@@ -198,6 +198,15 @@ def test_a_fault_is_never_a_reward(how: Any) -> None:
     env.reset(seed=1)
     env.step(999)
     env.close()
+
+
+def test_a_box_whose_edges_are_not_in_order_is_left_out_of_a_sketch() -> None:
+    boxes = ((10, 10, 60, 40), (80, 30, 60, 20), (5, 5, 5, 5))
+    elements = [Element(index=k, role="button", bounds=box) for k, box in enumerate(boxes)]
+    first = drawn(Observation(goal="g", elements=tuple(elements[:1])))
+    assert (
+        drawn(Observation(goal="g", elements=tuple(elements)))[10:, 10:] == first[10:, 10:]
+    ).all()
 
 
 def test_a_screen_is_rendered_as_text_or_picture() -> None:

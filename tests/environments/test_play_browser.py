@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.client
 import json
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from play_page import opened
 from shared_browser import SharedBrowser
@@ -18,14 +20,16 @@ from small_world import FIELD, SAVE, Notebook
 
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment
+from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.play import play_in_browser
-from swarm_ui.errors import ConfigError
+from swarm_ui.environments.play import play_in_browser, server
+from swarm_ui.environments.wrappers import recorder
+from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.observation import Element
 from swarm_ui.trace.records import Episode
 
 Game = asyncio.Task[Episode | None]
+TYPED = {"action_type": "input_text", "index": FIELD, "text": "milk"}
 
 
 @asynccontextmanager
@@ -198,6 +202,59 @@ async def test_what_is_not_an_action_is_refused_and_costs_nothing() -> None:
         assert (await ask(f"{url}dance", {"turn": 0}))[0] == 404
         assert (await ask(f"{url}page.js"))[0] == 404
         assert world.seen == []
+
+
+async def test_an_error_of_the_world_is_told_to_the_page_and_to_the_caller(tmp_path: Path) -> None:
+    class Broken(Notebook):
+        async def step(self, action: Action) -> Step:
+            if action.index == SAVE:
+                raise RuntimeError("the wire is \ud800 cut")
+            return await super().step(action)
+
+    path = tmp_path / "mine.jsonl"
+    async with game(Broken(), path=path) as (url, playing):
+        assert (await ask(f"{url}act", {"turn": 0, "action": TYPED}))[0] == 200
+        save = {"action_type": "click", "index": SAVE}
+        status, told, _ = await ask(f"{url}act", {"turn": 1, "action": save})
+        assert status == 500
+        assert told == {
+            "error": "The task has ended with an error: RuntimeError: the wire is ? cut"
+        }
+        with pytest.raises(RuntimeError, match="the wire is"):
+            await playing
+    (episode,) = read_jsonl(path)
+    assert [step.executed for step in episode.steps] == [msgspec.convert(TYPED, Action)]
+
+
+async def test_a_disk_that_is_full_is_told_and_ends_the_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with game(Notebook(), path=tmp_path / "mine.jsonl") as (url, playing):
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(recorder, "append_jsonl", full)
+        assert (await ask(f"{url}act", {"turn": 0, "action": TYPED}))[0] == 200
+        save = {"action_type": "click", "index": SAVE}
+        status, told, _ = await ask(f"{url}act", {"turn": 1, "action": save})
+        assert status == 500 and "mine.jsonl: cannot be written: No space left" in told["error"]
+        with pytest.raises(TraceError, match="cannot be written"):
+            await playing
+
+
+async def test_a_page_that_is_closed_before_the_last_answer_does_not_keep_the_game(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(*_: object) -> None:
+        raise BrokenPipeError
+
+    async with game(Notebook()) as (url, playing):
+        monkeypatch.setattr(server._Handler, "_send", gone)
+        with pytest.raises(http.client.HTTPException):
+            await ask(f"{url}leave", {"turn": 0})
+        assert await playing is None
+    assert capsys.readouterr().err == ""
 
 
 async def test_only_the_page_itself_may_ask() -> None:

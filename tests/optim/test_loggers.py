@@ -112,6 +112,20 @@ def test_the_status_says_how_a_run_ended(error: BaseException, status: str) -> N
     assert logger.calls[-1] == ("finish", status)
 
 
+def test_what_had_begun_is_ended_if_the_start_is_interrupted() -> None:
+    class Slow(Recording):
+        """A person loses patience while it connects."""
+
+        def start(self, config: Mapping[str, Any]) -> None:
+            raise KeyboardInterrupt
+
+    first, slow, last = Recording(), Slow(), Recording()
+    with pytest.raises(KeyboardInterrupt), logging_to([first, slow, last], {"a": 1}, print):
+        raise AssertionError("the block is not run")
+    assert first.calls == [("start", {"a": 1}), ("finish", "interrupted")]
+    assert slow.calls == last.calls == []
+
+
 def test_numbers_that_are_not_finite_are_left_out() -> None:
     logger = Recording()
     LoggerGroup([logger], print).log({"a": float("nan"), "b": float("inf"), "c": 1.0}, 0)

@@ -66,6 +66,21 @@ def test_counts_of_all_tested_episodes_come_before_those_of_the_kept(tmp_path: P
     ]
 
 
+def test_the_seeds_of_a_policy_are_counted_together(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", name="phone", config={})
+    played = {"split": "apps", "jobs": [["x", 0], ["x", 1]], "outcomes": [0.0, 0.0]}
+    arms = [
+        {**played, "name": "apps-one-0", "label": "one", "failures": ["loop", "loop"]},
+        {**played, "name": "apps-one-1", "label": "one", "failures": ["loop", "not_known"]},
+        {**played, "name": "apps-two-0", "label": "two", "failures": ["not_known"] * 2},
+    ]
+    (run.path / "results.json").write_text(json.dumps({"arms": arms}), encoding="utf-8")
+    assert rows(page(gathered(run.path)))[1:3] == [
+        ["apps: one", "3", "1"],
+        ["apps: two", "–", "2"],
+    ]
+
+
 def test_a_run_without_failures_has_no_such_section() -> None:
     assert section(page(ReportData(title="r", summary="s", episodes=(episode("x"),)))) == ""
 

@@ -39,6 +39,7 @@ from swarm_ui.report.contents import EpisodeSet, limits
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.page import NO_EPISODES, graph
 from swarm_ui.report.viewer import PROMPT_LIMIT, outcome, viewer_episode
+from swarm_ui.stats import over_seeds
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 from swarm_ui.viz.svg import ticks
@@ -383,6 +384,32 @@ def test_credit_map_is_the_mean_and_keeps_unscored_apart() -> None:
     assert found.values[1][2] == pytest.approx(sum(c[1][2] or 0 for c in credits) / 3)
     assert found.values[0][3] is None
     assert credit_map(()) is None
+
+
+def test_credit_of_another_shape_is_left_out_of_the_map() -> None:
+    whole = episode("x")
+    credit = ((0.5, 1.0),) * 2  # of two agents, where four decided
+    steps = [msgspec.structs.replace(step, credit=credit) for step in whole.steps]
+    damaged = msgspec.structs.replace(whole, steps=tuple(steps))
+    assert credit_map((damaged,)) is None
+    assert credit_map((damaged, whole)) == credit_map((whole,))
+
+
+def test_the_infinite_interval_of_one_training_run_is_told_and_not_drawn() -> None:
+    one = over_seeds([0.5])
+    assert one is not None
+    endless = Estimate(value=one.mean, low=one.low, high=one.high)
+    known = [Estimate(value=v, low=v - 0.1, high=v + 0.1) for v in (0.2, 0.4)]
+    rows = tuple((f"r{k}", value) for k, value in enumerate((endless, *known)))
+    arms = Arms(title="a", arms=tuple(Arm(name=name, value=value) for name, value in rows))
+    points = (CurvePoint(1.0, 0.3), CurvePoint(2.0, 0.4))
+    line = Curve(title="c", x_label="x", y_label="y", percent=True,
+                 series=(Series(name="s", points=points),))  # fmt: skip
+    found = ReportTable(title="t", columns=("", "success"), rows=rows)
+    text = page(ReportData(title="r", summary="s", tables=(found,), curves=(line,), arms=arms))
+    assert "[−inf, inf]" in text and text.count('class="whisker"') == 2
+    drawn = "".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))
+    assert drawn.count('class="arm"') == 3 and '="inf' not in drawn and "nan" not in drawn
 
 
 def test_bad_pictures_are_config_errors(tmp_path: Path) -> None:

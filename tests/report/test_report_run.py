@@ -15,6 +15,7 @@ from swarm_ui.experiment.results import success_interval
 from swarm_ui.report import gathered, write_report
 from swarm_ui.report.compressed_episodes import joined
 from swarm_ui.report.contents import Estimate, ReportTable
+from swarm_ui.report.run_reader import learning_curves
 from swarm_ui.report.totals import family, set_name
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -225,6 +226,37 @@ def test_damage_is_told_and_the_rest_is_shown(run: RunDirectory) -> None:
     for word in ("test.jsonl after the first 2", "Measurements", "results.json", "config.json"):
         assert word in said
     assert 'id="viewer"' in write_report(run.path).read_text(encoding="utf-8")
+
+
+CREDIT = {"kind": "credit", "iteration": 0, "agents": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"kind": "iteration", "iteration": 1, "success": 2.0, "episodes": 3},
+        {"kind": "iteration", "iteration": 1, "episodes": "many", "success": 0.5},
+        {"iteration": 1, "updates": 3},
+        {"kind": "iteration", "iteration": 1, "updates": [3]},
+        {"kind": "iteration", "iteration": 1, "edge_probabilities": {"ab": 0.2}},
+        {"kind": "iteration", "iteration": 1, "edge_probabilities": {"a>b": 2}},
+        {"kind": "iteration", "iteration": 1, "graphs": [{"edges": [["a", "b", "c"]]}]},
+        CREDIT,
+        {**CREDIT, "values": [[0.1]]},
+        {"kind": "rollouts", "iteration": [1]},
+    ],
+)
+def test_measurements_of_another_form_are_told_and_the_others_are_shown(
+    run: RunDirectory, line: dict[str, object]
+) -> None:
+    run.log(iteration(0))
+    run.log({"kind": "mine", "values": 3})
+    run.log(line)
+    data = gathered(run.path)
+    (said,) = (told for told in data.missing if told.startswith("Measurements"))
+    assert "left out 1 of 3 lines of metrics.jsonl that have another form (line 3: " in said
+    assert data.curves == learning_curves(run.path) and len(data.curves[0].series[0].points) == 1
+    assert "left out 1 of 3 lines" in write_report(run.path).read_text(encoding="utf-8")
 
 
 def test_no_folder_is_an_error(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from swarm_ui import (
     Message,
     NodeContext,
     NodeReply,
+    Observation,
     Trace,
     Usage,
     function_node,
@@ -127,6 +128,16 @@ def test_failed_rescued_and_skipped_calls_are_marked() -> None:
     assert picture.arrow("end:0 heard web:0").get("stroke") is None
     assert "nothing travelled from router:0 to mail:0" in picture.titles
     assert any("1 failed · 1 rescued · 1 skipped" in text for text in picture.texts)
+
+
+def test_a_trace_that_lacks_messages_is_drawn() -> None:
+    """As a damaged file may hold."""
+    calls = tuple(Call(message=f"{name}:0", node=name, round=0) for name in ("a", "b"))
+    trace = Trace(run="r", seed=0, observation=Observation(goal="g", elements=()),
+                  agents=("a", "b"), rounds=1, calls=calls)  # fmt: skip
+    words = "no decision: of 2 answers 0 proposed a valid action, 2 proposed none, 0 failed"
+    assert trace.undecided == words
+    assert words in Picture(trace_svg(trace)).texts
 
 
 def test_no_decision_is_said_in_red_and_a_plain_answer_is_not() -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.invented.invented_phone import InventedPhone
 from swarm_ui.environments.phone.invented.wordings import Wordings
+from swarm_ui.environments.phone.tasks import TEMPLATES
 
 SIMPLE_KINDS = (
     "open", "create", "delete", "missing", "check", "show", "edit", "read", "toggle", "state",
@@ -18,6 +19,13 @@ SIMPLE_KINDS = (
 
 class MixedPhone(InventedPhone):
     """The phone's own tasks and those of all invented devices."""
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return (*super().tasks, *TEMPLATES)
+
+    def has(self, task: str) -> bool:
+        return task in TEMPLATES or super().has(task)
 
     def assign(self, task: str, seed: int) -> Assignment:
         return super().assign(task, seed) if task.startswith("invented-") else assign(task, seed)

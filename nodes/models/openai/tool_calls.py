@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from swarm_ui.model import ToolCall
 from swarm_ui.prompts.tool_calls import call_id
 
@@ -26,37 +28,78 @@ def called_tools(message: Any) -> tuple[ToolCall, ...]:
 
 
 class StreamedCalls:
-    """Calls that arrive in pieces: the name first, then parts of the arguments."""
+    """Calls that arrive in pieces: the name first, then parts of the arguments.
+
+    Servers differ. Some number all calls 0, some send whole calls without a number or an id, and
+    some repeat the id and the name in every piece.
+    """
 
     def __init__(self) -> None:
-        self._parts: dict[int, tuple[list[str], list[str], list[str]]] = {}
+        self._calls: list[tuple[int, _Pieces]] = []
+        """All calls with their numbers, in the order of their first pieces."""
 
     def add(self, delta: Any) -> int:
         """Take the pieces of one event; returns their number of characters."""
         length = 0
         for piece in getattr(delta, "tool_calls", None) or ():
-            index = getattr(piece, "index", None)
-            if type(index) is not int:  # some servers send whole calls without one
-                index = len(self._parts)
-            id, name, arguments = self._parts.setdefault(index, ([], [], []))
-            if len(self._parts) > _MOST:
-                raise TypeError(f"more than {_MOST} tool calls in one reply")
             function = getattr(piece, "function", None)
-            for kept, value in (
-                (id, getattr(piece, "id", None)),
-                (name, getattr(function, "name", None)),
-                (arguments, getattr(function, "arguments", None)),
-            ):
-                if value is not None:
-                    kept.append(_text(value))
-                    length += len(value)
+            id, name, arguments = (
+                "" if value is None else _text(value)
+                for value in (
+                    getattr(piece, "id", None),
+                    getattr(function, "name", None),
+                    getattr(function, "arguments", None),
+                )
+            )
+            call = self._call_of(getattr(piece, "index", None), id, name, arguments)
+            call.id, call.name = call.id or id, call.name or name
+            call.arguments += arguments
+            length += len(id) + len(name) + len(arguments)
         return length
 
     def finish(self) -> tuple[ToolCall, ...]:
-        """The calls, in the order of their indices."""
-        parts = [self._parts[index] for index in sorted(self._parts)]
-        # Some servers repeat the id and the name in every piece.
-        return tuple([_call("".join(i[:1]), "".join(n[:1]), "".join(a)) for i, n, a in parts])
+        """The calls, in the order of their numbers."""
+        ordered = sorted(self._calls, key=lambda numbered: numbered[0])
+        return tuple([_call(call.id, call.name, call.arguments) for _, call in ordered])
+
+    def _call_of(self, index: object, id: str, name: str, arguments: str) -> _Pieces:
+        """The call that a piece belongs to."""
+        if type(index) is int:
+            same = [call for number, call in self._calls if number == index]
+            if same and not same[-1].ended_before(id, name, arguments):
+                return same[-1]
+        else:  # a whole call
+            index = len(self._calls)
+        if len(self._calls) == _MOST:
+            raise TypeError(f"more than {_MOST} tool calls in one reply")
+        self._calls.append((index, _Pieces()))
+        return self._calls[-1][1]
+
+
+class _Pieces:
+    """What has come of a call."""
+
+    __slots__ = ("arguments", "id", "name")
+
+    def __init__(self) -> None:
+        self.id = self.name = self.arguments = ""
+
+    def ended_before(self, id: str, name: str, arguments: str) -> bool:
+        """Whether a piece with the same number begins another call: only a piece with a name
+        can."""
+        if not name or not self.name:
+            return False
+        if id and self.id:
+            return id != self.id
+        return name != self.name or (bool(arguments) and _is_json(self.arguments))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _call(id: Any, name: Any, arguments: Any) -> ToolCall:

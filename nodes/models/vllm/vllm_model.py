@@ -21,6 +21,7 @@ from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
 from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.reply_patterns import reply_pattern
+from swarm_ui.nodes.models.transformers.adapters.adapter_leases import parsed_version
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.unsent import not_sent
 from swarm_ui.prompts import as_chat, format_named
@@ -72,6 +73,8 @@ class VLLMModel:
         self._chats = ChatTokens(self._engine.get_tokenizer(), self.name)
         self._current: dict[str, int] = {}
         """Number of the current version, by name."""
+        self._highest: dict[str, int] = {}
+        """Highest number that a version had, by name; also of names that were unloaded."""
         self._loaded: dict[str, Any] = {}
         """vLLM's LoRA request of each version that can be asked."""
         self._replaced: set[str] = set()
@@ -176,14 +179,14 @@ class VLLMModel:
         """Load an adapter in peft's format, also while requests are in flight.
 
         Returns:
-            Its version; the next one if the name exists. The older one is removed when no run
-            leases it.
+            Its version. No number is given twice, also if the name was unloaded in between. The
+            older version is removed when no run leases it.
 
         Raises:
             ConfigError: the engine refuses the adapter.
         """
         old = self._current.get(name)
-        version = f"{name}@{0 if old is None else old + 1}"
+        version = f"{name}@{self._highest.get(name, -1) + 1}"
         await self.load_version(version, folder)
         if old is not None:
             self._replaced.add(f"{name}@{old}")
@@ -193,29 +196,35 @@ class VLLMModel:
     async def load_version(self, version: str, folder: Path) -> None:
         """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
         Earlier versions stay until :meth:`unload_version`. Raises ``ConfigError`` if the engine
-        refuses the adapter."""
+        refuses the adapter, or this is no version."""
         from vllm.lora.request import LoRARequest
 
-        if version in self._loaded:
-            return
-        name, _, number = version.rpartition("@")
-        # A new name and number for each version: prefix caches and slots are keyed by them.
-        lora = LoRARequest(served_name(version), next(self._ids), str(folder.resolve()))
-        try:
-            await self._engine.add_lora(lora)
-        except Exception as error:
-            raise ConfigError(
-                f"vLLM's engine of '{self.name}' refuses the adapter in '{folder}': {error}"
-            ) from error
-        self._loaded[version] = lora
-        self._current[name] = int(number)
+        name, number = parsed_version(version)
+        version = f"{name}@{number}"
+        if version not in self._loaded:
+            id = next(self._ids)
+            # A new name and id each time: vLLM's prefix caches are keyed by the name, its slots by
+            # the id, and a version that was unloaded may come back with other weights.
+            lora = LoRARequest(f"{served_name(version)}-{id}", id, str(folder.resolve()))
+            try:
+                await self._engine.add_lora(lora)
+            except Exception as error:
+                raise ConfigError(
+                    f"vLLM's engine of '{self.name}' refuses the adapter in '{folder}': {error}"
+                ) from error
+            self._loaded[version] = lora
+        self._replaced.discard(version)
+        self._current[name] = number
+        self._highest[name] = max(number, self._highest.get(name, -1))
 
     async def unload_version(self, version: str) -> None:
-        """Remove a version; no error if it is not there."""
+        """Remove a version; no error if it is not there. Raises ``ConfigError`` if this is no
+        version."""
+        name, number = parsed_version(version)
+        version = f"{name}@{number}"
         lora = self._loaded.pop(version, None)
         self._replaced.discard(version)
-        name, _, number = version.rpartition("@")
-        if self._current.get(name) == int(number):
+        if self._current.get(name) == number:
             del self._current[name]
         if lora is not None:
             await self._engine.remove_lora(lora.lora_int_id)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Bin, calibration_error, reliability
 from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
@@ -120,11 +120,15 @@ async def _rows(episodes: Sequence[JudgedEpisode], score: Score) -> list[_Row]:
     found: list[_Row] = []
     for first in range(0, len(places), _CONCURRENCY):
         part = places[first : first + _CONCURRENCY]
-        scores = await asyncio.gather(*[score(episode, screen) for episode, screen in part])
+        scores = await together([_scored(score, episode, screen) for episode, screen in part])
         for k, ((episode, screen), given) in enumerate(zip(part, scores, strict=True), first):
             pairs = zip(screen.replies, given, strict=True)
             found += [_Row(tasks[episode.task], k, r.kind, r.right, float(v)) for r, v in pairs]
     return found
+
+
+async def _scored(score: Score, episode: JudgedEpisode, screen: JudgedScreen) -> Sequence[float]:
+    return await score(episode, screen)
 
 
 def _auc(rows: Sequence[_Row]) -> Interval | None:

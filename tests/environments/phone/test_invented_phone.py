@@ -23,6 +23,7 @@ from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone, Wordings
 from swarm_ui.environments.phone.invented.clauses import FEW, IT, MANY
 from swarm_ui.environments.phone.invented.grammar import expansions
 from swarm_ui.environments.phone.invented.invented_apps import invent
+from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone
 from swarm_ui.environments.phone.invented.wordings import with_state
 from swarm_ui.environments.phone.parameters import owner
 from swarm_ui.environments.phone.splits import EXTENDED_TEST_APPS
@@ -122,6 +123,15 @@ def test_parameters_belong_to_the_split_of_the_seed(seeds: range, split: str) ->
     phone = InventedPhone(devices=2)
     for task, seed in draw_jobs(tuple(phone.tasks), 150, 2, seeds=seeds):
         assert {owner(value) for value in phone.assign(task, seed).parameters} <= {split}
+
+
+async def test_a_mixed_phone_has_the_tasks_of_the_phone_too() -> None:
+    mixed, invented, phone = MixedPhone(devices=2), InventedPhone(devices=2), PhoneEnvironment()
+    assert set(mixed.tasks) == {*invented.tasks, *phone.tasks}
+    assert len(set(mixed.tasks)) == len(mixed.tasks)
+    for task in (invented.tasks[0], phone.tasks[0]):
+        assert mixed.has(task) and (await mixed.reset(task=task, seed=1)).goal
+    assert not mixed.has("contacts-unknown") and not invented.has(phone.tasks[0])
 
 
 @pytest.mark.parametrize(

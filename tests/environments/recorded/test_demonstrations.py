@@ -172,6 +172,17 @@ def test_a_flag_that_protobuf_leaves_out_is_false(tmp_path: Path) -> None:
     assert steps[1].action.target == "New"
 
 
+def test_two_records_of_one_name_are_refused(tmp_path: Path) -> None:
+    named = {**EPISODE, "episode_id": 1}
+    unnamed = {name: value for name, value in EPISODE.items() if name != "episode_id"}
+    found = read_android_records(written(tmp_path / "a.jsonl", unnamed, named)).recordings
+    assert found.tasks == ("episode-0", "episode-1")
+    for second in (named, unnamed):  # the number of the unnamed one is 1
+        path = written(tmp_path / "b.jsonl", named, second)
+        with pytest.raises(ConfigError, match=r"record 1: 'episode-1' is also .* record 0; give"):
+            read_android_records(path)
+
+
 def test_only_training_episodes_are_read(tmp_path: Path) -> None:
     test = {**EPISODE, "episode_id": "t", "split": "test"}
     found = read_android_records(written(tmp_path / "a.jsonl", EPISODE, test))

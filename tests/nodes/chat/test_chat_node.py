@@ -111,6 +111,10 @@ def test_a_function_makes_the_prompt_or_a_whole_chat() -> None:
     [
         ({"prompt": "Review {writer}"}, "no field '{writer}'"),
         ({"prompt": "Review {"}, "not a template"),
+        ({"prompt": 'Reply with {goal: "..."}'}, "the prompt cannot be filled in: Invalid format"),
+        ({"prompt": "Round {round:d}"}, "the prompt cannot be filled in: Unknown format code"),
+        ({"prompt": "{goal:{width}}"}, "the prompt cannot be filled in: 'width'"),
+        ({"prompt": "{goal!x}"}, "the prompt cannot be filled in"),
         ({"max_tokens": 0}, "max_tokens must be >= 1"),
         ({"max_repairs": -1}, "max_repairs must be >= 0"),
         ({"temperature": -0.5}, "temperature must be >= 0"),
@@ -128,6 +132,22 @@ def test_settings_that_cannot_work_are_found_before_a_run(
 def test_a_prompt_function_that_returns_something_else_ends_the_run() -> None:
     node = ChatNode("one", ScriptedModel([]), prompt=lambda inbox, context: 3)  # type: ignore
     with pytest.raises(ConfigError, match="prompt function of 'one' returned a int"):
+        CollabGraph([node]).run_sync("go")
+
+
+@pytest.mark.parametrize("reply", ["```JSON\n[3]\n```", "```jsonc\n[3]```", "So: ```json[3]```."])
+def test_a_fenced_block_may_name_its_language_in_any_way(reply: str) -> None:
+    node = ChatNode("one", ScriptedModel([reply]), schema=list[int])
+    assert CollabGraph([node]).run_sync("go").output == "[3]"
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/missing", "https://example.org/schema.json"])
+def test_a_schema_that_refers_to_what_it_lacks_ends_the_run(reference: str) -> None:
+    schema = {"type": "object", "properties": {"x": {"$ref": reference}}}
+    node = ChatNode("one", ScriptedModel(['{"x": 1}']), schema=schema)
+    with pytest.raises(
+        ConfigError, match=r"chat node 'one': the schema refers to '.*', which is not"
+    ):
         CollabGraph([node]).run_sync("go")
 
 

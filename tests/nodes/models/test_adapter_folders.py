@@ -103,7 +103,7 @@ async def test_the_format_of_an_adapter_is_that_of_its_prompts(base: Path, saved
 def test_a_copy_has_the_metadata_of_its_source(base: Path, saved: Path) -> None:
     model = CausalModel.named(str(base))
     model.load_adapter(saved / "agent_0", "one")
-    model.add_adapter("two", rank=2, copy_from="one")
+    model.add_adapter("two", rank=2, alpha=8, copy_from="one")
     model.add_adapter("new", rank=2)
     assert model.metadata("two") == model.metadata("one")
     assert model.format_of("new") == "json"

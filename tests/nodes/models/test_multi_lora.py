@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from local_models import answers, asking, disturb, requests, with_adapters
 from peft import PeftModel
 
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Request
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting, LoraWeights
@@ -162,6 +164,27 @@ def test_agents_with_equal_weights_are_computed_together(monkeypatch: pytest.Mon
     assert set(seen) == {1}
     assert [c.text for c in both[:4]] == [c.text for c in both[4:]]
     assert {c.adapter for c in both} == {"agent_0@0", "copy@0"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"rank": 2, "alpha": 4}, "got rank 2, alpha 4, layers 0, "),
+     ({"rank": 16}, "got rank 16, alpha 32, layers 0, "),
+     ({"rank": 4}, "got rank 4, alpha 32, layers 0, "),
+     ({"rank": 4, "alpha": 8, "layers": [1]}, "got rank 4, alpha 8, layers 1 ")],
+)  # fmt: skip
+def test_a_copy_has_the_shape_of_its_source(given: dict[str, Any], said: str) -> None:
+    model = with_adapters(1)
+    model.add_adapter("thin", rank=1)  # its tensors can be broadcast to every rank
+    for source in ("agent_0", "thin"):
+        with pytest.raises(ConfigError, match=f"'copy' cannot be a copy of '{source}'") as found:
+            model.add_adapter("copy", **given, copy_from=source)
+        assert said in str(found.value) and "which has rank" in str(found.value)
+        assert "copy" not in model.adapters
+    # The name is free, and the number of its first version is 0.
+    model.add_adapter("copy", rank=4, alpha=8, copy_from="agent_0")
+    (one, two) = answers(model, [*asking("agent_0", requests(1)), *asking("copy", requests(1))])
+    assert (one.text, one.logprob, two.adapter) == (two.text, two.logprob, "copy@0")
 
 
 def test_scores_do_not_depend_on_the_company(model: LocalModel) -> None:

@@ -11,7 +11,10 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
+    AdapterWeights,
+    LoraWeights,
+)
 
 
 def check_numbers(network: PreTrainedModel, layers: Sequence[int]) -> None:
@@ -53,3 +56,28 @@ def adapted_layers(
         for key, part in network.named_modules()
         if isinstance(part, LoraLayer) or key in copied
     }
+
+
+def held_weights(network: PreTrainedModel, adapter: str) -> dict[str, LoraWeights]:
+    """The weights of an adapter as peft holds them, by the layer's name."""
+    return {
+        key: LoraWeights(
+            layer.lora_A[adapter].weight,  # type: ignore[arg-type]
+            layer.lora_B[adapter].weight,  # type: ignore[arg-type]
+            layer.scaling[adapter],
+        )
+        for key, layer in network.named_modules()
+        if isinstance(layer, LoraLayer) and adapter in layer.lora_A
+    }
+
+
+def described(weights: AdapterWeights) -> str:
+    """The shape of an adapter in words: rank, alpha, the layers by number, and their parts."""
+    ranks = sorted({part.down.shape[0] for part in weights.values()})
+    alphas = sorted({round(part.scale * part.down.shape[0], 6) for part in weights.values()})
+    numbers = sorted({int(n) for key in weights for n in re.findall(r"\.(\d+)\.", key)})
+    parts = sorted({key.rpartition(".")[2] for key in weights})
+    rank, alpha, layers = (
+        ", ".join(f"{value:g}" for value in values) for values in (ranks, alphas, numbers)
+    )
+    return f"rank {rank}, alpha {alpha}, layers {layers or 'without a number'} ({', '.join(parts)})"

@@ -25,12 +25,13 @@ from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLe
 from swarm_ui.nodes.models.transformers.adapters.layers import (
     adapted_layers,
     check_numbers,
+    described,
+    held_weights,
     names_in_layers,
 )
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
     LoraRouting,
-    LoraWeights,
     MergedWeights,
     copied,
     equal,
@@ -153,13 +154,13 @@ class LoraNetwork:
         Args:
             name: its name.
             rank, alpha: the settings of LoRA.
-            copy_from: an adapter of the same rank and layers.
+            copy_from: an adapter of the same rank, alpha and layers.
             layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
                 The backward pass ends at the lowest one.
 
         Raises:
-            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the
-                network has no such layers.
+            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist or is of
+                another rank, alpha or layers, or the network has no such layers. Nothing was added.
         """
         self._check_not_training()
         self._check_new(name)
@@ -179,14 +180,26 @@ class LoraNetwork:
             self._network.add_adapter(name, config)
         else:
             self._network = get_peft_model(self._network, config, adapter_name=name)
-        self._register(name, self._versions.next(name))
-        self._metadata[name] = AdapterMetadata(prompt_format=self.prompt_format)
         if copy_from is not None:
-            self._metadata[name] = self._metadata[copy_from]
-            with torch.no_grad():
-                sources, targets = map(self.adapter_parameters, (copy_from, name))
-                for source, target in zip(sources, targets, strict=True):
-                    target.copy_(source)
+            self._copy(copy_from, name)
+        self._register(name, self._versions.next(name))
+        metadata = AdapterMetadata(prompt_format=self.prompt_format)
+        self._metadata[name] = metadata if copy_from is None else self._metadata[copy_from]
+
+    def _copy(self, source: str, name: str) -> None:
+        """Fill an adapter that was just added; delete it if it is not of the source's shape."""
+        old, new = self._weights[source], held_weights(self.network, name)
+        expected, got = described(old), described(new)
+        if old.keys() != new.keys() or expected != got:
+            self._delete(name)
+            raise ConfigError(
+                f"adapter '{name}' cannot be a copy of '{source}', which has {expected}; got "
+                f"{got}. Give the rank, alpha and layers of '{source}', or leave copy_from out"
+            )
+        with torch.no_grad():
+            for key, weights in old.items():
+                new[key].down.copy_(weights.down)
+                new[key].up.copy_(weights.up)
 
     def load_adapters(self, folder: Path) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
@@ -314,15 +327,7 @@ class LoraNetwork:
     def _register(self, name: str, number: int) -> str:
         self._network.train(False)
         self._layers = adapted_layers(self.network, self._copies.values())
-        self._weights[name] = {
-            key: LoraWeights(
-                layer.lora_A[name].weight,  # type: ignore[arg-type]
-                layer.lora_B[name].weight,  # type: ignore[arg-type]
-                layer.scaling[name],
-            )
-            for key, layer in self._layers.items()
-            if isinstance(layer, LoraLayer) and name in layer.lora_A
-        }
+        self._weights[name] = held_weights(self.network, name)
         self._numbered.discard(name)
         return self._versions.set(name, number)
 
