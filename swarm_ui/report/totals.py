@@ -257,9 +257,7 @@ def _rate(outcomes: Mapping[str, Sequence[float]]) -> Estimate | None:
 
     pairs = [(task, k, value) for task, found in outcomes.items() for k, value in enumerate(found)]
     rate = clustered_mean([Outcome(task, k, value) for task, k, value in pairs])
-    if rate is None:
-        return None
-    return Estimate(value=rate.mean, low=rate.low, high=rate.high, count=rate.n)
+    return None if rate is None else Estimate.of(rate)
 
 
 def set_name(stem: str) -> str:
