@@ -46,18 +46,20 @@ class OpenEnvironment:
 
     async def tasks(self) -> Sequence[str]:
         """The tasks that the environment itself lists."""
-        environment = await self.one()
-        try:
+        async with self.one() as environment:
             if hasattr(environment, "start"):  # its tasks are known only in a separate process
                 await environment.start()
             return cast(Sequence[str], environment.tasks)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Any]:
+        """One environment, which is closed at the end of the block."""
+        made: Any = self.make()
+        environment = await made if inspect.isawaitable(made) else made
+        try:
+            yield environment
         finally:
             await environment.close()
-
-    async def one(self) -> Any:
-        """One environment, to be closed by the caller."""
-        made: Any = self.make()
-        return await made if inspect.isawaitable(made) else made
 
 
 TrainingJobs = Callable[[EnvironmentSection, Sequence[str], int, random.Random], list[Job]]

@@ -175,7 +175,8 @@ async def _rule_of_recordings(environment: OpenEnvironment, jobs: list[Job]) -> 
     """
     from swarm_ui.optim.stage1 import HeldOut
 
-    recorded = str((await environment.one()).name).removeprefix("demonstrations on ")
+    async with environment.one() as one:
+        recorded = str(one.name).removeprefix("demonstrations on ")
     rule = HeldOut()
     for name, spec in ENVIRONMENTS.items():
         if recorded.startswith(name.partition("-")[0]):
@@ -192,11 +193,8 @@ async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
             raise ConfigError(f"--{role} none: only the critic can be left out")
     scripted = [role for role in ("agent", "critic") if names[role] == SCRIPTED]
     if scripted:
-        environment = await opened.environment.one()
-        try:
+        async with opened.environment.one() as environment:
             able = isinstance(environment, Graded)
-        finally:
-            await environment.close()
         if not able:
             raise ConfigError(
                 f"'{work.place.name}' cannot solve its own tasks, so there is no scripted "
