@@ -90,7 +90,8 @@ async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[s
     rng, spec = random.Random(place.seed), spec_of(place.name)
     lines: list[dict[str, Any]] = []
     async with open_environment(place) as opened:
-        jobs = spec.training_jobs(place, await spec.task_names(place, opened), count, rng)
+        names = await spec.task_names(place, opened)
+        jobs = spec.training_jobs(place, names, count, rng, "train")
         async with opened.one() as environment:
             for done, (task, seed) in enumerate(jobs, start=1):
                 for step in await demonstrate(environment, task=task, seed=seed, rng=rng):

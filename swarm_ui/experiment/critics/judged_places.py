@@ -66,8 +66,8 @@ async def opened(
         tasks = await spec.task_names(section, environment)
         rng = random.Random(derive(section.seed, "critic", section.name))
         jobs: dict[Purpose, list[Job]] = {
-            "train": spec.training_jobs(section, tasks, episodes, rng),
-            "validation": spec.validation_jobs(section, tasks, validation, rng),
+            "train": spec.training_jobs(section, tasks, episodes, rng, "train"),
+            "validation": spec.training_jobs(section, tasks, validation, rng, "validation"),
         }
         rule = spec.held_out_rule()
         rule.check(name, jobs["train"], "critic")

@@ -15,6 +15,7 @@ from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
+    Seeds,
 )
 from swarm_ui.rollout.pool import Job
 
@@ -63,7 +64,7 @@ def _screen_tasks(section: EnvironmentSection) -> Sequence[str]:
 
 
 def _screen_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
     return [(rng.choice(names), rng.randrange(2**31)) for _ in range(count)]
 

@@ -143,8 +143,8 @@ async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
             jobs = found[: work.walks or len(found)]
         else:
             names = await spec.task_names(place, environment)
-            count = work.walks or DEFAULT_WALKS
-            jobs = spec.training_jobs(place, names, count, random.Random(place.seed))
+            count, rng = work.walks or DEFAULT_WALKS, random.Random(place.seed)
+            jobs = spec.training_jobs(place, names, count, rng, "train")
         if spec is DEMONSTRATIONS:
             held_out = await _rule_of_recordings(environment, jobs)
         yield Opened(environment, jobs, held_out)
