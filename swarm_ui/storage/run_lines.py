@@ -19,6 +19,7 @@ import datetime
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -298,13 +299,11 @@ def check_sum(line: bytes) -> None:
 
 
 def _written(value: Any) -> bytes:
-    try:
+    with suppress(UnicodeEncodeError):
         line = _encode(value)
-    except UnicodeEncodeError:
-        return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
-    if b"null" in line:  # what is None is left out: maybe a number that is not finite
-        return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
-    return line
+        if b"null" not in line:  # what is None is left out: maybe a number that is not finite
+            return line
+    return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
 
 
 def _decode(line: bytes, type: type[T]) -> T:
