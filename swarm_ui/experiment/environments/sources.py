@@ -29,12 +29,10 @@ async def _open_recordings(section: EnvironmentSection) -> Opening:
         recordings, _, _ = read_demonstrations(Path(section.data))
     else:
         recordings = read_android_records(Path(section.data)).recordings
-
-    def jobs(section: EnvironmentSection) -> list[Job]:
-        found = recordings.jobs(section.tasks or None)
-        return found[: section.episodes or len(found)]
-
-    yield OpenEnvironment(recordings.environment, jobs=jobs)
+    yield OpenEnvironment(
+        recordings.environment,
+        jobs=lambda asked: recordings.jobs(asked.tasks or None)[: asked.episodes or None],
+    )
 
 
 def _needs_data(section: EnvironmentSection) -> Iterator[Finding]:

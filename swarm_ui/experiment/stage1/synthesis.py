@@ -139,8 +139,7 @@ async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
     async with spec.opened(place) as environment:
         held_out = spec.held_out_rule()
         if environment.jobs is not None:
-            found = environment.jobs(place)
-            jobs = found[: work.walks or len(found)]
+            jobs = environment.jobs(place)[: work.walks or None]
         else:
             names = await spec.task_names(place, environment)
             count, rng = work.walks or DEFAULT_WALKS, random.Random(place.seed)
