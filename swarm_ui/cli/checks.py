@@ -19,6 +19,7 @@ from typing import Literal
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
+from swarm_ui.storage.run_directory import installed
 
 AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
 """The values of ``doctor --need``."""
@@ -125,11 +126,8 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def _version(module: str) -> str:
-    names = _distributions().get(module) or [module]
-    try:
-        return importlib.metadata.version(names[0])
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    name = (_distributions().get(module) or [module])[0]
+    return installed([name]).get(name, "")
 
 
 def _gpu() -> Iterator[Check]:

@@ -234,9 +234,9 @@ def needed(name: str, type: Any, value: str, help: str) -> Option:
     return Option(name, type, typer.Argument(metavar=value, help=help), default=...)
 
 
-def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = False) -> Option:
+def switch(name: str, *names: str, help: str, panel: str = HOW) -> Option:
     """An option without a value."""
-    return Option(name, bool, declare(*names, help=help, panel=panel), default=default)
+    return Option(name, bool, declare(*names, help=help, panel=panel), default=False)
 
 
 def also_named(known: Option, name: str) -> Option:
@@ -398,7 +398,7 @@ ENDING = (
     switch("dry_run", "--dry-run", help="show what would be done, and stop"),
     switch("watch", "--watch", help="serve a live page about the run on this machine"),
     JSON,
-    switch("quiet", "--quiet", "-q", help="do not show progress or notes"),
+    QUIET,
 )
 ON = option(
     "on", str, "PLACE", "where episodes are played: local; ray, in workers of a Ray cluster on "

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
+from swarm_ui.trace.jsonl import write_jsonl
+from swarm_ui.trace.records import Trace
 
 
 def expect_file_place(path: Path | None) -> None:
@@ -23,6 +26,19 @@ def expect_file_place(path: Path | None) -> None:
         raise ConfigError(f"cannot write '{path}': it is a folder")
     if not os.path.isdir(around) or not os.access(around, os.W_OK):
         raise ConfigError(f"cannot write '{path}': '{around}' is not a folder to write in")
+
+
+def write_trace(path: Path | None, trace: Trace, output: Output) -> None:
+    """Write a trace as a JSON lines file. ``None``: no file was asked for.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    if path is None:
+        return
+    with writing(path):
+        write_jsonl(path, [trace])
+    output.say(f"wrote {path}")
 
 
 @contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import webbrowser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -65,6 +67,16 @@ class Output:
         self.result.print(what)
         if caption:
             self.result.print(caption, style="dim")
+
+    def report(self, path: Path, *, browser: bool) -> int:
+        """The path of a report, as the result of a command; returns the exit code.
+
+        ``browser``: whether to open it in the browser.
+        """
+        self.show(Text(f"report: {path}", overflow="fold"))
+        if browser and not webbrowser.open(path.resolve().as_uri()):
+            self.say("no browser could be opened: open the file yourself")
+        return self.done(report=str(path))
 
     def lines(self, text: str) -> None:
         """Text that is not wrapped, such as a file; unchanged, except on a terminal."""

@@ -91,13 +91,10 @@ async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[s
     lines: list[dict[str, Any]] = []
     async with open_environment(place) as opened:
         names = await spec.task_names(place, opened)
-        environment = await opened.one()
-        try:
-            jobs = spec.training_jobs(place, names, count, rng)
+        jobs = spec.training_jobs(place, names, count, rng, "train")
+        async with opened.one() as environment:
             for done, (task, seed) in enumerate(jobs, start=1):
                 for step in await demonstrate(environment, task=task, seed=seed, rng=rng):
                     lines.append({**chats.lesson(step), "task": task, "seed": seed})
                 bar.update(done)
-        finally:
-            await environment.close()
     return lines

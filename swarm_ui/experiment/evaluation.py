@@ -195,10 +195,8 @@ class Evaluator:
         )
         self._record(trial, result, [episode for part in parts for episode in part.sample])
 
-    def record(self, trial: Trial, episodes: Sequence[Episode], cost: Cost, seconds: float) -> None:
+    def record(self, trial: Trial, episodes: Sequence[Episode], cost: Cost) -> None:
         """Save the results of episodes that were played elsewhere, and a sample of them."""
-        cost.seconds = seconds
-        cost.decisions = sum(len(episode.steps) for episode in episodes)
         self._record(trial, _result(trial, episodes, cost), sample(episodes))
 
     def _record(self, trial: Trial, result: ArmResult, candidates: Sequence[Episode]) -> None:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra, SwarmError
@@ -28,12 +28,22 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
 from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agent_folder
 
+if TYPE_CHECKING:
+    from swarm_ui.nodes import ChatOptions, OpenAIModel
+
 IN_PROCESS = ("base", "agent", "local")
 """Kinds of models that run in this process and can be trained."""
 SERVED = "served"
 """A value of ``model.adapters``: the endpoint serves an adapter under each agent's name."""
 SINGLE = "team"
 """Name of the adapter if ``model.adapters`` is the folder of one, which all agents use."""
+_LANGUAGE_SETTINGS = (
+    ("prompt_format", ("endpoint", "local"), "that reads prompts in a chosen format"),
+    ("prompt_tokens", ("endpoint", "local"), "whose prompts can be shortened"),
+    ("constrained", ("local",), "in this process"),
+    ("quantize", ("local",), "in this process"),
+)
+"""Settings of ``[model]`` with the kinds of models that have them, and a description of these."""
 
 
 def kind_of(section: ModelSection) -> str:
@@ -101,24 +111,16 @@ def model_findings(
             _scripted(Path(section.name.partition(":")[2]))
         except SwarmError as error:
             yield ("model", "name"), str(error)
-    if section.prompt_format and kind not in ("endpoint", "local"):
-        yield ("model", "prompt_format"), (f"'{section.name}' is not a language model that reads "
-                                           "prompts in a chosen format; leave it out")  # fmt: skip
-    if section.prompt_tokens is not None and kind not in ("endpoint", "local"):
-        yield ("model", "prompt_tokens"), (f"'{section.name}' is not a language model whose "
-                                           "prompts can be shortened; leave it out")  # fmt: skip
-    if section.constrained is not None and kind != "local":
-        problem = f"'{section.name}' is not a language model in this process; leave it out"
-        yield ("model", "constrained"), problem
+    for setting, kinds, who in _LANGUAGE_SETTINGS:
+        if getattr(section, setting) not in ("", None) and kind not in kinds:
+            problem = f"'{section.name}' is not a language model {who}; leave it out"
+            yield ("model", setting), problem
     if section.actor and kind != "local":
         problem = f"'{section.name}' cannot be trained for a server that acts; "
         yield ("model", "actor"), problem + "--learner must be the language model that it serves"
     if section.actor and section.vision:
         problem = "a server cannot act for a vision-language model of this process; leave it out"
         yield ("model", "actor"), problem
-    if section.quantize and kind != "local":
-        problem = f"'{section.name}' is not a language model in this process; leave it out"
-        yield ("model", "quantize"), problem
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name in SHIPPED_AGENTS:
@@ -337,22 +339,32 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
     return names
 
 
-def _endpoint(section: ModelSection) -> Any:
+def _endpoint(section: ModelSection) -> OpenAIModel:
+    from swarm_ui.nodes import ChatOptions
+
+    options = ChatOptions(
+        vision=section.vision,
+        prompt_format=section.prompt_format or "json",
+        prompt_tokens=section.prompt_tokens,
+    )
+    return endpoint_client(section, section.name, section.url or None, options)
+
+
+def endpoint_client(
+    section: ModelSection, name: str, url: str | None, options: ChatOptions
+) -> OpenAIModel:
+    """A model at an endpoint, with the key and within the limits of the section."""
     from swarm_ui.budget import Budget
-    from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
+    from swarm_ui.nodes import OpenAIModel, RateLimits, RetryPolicy
 
     return OpenAIModel(
-        section.name,
-        section.url or None,
+        name,
+        url,
         api_key_env=section.key_env,
         limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
         retry=RetryPolicy(timeout=section.timeout),
         budget=Budget(section.max_calls, section.max_tokens_total),
-        options=ChatOptions(
-            vision=section.vision,
-            prompt_format=section.prompt_format or "json",
-            prompt_tokens=section.prompt_tokens,
-        ),
+        options=options,
     )
 
 

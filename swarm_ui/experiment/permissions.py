@@ -19,26 +19,15 @@ from swarm_ui.nodes.models.openai.secrets import without_credentials
 _KEY = ModelSection().key_env
 
 
-def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True) -> list[str]:
-    """The code that a folder's configuration imports, its endpoints, and its environment variables.
-
-    Args:
-        config: the configuration.
-        given: settings that the user gave on the command line; they need no permission.
-        plays: whether the environment is opened too.
-    """
-    return list(_demands(config, given, plays))
-
-
 def expect_trust(
     folder: Path, config: Config, given: Collection[Name], *, trusted: bool, plays: bool = True
 ) -> None:
     """Check that the user trusts the folder, if its settings run code or open connections.
 
     Raises:
-        ConfigError: :func:`demands` is not empty, and ``trusted`` is false.
+        ConfigError: there are :func:`demands`, and ``trusted`` is false.
     """
-    found = [] if trusted else demands(config, given, plays=plays)
+    found = [] if trusted else list(demands(config, given, plays=plays))
     if found:
         raise ConfigError(
             f"the settings in '{folder}' would {', and '.join(found)}; nothing was done. Give "
@@ -46,7 +35,14 @@ def expect_trust(
         )
 
 
-def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[str]:
+def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True) -> Iterator[str]:
+    """The code that a folder's configuration imports, its endpoints, and its environment variables.
+
+    Args:
+        config: the configuration.
+        given: settings that the user gave on the command line; they need no permission.
+        plays: whether the environment is opened too.
+    """
     place = config.environment.name
     if plays and place not in ENVIRONMENTS and ("environment", "name") not in given:
         yield f"import and call '{place}' (the environment)"

@@ -16,8 +16,8 @@ from swarm_ui.experiment.demo.arm_settings import arm_configuration, is_demo_run
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.permissions import expect_trust
 from swarm_ui.experiment.runs import configuration_of
-from swarm_ui.experiment.stored.named_graph import graph_named
 from swarm_ui.experiment.teams import arm_of, parse_edges
+from swarm_ui.experiment.user_code import graph_named
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.graph.topology import Edge
@@ -171,12 +171,8 @@ def _as_recorded(
 
 def messages(done: Replayed) -> list[dict[str, str]]:
     """Each message before and after the change."""
-    then = {m.id: _short(m) for m in done.before.messages}
-    now = {m.id: _short(m) for m in done.after.messages}
-    return [
-        {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
-        for id in dict.fromkeys([*then, *now])
-    ]
+    then, now = ({m.id: _short(m) for m in t.messages} for t in (done.before, done.after))
+    return _side_by_side(then, now, "–")
 
 
 def prompts_cut(done: Replayed) -> list[dict[str, str]]:
@@ -189,10 +185,15 @@ def prompts_cut(done: Replayed) -> list[dict[str, str]]:
         {call.message: left_out(trace, call) for call in trace.calls}
         for trace in (done.before, done.after)
     )
+    return [row for row in _side_by_side(then, now, "") if row["before"] or row["after"]]
+
+
+def _side_by_side(
+    then: Mapping[str, str], now: Mapping[str, str], missing: str
+) -> list[dict[str, str]]:
     return [
-        {"id": id, "before": then.get(id, ""), "after": now.get(id, "")}
+        {"id": id, "before": then.get(id, missing), "after": now.get(id, missing)}
         for id in dict.fromkeys([*then, *now])
-        if then.get(id) or now.get(id)
     ]
 
 

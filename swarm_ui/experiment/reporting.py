@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
 from swarm_ui.experiment.results import Results, existing_results
-from swarm_ui.report import EpisodeSet, ReportData, credit_map, write_report
+from swarm_ui.report import EpisodeSet, ReportData, credit_map, gathered, write_report
 from swarm_ui.report.page import GENERATOR, write_page
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
@@ -91,12 +91,11 @@ def evaluation_report(run: RunDirectory, results: Results, to: Path | None = Non
     saved = [arm.name for arm in results.arms if (run.traces / f"{arm.name}.jsonl").exists()]
     episodes = [episode for name in saved for episode in run.episodes(name)]
     labels = dict.fromkeys(arm.label for arm in results.arms if arm.label)
-    values = [value for value in results.outcomes if value is not None]
-    masked = len(results.outcomes) - len(values)
+    solved, masked = sum(arm.solved for arm in results.arms), sum(a.masked for a in results.arms)
     note = f" {masked} masked by faults." if masked else ""
     data = ReportData(
         title="; ".join(labels) or run.path.name,
-        summary=f"{sum(v == 1.0 for v in values)} of {len(values)} episodes solved.{note}",
+        summary=f"{solved} of {len(results.outcomes) - masked} episodes solved.{note}",
         labels=results.labels,
         episodes=pictured(_failed_first(episodes)),
     )
@@ -105,8 +104,6 @@ def evaluation_report(run: RunDirectory, results: Results, to: Path | None = Non
 
 def training_report(run: RunDirectory, to: Path | None = None) -> Path:
     """Write the report of a training run; returns its path. ``to``: see :func:`run_report`."""
-    from swarm_ui.report.run_reader import gathered
-
     kept = [e for part in gathered(run.path).sets for e in part.episodes]
     data = ReportData(
         title=run.path.name,

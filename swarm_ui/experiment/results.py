@@ -86,15 +86,23 @@ class Cost(msgspec.Struct, kw_only=True):
         return cost
 
     @classmethod
-    def of_model(cls, model: Any, before: Cost | None = None) -> Cost:
-        """The work of an in-process model so far, or since ``before``."""
+    def of_model(
+        cls,
+        model: Any,
+        before: Cost | None = None,
+        episodes: Iterable[Episode] = (),
+        seconds: float = 0.0,
+    ) -> Cost:
+        """The work of an in-process model so far, or since ``before``, in these episodes."""
         counters, old = model.counters, before or Cost()
         return cls(
+            decisions=sum(len(episode.steps) for episode in episodes),
             calls=counters.calls - old.calls,
             scored=counters.scored - old.scored,
             prompt_tokens=counters.prompt_tokens - old.prompt_tokens,
             completion_tokens=counters.completion_tokens - old.completion_tokens,
             model_seconds=counters.seconds - old.model_seconds,
+            seconds=seconds,
         )
 
     @classmethod

@@ -19,6 +19,7 @@ from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers import Wrapper
 from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
 from swarm_ui.experiment.plugins.entry_points import Kind, Plugin, plugin
+from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.observation import Observation, Past
 
 _MEMBERS = ("name", "tasks", "reset", "step", "close")
@@ -163,6 +164,25 @@ def _has(value: object, name: str) -> bool:
         return hasattr(value, name)
     except Exception:
         return True
+
+
+def graph_named(place: str) -> CollabGraph:
+    """The graph ``module:name``, or the one that this function returns without arguments.
+
+    The module is imported, so pass only a name that the user gave.
+
+    Raises:
+        ConfigError: it cannot be imported, or is not a graph.
+    """
+    found = named_in_code(place)
+    if not isinstance(found, CollabGraph):
+        found = made_by(place)
+    if not isinstance(found, CollabGraph):
+        raise ConfigError(
+            f"'{place}' is a {type(found).__name__}; expected a CollabGraph, or a function that "
+            "returns one"
+        )
+    return found
 
 
 def user_environment(name: str) -> Environment:

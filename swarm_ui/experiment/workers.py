@@ -163,9 +163,7 @@ def play(batch: Batch) -> BatchResult:
             intervention=solver_grades,
         )
     )  # fmt: skip
-    cost = Cost.of_model(model, before)
-    cost.seconds = time.perf_counter() - began
-    cost.decisions = sum(len(episode.steps) for episode in episodes)
+    cost = Cost.of_model(model, before, episodes, time.perf_counter() - began)
     outcomes = tuple(outcome(e) for e in episodes)
     failures = tuple(failure_class(e) for e in episodes)
     return BatchResult(outcomes, failures, sample(episodes), cost)

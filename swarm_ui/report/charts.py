@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from swarm_ui.report.contents import Arm, Arms, Curve, CurvePoint, Series
 from swarm_ui.report.estimates import ends, interval
-from swarm_ui.report.html import Attribute, Markup, join, note, tag
+from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT = 480, 220
@@ -59,13 +59,13 @@ def curve(data: Curve, arms: Arms | None = None) -> Markup:
     axes = _Axes([p for s in lines for p in s.points], tested)
     whiskers = (_whisker(arm, k, axes) for k, arm in enumerate(tested))
     drawn = [_grid(axes, data), *(_series(s, i, axes) for i, s in enumerate(lines)), *whiskers]
-    keys = (tag("i", attrs={"class": f"key s{i % COLOURS}"}) for i in range(len(lines)))
+    keys = (tag("i", class_=f"key s{i % COLOURS}") for i in range(len(lines)))
     names = [tag("li", key, s.name) for key, s in zip(keys, lines, strict=True)]
-    legend = tag("ul", *names, attrs={"class": "legend"}) if len(names) > 1 else Markup("")
-    shape: dict[str, Attribute] = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "class": "chart"}
-    picture = tag("svg", *drawn, attrs={**shape, "role": "img", "aria-label": data.title})
+    legend = tag("ul", *names, class_="legend") if len(names) > 1 else Markup("")
+    picture = tag("svg", *drawn, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", class_="chart", role="img",
+                  aria_label=data.title)  # fmt: skip
     if arms is not None and tested:
-        picture = tag("div", picture, arm_list(arms), attrs={"class": "with-arms"})
+        picture = tag("div", picture, arm_list(arms), class_="with-arms")
     return tag("figure", tag("figcaption", data.title), legend, picture, note(data.note))
 
 
@@ -74,15 +74,13 @@ def _grid(axes: _Axes, data: Curve) -> Markup:
     parts: list[Markup] = []
     for value in axes.y_ticks:
         y = axes.y(value)
-        line: dict[str, Attribute] = {"x1": left, "x2": _WIDTH - _RIGHT, "y1": y, "y2": y}
-        parts.append(tag("line", attrs={**line, "class": "grid"}))
+        parts.append(tag("line", x1=left, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid"))
         parts.append(_text(f"{100 * value if data.percent else value:g}", left - 6, y + 4, "end"))
     for value in axes.x_ticks:
         parts.append(_text(f"{value:g}", axes.x(value), bottom + 16, "middle"))
     if axes.has_arms:
         x = right + _ARM / 2
-        ends: dict[str, Attribute] = {"x1": x, "x2": x, "y1": _TOP, "y2": bottom}
-        parts.append(tag("line", attrs={**ends, "class": "border"}))
+        parts.append(tag("line", x1=x, x2=x, y1=_TOP, y2=bottom, class_="border"))
     parts.append(_text(data.x_label, (left + right) / 2, _HEIGHT - 6, "middle"))
     y = (_TOP + bottom) / 2
     parts.append(_text(data.y_label, 13, y, "middle", rotate=y))
@@ -98,13 +96,13 @@ def _series(series: Series, number: int, axes: _Axes) -> Markup:
         upper = [(p.x, p.high or 0.0) for p in band]
         lower = [(p.x, p.low or 0.0) for p in reversed(band)]
         outline = _path([*upper, *lower], axes)
-        parts.append(tag("polygon", attrs={"points": outline, "class": f"band {style}"}))
+        parts.append(tag("polygon", points=outline, class_=f"band {style}"))
     line = _path([(p.x, p.y) for p in ordered], axes)
-    parts.append(tag("polyline", attrs={"points": line, "class": f"line {style}"}))
+    parts.append(tag("polyline", points=line, class_=f"line {style}"))
     for point in ordered:
-        where: dict[str, Attribute] = {"cx": axes.x(point.x), "cy": axes.y(point.y), "r": 3.0}
+        x, y = axes.x(point.x), axes.y(point.y)
         tooltip = tag("title", f"{series.name}: {point.y:.4g} at {point.x:g}")
-        parts.append(tag("circle", tooltip, attrs={**where, "class": f"point {style}"}))
+        parts.append(tag("circle", tooltip, cx=x, cy=y, r=3.0, class_=f"point {style}"))
     return join(*parts)
 
 
@@ -115,11 +113,10 @@ def _whisker(arm: Arm, number: int, axes: _Axes) -> Markup:
     parts = [tag("title", f"{arm.name}: {interval(value)}")]
     known = ends(value)
     if known is not None:
-        line: dict[str, Attribute] = {"y1": axes.y(known[0]), "y2": axes.y(known[1])}
-        parts.append(tag("line", attrs={"x1": x, "x2": x, **line}))
-    parts.append(tag("circle", attrs={"cx": x, "cy": axes.y(value.value), "r": 4.0}))
+        parts.append(tag("line", x1=x, x2=x, y1=axes.y(known[0]), y2=axes.y(known[1])))
+    parts.append(tag("circle", cx=x, cy=axes.y(value.value), r=4.0))
     parts.append(_text(_letter(number), x, _HEIGHT - _BOTTOM + 16, "middle"))
-    return tag("g", *parts, attrs={"class": style})
+    return tag("g", *parts, class_=style)
 
 
 def arm_list(data: Arms) -> Markup:
@@ -129,8 +126,8 @@ def arm_list(data: Arms) -> Markup:
             tag("small", interval(arm.value)))
         for arm in data.arms
     ]  # fmt: skip
-    title = tag("p", data.title, attrs={"class": "note"})
-    return tag("div", title, tag("ol", *lines, attrs={"class": "arms", "type": "A"}))
+    title = tag("p", data.title, class_="note")
+    return tag("div", title, tag("ol", *lines, class_="arms", type="A"))
 
 
 def _letter(number: int) -> str:
@@ -144,10 +141,8 @@ def _path(points: Sequence[tuple[float, float]], axes: _Axes) -> str:
 
 
 def _text(text: str, x: float, y: float, anchor: str, rotate: float | None = None) -> Markup:
-    where: dict[str, Attribute] = {"x": x, "y": y, "text-anchor": anchor}
-    if rotate is not None:
-        where["transform"] = f"rotate(-90 {x:g} {rotate:g})"
-    return tag("text", text, attrs=where)
+    turned = None if rotate is None else f"rotate(-90 {x:g} {rotate:g})"
+    return tag("text", text, x=x, y=y, text_anchor=anchor, transform=turned)
 
 
 def _finite(point: CurvePoint) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from swarm_ui.stats import Interval
 from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import EdgeName, Episode
 from swarm_ui.trace.worker_history import Activity
@@ -29,6 +30,13 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether it is a paired difference: shown with its sign, bold if the interval excludes 0."""
     count: int | None = None
     """Episodes (or pairs) behind the number."""
+
+    @classmethod
+    def of(cls, found: Interval, *, difference: bool = False) -> Estimate:
+        """An interval of :mod:`swarm_ui.stats` as an estimate of fractions."""
+        return cls(
+            value=found.mean, low=found.low, high=found.high, count=found.n, difference=difference
+        )
 
     @property
     def excludes_zero(self) -> bool:

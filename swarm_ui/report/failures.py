@@ -35,18 +35,17 @@ def failures(shown: Sequence[Failed], tested: Counts) -> Markup:
     found = [why for why in FAILURE_CLASSES if any(row.get(why) for row in counts.values())]
     if not found:
         return Markup("")
-    heads = [tag("th", "episodes", attrs={"scope": "col"}),
-             *(tag("th", FAILURE_NAMES[why], attrs={"scope": "col", "class": "number"})
-               for why in found)]  # fmt: skip
-    rows = [tag("tr", tag("th", name or "all", attrs={"scope": "row"}),
+    names = (tag("th", FAILURE_NAMES[why], scope="col", class_="number") for why in found)
+    heads = [tag("th", "episodes", scope="col"), *names]
+    rows = [tag("tr", tag("th", name or "all", scope="row"),
                 *(_number(row.get(why, 0)) for why in found))
             for name, row in counts.items()]  # fmt: skip
-    examples = tag("tr", tag("th", "examples", attrs={"scope": "row"}),
+    examples = tag("tr", tag("th", "examples", scope="row"),
                    *(_examples(why, shown) for why in found))  # fmt: skip
     grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows, examples))
     which = "" if tested else "A run may keep a selection of its episodes. "
     return join(
-        tag("div", grid, attrs={"class": "wide"}),
+        tag("div", grid, class_="wide"),
         note(f"{which}Numbers of episodes; each has one class. “World fault” is masked, all others "
              "count as failed. Examples lead to the last step in the viewer."),
         _rules(found),
@@ -61,7 +60,7 @@ def _counted(shown: Sequence[Failed]) -> Counts:
 
 
 def _number(count: int) -> Markup:
-    return tag("td", f"{count:,}" if count else "–", attrs={"class": "number"})
+    return tag("td", f"{count:,}" if count else "–", class_="number")
 
 
 def _examples(why: FailureClass, shown: Sequence[Failed]) -> Markup:
@@ -70,12 +69,12 @@ def _examples(why: FailureClass, shown: Sequence[Failed]) -> Markup:
     first = list({set_name(episode.set): episode for episode in reversed(found)}.values())[::-1]
     chosen = [*first, *(episode for episode in found if episode not in first)][:_EXAMPLES]
     links = [
-        tag("a", f"#{e.number}", attrs={"href": f"#{e.number}/{max(1, e.steps)}",
-                                        "title": f"{e.task}, seed {e.seed}"})
+        tag("a", f"#{e.number}", href=f"#{e.number}/{max(1, e.steps)}",
+            title=f"{e.task}, seed {e.seed}")
         for e in chosen
     ]  # fmt: skip
     parts = [part for link in links for part in (" ", link)][1:]
-    return tag("td", join(*parts) if parts else "none kept", attrs={"class": "number"})
+    return tag("td", join(*parts) if parts else "none kept", class_="number")
 
 
 def _rules(found: Sequence[FailureClass]) -> Markup:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
 
 from swarm_ui.viz.svg_text import xml_safe
 
@@ -16,9 +15,17 @@ class Markup(str):
     __slots__ = ()
 
 
-def tag(name: str, /, *children: str, attrs: Mapping[str, Attribute] | None = None) -> Markup:
-    """One element. Children that are not :class:`Markup` are escaped, and so are attributes."""
-    written = "".join(f' {key}="{_attribute(value)}"' for key, value in (attrs or {}).items())
+def tag(name: str, /, *children: str, **attributes: Attribute | None) -> Markup:
+    """One element. Children that are not :class:`Markup` are escaped, and so are attributes.
+
+    ``class_`` is written ``class``, and ``aria_label`` is written ``aria-label``; ``None`` is left
+    out.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
     return Markup(f"<{name}{written}>{join(*children)}</{name}>")
 
 
@@ -29,7 +36,7 @@ def join(*children: str) -> Markup:
 
 def note(text: str) -> Markup:
     """Small print below a figure or table; nothing for an empty text."""
-    return tag("p", text, attrs={"class": "note"}) if text else Markup("")
+    return tag("p", text, class_="note") if text else Markup("")
 
 
 def escape(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swarm_ui.report.contents import Estimate, Link, ReportTable, TableCell
 from swarm_ui.report.estimates import bounds, ends, figure
-from swarm_ui.report.html import Attribute, Markup, join, note, tag
+from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT, _MARGIN = 210.0, 16.0, 14.0
@@ -45,7 +45,7 @@ def table(data: ReportTable, *, footnote: bool = True) -> Markup:
         data.columns
     )
     heads = [
-        tag("th", name, attrs={"scope": "col", **({"class": "number"} if right else {})})
+        tag("th", name, scope="col", class_="number" if right else None)
         for name, right in zip(data.columns, numbers, strict=True)
     ]
     body = []
@@ -55,11 +55,11 @@ def table(data: ReportTable, *, footnote: bool = True) -> Markup:
             cells.insert(axis.column + 1, _dot(row[axis.column], axis))
         body.append(tag("tr", *cells))
     if axis is not None:
-        heads.insert(axis.column + 1, tag("td", _ticks(axis), attrs={"class": "plot"}))
+        heads.insert(axis.column + 1, tag("td", _ticks(axis), class_="plot"))
     grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *body))
-    box = tag("div", grid, attrs={"class": "wide"})
+    box = tag("div", grid, class_="wide")
     below = note(data.note) if footnote else Markup("")
-    return tag("section", tag("h3", data.title), box, below, attrs={"class": "result"})
+    return tag("section", tag("h3", data.title), box, below, class_="result")
 
 
 def _axis(data: ReportTable) -> _Axis | None:
@@ -95,19 +95,19 @@ def _numbers(column: Sequence[TableCell]) -> bool:
 
 def _cell(value: TableCell, column: int, right: bool) -> Markup:
     if isinstance(value, Estimate):
-        return tag("td", _estimate(value), attrs={"class": "estimate"})
+        return tag("td", _estimate(value), class_="estimate")
     if isinstance(value, Link):
-        shown = tag("a", value.text, attrs={"href": value.address})
-        return tag("th", shown, attrs={"scope": "row"}) if column == 0 else tag("td", shown)
+        shown = tag("a", value.text, href=value.address)
+        return tag("th", shown, scope="row") if column == 0 else tag("td", shown)
     if isinstance(value, str) and column == 0:
-        return tag("th", value, attrs={"scope": "row"})
+        return tag("th", value, scope="row")
     if value is None:
         text = "–"
     elif isinstance(value, str):
         text = value
     else:
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return tag("td", text, attrs={"class": "number"} if right else {})
+    return tag("td", text, class_="number" if right else None)
 
 
 def _estimate(value: Estimate) -> Markup:
@@ -121,18 +121,16 @@ def _estimate(value: Estimate) -> Markup:
 
 
 def _dot(cell: TableCell, axis: _Axis) -> Markup:
-    attributes: dict[str, Attribute] = {"class": "plot", "style": f"--zero:{axis.at(0.0):.1f}px"}
-    if not isinstance(cell, Estimate):
-        return tag("td", attrs=attributes)
-    middle = _HEIGHT / 2
-    marks = []
-    known = ends(cell)
-    if known is not None:
-        line: dict[str, Attribute] = {"x1": axis.at(known[0]), "x2": axis.at(known[1])}
-        marks.append(tag("line", attrs={**line, "y1": middle, "y2": middle, "class": "whisker"}))
-    place: dict[str, Attribute] = {"cx": axis.at(cell.value), "cy": middle, "r": 4}
-    marks.append(tag("circle", attrs={**place, "class": "dot"}))
-    return tag("td", _drawing(*marks), attrs=attributes)
+    drawn, middle = [], _HEIGHT / 2
+    if isinstance(cell, Estimate):
+        marks = []
+        known = ends(cell)
+        if known is not None:
+            left, right = map(axis.at, known)
+            marks.append(tag("line", x1=left, x2=right, y1=middle, y2=middle, class_="whisker"))
+        marks.append(tag("circle", cx=axis.at(cell.value), cy=middle, r=4, class_="dot"))
+        drawn = [_drawing(*marks)]
+    return tag("td", *drawn, class_="plot", style=f"--zero:{axis.at(0.0):.1f}px")
 
 
 def _ticks(axis: _Axis) -> Markup:
@@ -141,12 +139,10 @@ def _ticks(axis: _Axis) -> Markup:
     for value in axis.ticks:
         shown = Estimate(value=value, percent=axis.percent, difference=axis.difference)
         text = figure(shown, value).removesuffix(".0")
-        place: dict[str, Attribute] = {"x": axis.at(value), "y": 12, "text-anchor": "middle"}
-        marks.append(tag("text", text, attrs=place))
+        marks.append(tag("text", text, x=axis.at(value), y=12, text_anchor="middle"))
     return _drawing(*marks)
 
 
 def _drawing(*marks: Markup) -> Markup:
-    box: dict[str, Attribute] = {"viewBox": f"0 0 {_WIDTH:g} {_HEIGHT:g}", "width": _WIDTH}
-    more: dict[str, Attribute] = {"height": _HEIGHT, "class": "dots", "aria-hidden": "true"}
-    return tag("svg", *marks, attrs={**box, **more})
+    return tag("svg", *marks, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", width=_WIDTH, height=_HEIGHT,
+               class_="dots", aria_hidden="true")  # fmt: skip

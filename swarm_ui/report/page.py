@@ -131,15 +131,15 @@ def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
 
 
 def _section(name: str, inside: Markup) -> Markup:
-    return tag("section", tag("h2", name, attrs={"id": _anchor(name)}), inside)
+    return tag("section", tag("h2", name, id=_anchor(name)), inside)
 
 
 def _contents(names: list[str]) -> Markup:
     """The table of contents, which stays at the top of the window; for two sections or more."""
     if len(names) < 2:
         return Markup("")
-    links = [tag("a", name, attrs={"href": f"#{_anchor(name)}"}) for name in names]
-    return tag("nav", *links, attrs={"aria-label": "Contents"})
+    links = [tag("a", name, href=f"#{_anchor(name)}") for name in names]
+    return tag("nav", *links, aria_label="Contents")
 
 
 def _anchor(name: str) -> str:
@@ -153,7 +153,7 @@ def _header(data: ReportData) -> Markup:
     return tag(
         "header",
         tag("h1", data.title),
-        tag("ul", *labels, attrs={"class": "labels"}) if labels else Markup(""),
+        tag("ul", *labels, class_="labels") if labels else Markup(""),
         summary,
     )
 
@@ -172,9 +172,9 @@ def _by_task(maps: list[HeatMap]) -> Markup:
         return _figures([heat_map(drawn) for drawn in maps])
     parts = []
     for k, drawn in enumerate(maps):
-        attributes = {"name": "split", **({"open": ""} if k == 0 else {})}
-        inside = heat_map(drawn, caption=False)
-        parts.append(tag("details", tag("summary", drawn.title), inside, attrs=attributes))
+        inside, first = heat_map(drawn, caption=False), "" if k == 0 else None
+        title = tag("summary", drawn.title)
+        parts.append(tag("details", title, inside, name="split", open=first))
     return join(*parts)
 
 
@@ -187,7 +187,7 @@ def _facts(data: ReportData) -> Markup:
 
 
 def _figures(figures: list[Markup], size: str = "large") -> Markup:
-    return tag("div", *figures, attrs={"class": f"figures {size}"}) if figures else Markup("")
+    return tag("div", *figures, class_=f"figures {size}") if figures else Markup("")
 
 
 def _picture(picture: Picture) -> Markup:
@@ -211,7 +211,7 @@ def _histories(data: ReportData) -> Markup:
         for h in data.edge_histories
     ]  # fmt: skip
     return join(
-        tag("div", attrs={"id": "edges"}),
+        tag("div", id="edges"),
         Markup("<noscript><p>The drawing needs JavaScript.</p></noscript>"),
         Markup(f'<script type="application/json" id="edge-data">{embedded(drawn)}</script>'),
     )
@@ -224,8 +224,7 @@ def graph(data: GraphDrawing) -> Markup:
     chances = {e: min(1.0, max(0.0, w)) for e, w in zip(data.edges, weights, strict=True)}
     picture = Markup(arcs_svg(chances, ordered(predecessors(names, data.edges)), data.title))
     below = note("" if data.edges else "no edges")
-    attributes = {"class": "drawn-graph"}
-    return tag("figure", tag("figcaption", data.title), picture, below, attrs=attributes)
+    return tag("figure", tag("figcaption", data.title), picture, below, class_="drawn-graph")
 
 
 def _graphs(data: ReportData) -> Markup:
@@ -239,7 +238,7 @@ def _missing(data: ReportData) -> Markup:
     if not data.missing:
         return Markup("")
     lines = [tag("li", line) for line in data.missing]
-    return tag("ul", *lines, attrs={"class": "note"})
+    return tag("ul", *lines, class_="note")
 
 
 def _viewer(episodes: Packed) -> Markup:
@@ -252,7 +251,7 @@ def _viewer(episodes: Packed) -> Markup:
         said.append(f"{episodes.bare:,} screenshots did not fit: their elements are drawn.")
     return join(
         note(" ".join(said)),
-        tag("div", attrs={"id": "viewer"}),
+        tag("div", id="viewer"),
         Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),
         *elements(episodes),
     )

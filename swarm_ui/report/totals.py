@@ -19,6 +19,7 @@ from swarm_ui.report.contents import (
     ReportTable,
     TableCell,
 )
+from swarm_ui.stats import Outcome, clustered_mean
 from swarm_ui.trace.failed_episodes import FAILURE_NAMES, FailureClass
 from swarm_ui.trace.records import Episode
 
@@ -257,13 +258,10 @@ def _spent(cost: Cost, episode: Episode) -> None:
 
 def _rate(outcomes: Mapping[str, Sequence[float]]) -> Estimate | None:
     """The share of solved episodes, by task, with the interval that ``eval`` prints."""
-    from swarm_ui.stats import Outcome, clustered_mean
-
-    pairs = [(task, k, value) for task, found in outcomes.items() for k, value in enumerate(found)]
-    rate = clustered_mean([Outcome(task, k, value) for task, k, value in pairs])
-    if rate is None:
-        return None
-    return Estimate(value=rate.mean, low=rate.low, high=rate.high, count=rate.n)
+    rate = clustered_mean([
+        Outcome(task, k, value) for task, found in outcomes.items() for k, value in enumerate(found)
+    ])  # fmt: skip
+    return None if rate is None else Estimate.of(rate)
 
 
 def set_name(stem: str) -> str:

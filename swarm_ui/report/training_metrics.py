@@ -20,6 +20,7 @@ from swarm_ui.report.contents import (
     limits,
 )
 from swarm_ui.report.totals import filled_columns
+from swarm_ui.stats import wilson_of
 
 _MOST_MAPS = 6
 
@@ -145,8 +146,6 @@ def last_rollouts(lines: Sequence[Line]) -> Headline | None:
 
 def _success(line: Line) -> Estimate | None:
     """Success of an iteration's rollouts with its Wilson interval."""
-    from swarm_ui.stats import wilson_of
-
     if not _number(line.get("success")):
         return None
     value = float(line["success"])

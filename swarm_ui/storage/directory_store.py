@@ -121,7 +121,7 @@ class _RunFile(LineFile):
         if self._broken is not None:
             raise self._broken
         try:
-            self.extend(lines)
+            self.append(*lines)
         except OSError as error:
             self._broken = error
             raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -84,7 +84,7 @@ class LineFile:
         Args:
             file: a path, created if it does not exist; or a file open to read and append.
             end: number of bytes to keep; the rest is removed. ``None``: all complete lines.
-            fsync: whether :meth:`extend` waits until the lines are on disk.
+            fsync: whether :meth:`append` waits until the lines are on disk.
         """
         self._file = file if isinstance(file, FileIO) else FileIO(file, "a+")
         self._fsync = fsync
@@ -95,10 +95,6 @@ class LineFile:
             os.fsync(self._file.fileno())
 
     def append(self, *lines: bytes) -> None:
-        """Append lines; see :meth:`extend`."""
-        self.extend(lines)
-
-    def extend(self, lines: Iterable[bytes]) -> None:
         """Append lines, all or none.
 
         Raises:

@@ -19,7 +19,8 @@ import datetime
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -47,24 +48,17 @@ _SUM = re.compile(rb',"crc":"([0-9a-f]{8})"}\Z')
 _encode = msgspec.json.Encoder().encode
 
 
-class First(msgspec.Struct, frozen=True):
+class First(msgspec.Struct, Generic[T], frozen=True):
     """The first line of a run."""
 
     swarm_ui_run: int
     begun: datetime.datetime
-    head: Head
+    head: T
+    """The :class:`Head`, or the part of it that a list shows."""
 
 
 class _Named(msgspec.Struct, frozen=True):
     run: str
-
-
-class _Beginning(msgspec.Struct, frozen=True):
-    """The part of the first line that a list shows."""
-
-    swarm_ui_run: int
-    begun: datetime.datetime
-    head: _Named
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -138,7 +132,7 @@ def first_line(head: Head, begun: datetime.datetime) -> bytes:
     Raises:
         ConfigError: the head contains a value that cannot be written as JSON.
     """
-    return _checked(First(LINES_VERSION, begun, head), First, f"run {head.run!r}")
+    return _checked(First(LINES_VERSION, begun, head), First[Head], f"run {head.run!r}")
 
 
 def call_line(message: Message, call: Call) -> bytes:
@@ -173,18 +167,18 @@ def may_begin(data: bytes) -> bool:
     return any(begin.startswith(data[: len(begin)]) for begin in (_FIRST, _ESCAPED))
 
 
-def read_first(line: bytes, where: str) -> First:
+def read_first(line: bytes, where: str) -> First[Head]:
     """Decode the first line of a run.
 
     Raises:
         TraceError: the line is not the first line of a run, or is of another version.
     """
-    return _read(line, First, where)
+    return _read(line, First[Head], where)
 
 
 def read_name(line: bytes, where: str) -> tuple[str, datetime.datetime]:
     """The run's name and when it began, without the screen; raises as :func:`read_first`."""
-    found = _read(line, _Beginning, where)
+    found = _read(line, First[_Named], where)
     return found.head.run, found.begun
 
 
@@ -298,13 +292,11 @@ def check_sum(line: bytes) -> None:
 
 
 def _written(value: Any) -> bytes:
-    try:
+    with suppress(UnicodeEncodeError):
         line = _encode(value)
-    except UnicodeEncodeError:
-        return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
-    if b"null" in line:  # what is None is left out: maybe a number that is not finite
-        return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
-    return line
+        if b"null" not in line:  # what is None is left out: maybe a number that is not finite
+            return line
+    return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
 
 
 def _decode(line: bytes, type: type[T]) -> T:

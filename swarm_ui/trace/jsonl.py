@@ -64,7 +64,7 @@ def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
             raise TraceError(
                 f"{target}: the last line is cut off; drop it with repair_jsonl() first"
             )
-        LineFile(file, end=size).extend(lines)
+        LineFile(file, end=size).append(*lines)
 
 
 @overload

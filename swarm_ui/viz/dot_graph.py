@@ -84,7 +84,7 @@ def _collectors(
     inside = (Box(*place[name], 0.0, 0.0) for name in graph.agents if name in place)
     around = Box.around(inside, 11)
     tooltip = f"all {len(graph.agents):,} agents"
-    canvas.below.append(group(tooltip, frame(around, dash="2 3")))
+    canvas.below.append(group(tooltip, frame(around)))
     for name in sorted(closing, key=place.__getitem__):
         if any(listener == name for _, listener in joined):
             continue

@@ -164,7 +164,7 @@ class _Sketch(NamedTuple):
         if self.collectors:
             caption.append(f"all {len(graph.agents)} are heard")
         label = small(around.x + 8, around.y - 5, ", ".join(caption), opacity=0.8)
-        canvas.below.append(group(tooltip, frame(around, dash="2 3"), label))
+        canvas.below.append(group(tooltip, frame(around), label))
         for name in self.collectors:
             box = layout.box(name)
             start = min(max(box.middle, around.y + 12), around.bottom - 12)

@@ -223,7 +223,8 @@ def arrow(
     )
 
 
-def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
+def frame(box: Box) -> str:
+    """A dashed line with round corners around a part of a picture."""
     x, y, r = box.x, box.y, 10.0
     across, down = box.width - 2 * r, box.height - 2 * r
     arc = f"a{number(r)} {number(r)} 0 0 1 "
@@ -232,7 +233,7 @@ def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
         f"v{number(down)}{arc}{number(-r)} {number(r)}h{number(-across)}"
         f"{arc}{number(-r)} {number(-r)}v{number(-down)}{arc}{number(r)} {number(-r)}z"
     )
-    return tag("path", d=path, opacity=opacity, stroke_dasharray=dash, fill=GREY, fill_opacity=0.07)
+    return tag("path", d=path, opacity=0.45, stroke_dasharray="2 3", fill=GREY, fill_opacity=0.07)
 
 
 def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:

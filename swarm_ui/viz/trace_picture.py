@@ -52,7 +52,7 @@ def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[fl
     if not inner:
         return size
     around = Box(_MARGIN, y, max(size[0], width(panel.title, WORDS)) + 24, size[1] + 36)
-    canvas.below.append(frame(around, dash="2 3"))
+    canvas.below.append(frame(around))
     canvas.over.append(text(around.x + 12, around.y + 16, panel.title, size=WORDS, bold=True))
     return around.width, around.height
 

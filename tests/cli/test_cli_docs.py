@@ -11,7 +11,7 @@ from cli_world import Shell, shell  # noqa: F401
 
 from swarm_ui import DirectoryStore, RunPaused
 from swarm_ui.experiment.live.server import LiveServer
-from swarm_ui.experiment.stored.named_graph import graph_named
+from swarm_ui.experiment.user_code import graph_named
 
 TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES = [

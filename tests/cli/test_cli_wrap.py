@@ -132,14 +132,17 @@ async def test_the_inner_environment_is_closed_if_a_wrapper_cannot_be_made() -> 
             closed.append(True)
             await super().close()
 
+    opened = OpenEnvironment(wrapped(Phone, ["recorder:path=no/such/folder.jsonl"]))
     with pytest.raises(ConfigError, match="Recorder"):
-        await OpenEnvironment(wrapped(Phone, ["recorder:path=no/such/folder.jsonl"])).one()
+        async with opened.one():
+            pass
     assert closed == [True]
 
 
 async def test_no_wrapper_changes_nothing_and_several_nest() -> None:
     assert wrapped(PhoneEnvironment, []) is PhoneEnvironment
-    made = await OpenEnvironment(
+    opened = OpenEnvironment(
         wrapped(PhoneEnvironment, ["step-limit:steps=3", "action-filter:deny=sending"])
-    ).one()
-    assert isinstance(made.env, StepLimit) and not isinstance(made.env.env, Recorder)
+    )
+    async with opened.one() as made:
+        assert isinstance(made.env, StepLimit) and not isinstance(made.env.env, Recorder)

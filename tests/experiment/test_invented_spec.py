@@ -56,7 +56,7 @@ async def test_training_uses_training_devices_and_seeds_only() -> None:
     section = EnvironmentSection(name="invented", split="train", devices=2)
     async with open_environment(section) as environment:
         tasks = await SPEC.task_names(section, environment)
-        jobs = SPEC.training_jobs(section, tasks, 50, random.Random(0))
+        jobs = SPEC.training_jobs(section, tasks, 50, random.Random(0), "train")
     assert numbers(jobs) == {0, 1} and all(seed in TRAIN_SEEDS for _, seed in jobs)
 
 
@@ -78,7 +78,7 @@ def test_the_blind_set_is_held_out_of_stage_1_and_of_corpora() -> None:
 
 def test_training_refuses_a_task_of_the_blind_set() -> None:
     section = EnvironmentSection(name="invented", tasks=blind_tasks()[:1], split="train")
-    ((task, seed),) = SPEC.training_jobs(section, section.tasks, 1, random.Random(0))
+    ((task, seed),) = SPEC.training_jobs(section, section.tasks, 1, random.Random(0), "train")
     with pytest.raises(ConfigError, match="belongs to the blind set"):
         InventedPhone(devices=1).begin(task, seed)
 

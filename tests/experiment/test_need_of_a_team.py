@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from swarm_ui.experiment.demo.need_table import need_in_report, need_in_terminal
+from swarm_ui.experiment.demo.demo_report import need_in_report, need_in_terminal
 from swarm_ui.experiment.split_facts.need_of_a_team import TITLE, need_of_a_team
 
 

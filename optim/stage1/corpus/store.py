@@ -132,7 +132,7 @@ class Corpus:
                 kept.append(sample)
             else:
                 dropped.note(sample.level, fault)
-        self._samples.extend([msgspec.json.encode(sample) for sample in kept])
+        self._samples.append(*map(msgspec.json.encode, kept))
         entry = JournalEntry(
             task=walked.task,
             seed=walked.seed,

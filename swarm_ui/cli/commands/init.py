@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from swarm_ui.cli import exits, flags
+from swarm_ui.cli.out_files import writing
 from swarm_ui.cli.output import Output
-from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
 
 TEMPLATE = """\
@@ -155,9 +155,7 @@ def init(
         output.lines(TEMPLATE)
         return exits.OK
     flags.expect_new(path, force)
-    try:
+    with writing(path):
         write_atomic(path, TEMPLATE)
-    except OSError as error:
-        raise ConfigError(f"cannot write '{path}': {error}") from error
     output.say(f"wrote {path}; next: swarm-ui run --config {path} --dry-run")
     return exits.OK

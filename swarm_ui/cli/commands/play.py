@@ -71,16 +71,13 @@ async def _play(
         if task is None:
             print(printable("\n".join(await opened.tasks())))
             return
-        env = await opened.one()
-        try:
+        async with opened.one() as env:
             if not section.screenshots:
                 await play_in_terminal(env, task, seed, path=out, actor=actor)
                 return
             episode = await play_in_browser(
                 env, task, seed, path=out, actor=actor, port=port, show=_show
             )
-        finally:
-            await env.close()
     if episode is not None:
         done = "solved" if episode.success else episode.fault or "not solved"
         print(printable(f"{done}, saved in {out}" if out else str(done)))

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.out_files import expect_file_place, writing
+from swarm_ui.cli.out_files import expect_file_place, write_trace
 from swarm_ui.cli.output import table
 from swarm_ui.experiment.replaying import (
     Changes,
@@ -87,12 +87,7 @@ def replay(arguments: flags.Arguments) -> int:
     )
     if done.note:
         output.say(done.note)
-    if out is not None:
-        from swarm_ui.trace.jsonl import write_jsonl
-
-        with writing(out):
-            write_jsonl(out, [done.after])
-        output.say(f"wrote {out}")
+    write_trace(out, done.after, output)
     return output.done(same=same, asked=done.requests, before=before, after=after,
                        messages=messages(done), left_out=prompts_cut(done))  # fmt: skip
 

@@ -61,16 +61,13 @@ async def opened(
                 f"'{section.name}' replays recorded episodes; a critic learns from replies on "
                 "screens that its agents reached themselves"
             )
-        one = await environment.one()
-        try:
+        async with environment.one() as one:
             name, graded = one.name, isinstance(one, Graded)
-        finally:
-            await one.close()
         tasks = await spec.task_names(section, environment)
         rng = random.Random(derive(section.seed, "critic", section.name))
         jobs: dict[Purpose, list[Job]] = {
-            "train": spec.training_jobs(section, tasks, episodes, rng),
-            "validation": spec.validation_jobs(section, tasks, validation, rng),
+            "train": spec.training_jobs(section, tasks, episodes, rng, "train"),
+            "validation": spec.training_jobs(section, tasks, validation, rng, "validation"),
         }
         rule = spec.held_out_rule()
         rule.check(name, jobs["train"], "critic")

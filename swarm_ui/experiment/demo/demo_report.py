@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from rich import box
 from rich.table import Table
 
-from swarm_ui.experiment.demo.need_table import need_in_report, need_in_terminal
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.reporting import with_screenshots
 from swarm_ui.experiment.results import Results, Row
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
+from swarm_ui.experiment.split_facts.need_of_a_team import NOTE, TITLE, NeedRow
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report import (
@@ -105,12 +105,12 @@ def _findings(results: Results) -> list[str]:
 def _first_split(results: Results) -> tuple[Headline | None, Arms | None]:
     """Success of the last policy on the first split, and of all policies beside it."""
     for split, rows in _grouped(results):
-        rated = [(row, value) for row in rows if (value := _estimate(row.success)) is not None]
+        rated = [(row, value) for row in rows if (value := _rate(row.success)) is not None]
         if not rated:
             continue
         row, value = rated[-1]
         where = results.splits.get(split, split)
-        gain = _estimate(row.to_base, difference=True)
+        gain = _difference(row.to_base)
         headline = Headline(label=f"Success: {row.label}", value=value, where=where, gain=gain,
                             against="base, greedy" if gain else "")  # fmt: skip
         arms = tuple(Arm(name=r.label, value=v, chosen=r is row) for r, v in rated)
@@ -198,17 +198,8 @@ def _episodes(run: RunDirectory, results: Results) -> list[Episode]:
 
 def _terminal_table(results: Results) -> Table:
     """All splits in one table, with 95 % intervals."""
-    table = Table(
-        "policy",
-        title="Success on test episodes",
-        title_justify="left",
-        caption=_caption(results),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    for column in ("success % [95 %]", "minus base", "minus trained greedy", "calls", "n"):
-        table.add_column(column, justify="right")
+    figures = ("success % [95 %]", "minus base", "minus trained greedy", "calls", "n")
+    table = _table("Success on test episodes", _caption(results), "policy", figures)
     for split, rows in _grouped(results):
         table.add_section()
         table.add_row(results.splits.get(split, split), style="bold")
@@ -225,6 +216,40 @@ def _terminal_table(results: Results) -> Table:
     return table
 
 
+def _table(title: str, caption: str, first: str, figures: Sequence[str]) -> Table:
+    """An empty table for the terminal, whose columns after the first are figures."""
+    table = Table(
+        first,
+        title=title,
+        title_justify="left",
+        caption=caption,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    for column in figures:
+        table.add_column(column, justify="right")
+    return table
+
+
+def need_in_terminal(need: Sequence[NeedRow]) -> Table:
+    """The table about where a team is needed."""
+    table = _table(TITLE, NOTE, "edges", ("success % [95 %]", "tokens an episode", "n"))
+    for row in need:
+        count = str(row.success.n)
+        table.add_row(f"  {row.label}", row.success.percent(), f"{row.tokens:,.0f}", count)
+    return table
+
+
+def need_in_report(need: Sequence[NeedRow]) -> tuple[ReportTable, ...]:
+    """The same as a table of the report; none without rows."""
+    if not need:
+        return ()
+    rows = tuple((row.label, Estimate.of(row.success), round(row.tokens)) for row in need)
+    columns = ("edges", "success %", "tokens an episode")
+    return (ReportTable(title=TITLE, columns=columns, rows=rows, note=NOTE),)
+
+
 def _report_tables(results: Results) -> tuple[ReportTable, ...]:
     """One table for each split."""
     columns = ("policy", "success %", "minus base greedy", "minus trained greedy",
@@ -236,9 +261,9 @@ def _report_tables(results: Results) -> tuple[ReportTable, ...]:
             rows=tuple(
                 (
                     row.label,
-                    _estimate(row.success),
-                    _estimate(row.to_base, difference=True),
-                    _estimate(row.to_trained, difference=True),
+                    _rate(row.success),
+                    _difference(row.to_base),
+                    _difference(row.to_trained),
                     round(row.calls_per_decision, 2),
                     row.masked,
                 )
@@ -269,12 +294,13 @@ def _speed_line(results: Results) -> str:
     )
 
 
-def _estimate(interval: Interval | None, *, difference: bool = False) -> Estimate | None:
-    if interval is None:
-        return None
-    count = None if difference else interval.n
-    return Estimate(value=interval.mean, low=interval.low, high=interval.high,
-                    difference=difference, count=count)  # fmt: skip
+def _rate(success: Interval | None) -> Estimate | None:
+    return None if success is None else Estimate.of(success)
+
+
+def _difference(gap: Interval | None) -> Estimate | None:
+    """A paired difference; its table shows the number of episodes once, beside the success."""
+    return None if gap is None else replace(Estimate.of(gap, difference=True), count=None)
 
 
 def _caption(results: Results) -> str:

@@ -143,8 +143,8 @@ class DemoRun:
                         browser, trial.arm.policy(model), trial.jobs, counting(bar)
                     )
                 seconds = time.perf_counter() - began
-                cost = Cost.of_model(model, before)
-                self.evaluator.record(trial, episodes, cost, seconds)
+                cost = Cost.of_model(model, before, episodes, seconds)
+                self.evaluator.record(trial, episodes, cost)
         model.set_linger(0.0)
 
     def finish(self, splits: Sequence[str] = (), need: Sequence[NeedRow] = ()) -> Path:

@@ -20,7 +20,7 @@ from swarm_ui.experiment.demo.demo_run import (
     served_model,
     start_adapters,
 )
-from swarm_ui.experiment.demo.places import open_place
+from swarm_ui.experiment.demo.places import Place, open_place
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.evaluation import Trial
 from swarm_ui.experiment.models import load_in_process
@@ -124,16 +124,7 @@ async def evaluate_only(run: DemoRun) -> Path:
         arms = endpoint_arms(settings, start_adapters(settings))
         if not settings.given_model:
             arms = [arm for arm in base_arms(settings) if arm.name in _ON_DEVICES]
-        trials = [Trial(place.split, arm, place.jobs) for arm in arms]
-        seed = derive(settings.seed, "referee")
-        for trial in run.evaluator.left(trials):
-            intervention = RolloutSupervisor(place.critic, seed=seed) if place.critic else None
-            async with LocalRollout(
-                place.make_environment, concurrency=place.concurrency
-            ) as rollouts:
-                await run.evaluator.play(
-                    trial, trial.arm.policy(model), rollouts, intervention=intervention
-                )
+        await _play(run, place, arms, model, judged=True)
     return run.finish()
 
 
@@ -148,25 +139,31 @@ async def learn_with_model(run: DemoRun) -> Path:
     model = load_in_process(model_section(settings), agent_names(settings.agents))
     async with open_place(settings, None) as place:
         run.describe([place.label], {place.split: place.title})
-
-        async def play(arms: Sequence[Arm]) -> None:
-            trials = [Trial(place.split, arm, place.jobs) for arm in arms]
-            for trial in run.evaluator.left(trials):
-                policy = trial.arm.policy(model)
-                async with LocalRollout(
-                    place.make_environment, concurrency=place.concurrency
-                ) as rollouts:
-                    await run.evaluator.play(trial, policy, rollouts)
-
         # Adapters that it starts with are changed by the training, so this comes first.
-        await play(untrained_model_arms(settings, start_adapters(settings)))
+        arms = untrained_model_arms(settings, start_adapters(settings))
+        await _play(run, place, arms, model)
         assert place.sample_jobs is not None  # checked by Settings.trains_model
         environment = TrainingEnvironment(
             place.make_environment, place.sample_jobs, place.critic, place.concurrency
         )
         trained = await run.train(model, environment)
-        await play(trained_model_arms(settings, trained.edges, trained.edges_label))
+        arms = trained_model_arms(settings, trained.edges, trained.edges_label)
+        await _play(run, place, arms, model)
     return run.finish([place.split])
+
+
+async def _play(
+    run: DemoRun, place: Place, arms: Sequence[Arm], model: Any, *, judged: bool = False
+) -> None:
+    """Play the remaining arms in this process. ``judged``: the critic, if any, assigns credit."""
+    seed = derive(run.settings.seed, "referee")
+    trials = [Trial(place.split, arm, place.jobs) for arm in arms]
+    for trial in run.evaluator.left(trials):
+        critic = place.critic if judged else None
+        intervention = RolloutSupervisor(critic, seed=seed) if critic else None
+        policy = trial.arm.policy(model)
+        async with LocalRollout(place.make_environment, concurrency=place.concurrency) as rollouts:
+            await run.evaluator.play(trial, policy, rollouts, intervention=intervention)
 
 
 async def _untrained(run: DemoRun, workers: WorkerPool) -> None:

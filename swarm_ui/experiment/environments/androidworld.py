@@ -34,7 +34,7 @@ async def _open(section: EnvironmentSection) -> Opening:
     if section.suite_seed is not None:
         names = section.tasks or tuple(await opened.tasks())
         found = suite(names, combinations=section.combinations, seed=section.suite_seed)
-        opened = replace(opened, jobs=lambda asked: found[: asked.episodes or len(found)])
+        opened = replace(opened, jobs=lambda asked: found[: asked.episodes or None])
     yield opened
 
 

@@ -80,7 +80,6 @@ SPEC = EnvironmentSpec(
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=phone_jobs.training_jobs,
-    validation_jobs=phone_jobs.validation_jobs,
     held_out=_held_out,
     critic=_critic,
 )

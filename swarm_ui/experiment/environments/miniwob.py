@@ -33,7 +33,7 @@ from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
-    random_training_jobs,
+    random_jobs,
 )
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
@@ -143,7 +143,7 @@ def check_tasks(settings: Settings) -> None:
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
     """Training episodes; their seeds are not used in tests."""
     names = settings.tasks or REFERENCE_TASKS
-    return random_training_jobs(EnvironmentSection(), names, count, rng)
+    return random_jobs(EnvironmentSection(), names, count, rng, "train")
 
 
 def test_jobs(tasks: Sequence[str], each: int) -> list[Job]:

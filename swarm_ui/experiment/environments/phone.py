@@ -15,6 +15,7 @@ from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
+    Seeds,
 )
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
@@ -68,23 +69,14 @@ def _test_jobs(section: EnvironmentSection) -> list[Job]:
 
 
 def _training_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
-    return phone_jobs.training_jobs(section, _training_tasks(section), count, rng)
-
-
-def _validation_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
-) -> list[Job]:
-    return phone_jobs.validation_jobs(section, _training_tasks(section), count, rng)
-
-
-def _training_tasks(section: EnvironmentSection) -> Sequence[str]:
-    """The chosen tasks, or else the training templates of the suite."""
+    """Episodes of the chosen tasks, or else of the training templates of the suite."""
     from swarm_ui.environments.phone import tasks
 
     split = "train" if section.suite == "core" else "extended_train"
-    return section.tasks or tasks(cast(Any, split))
+    chosen = section.tasks or tasks(cast(Any, split))
+    return phone_jobs.training_jobs(section, chosen, count, rng, seeds)
 
 
 def held_out() -> HeldOut:
@@ -116,7 +108,6 @@ SPEC = EnvironmentSpec(
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
-    validation_jobs=_validation_jobs,
     held_out=held_out,
     critic=_critic,
 )
@@ -139,7 +130,7 @@ def check_tasks(settings: Settings) -> None:
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
     """Training episodes."""
-    return _training_jobs(EnvironmentSection(tasks=settings.tasks), (), count, rng)
+    return _training_jobs(EnvironmentSection(tasks=settings.tasks), (), count, rng, "train")
 
 
 def test_jobs(settings: Settings) -> dict[str, list[Job]]:

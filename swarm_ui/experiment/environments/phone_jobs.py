@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments.spec import DEFAULT_EPISODES
+from swarm_ui.experiment.environments.spec import DEFAULT_EPISODES, Seeds
 from swarm_ui.rollout.pool import Job
 
 
@@ -32,18 +32,9 @@ def test_jobs(section: EnvironmentSection, tasks: Sequence[str]) -> list[Job]:
 
 
 def training_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
-    """Episodes with training seeds."""
+    """Episodes with seeds of training or of validation."""
     from swarm_ui.environments.phone import draw_jobs
 
-    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=seeds_of("train"))
-
-
-def validation_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
-) -> list[Job]:
-    """Episodes with validation seeds."""
-    from swarm_ui.environments.phone import draw_jobs
-
-    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=seeds_of("validation"))
+    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=seeds_of(seeds))

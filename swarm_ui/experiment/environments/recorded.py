@@ -9,7 +9,6 @@ from typing import Any, cast
 from swarm_ui.environments.autowebbench import SPLITS as AUTOWEBBENCH_SPLITS
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
-from swarm_ui.rollout.pool import Job
 
 _MIND2WEB_SPLITS = ("test_task", "test_website", "test_domain", "train")
 
@@ -27,13 +26,9 @@ async def _open(section: EnvironmentSection) -> Opening:
 
         data = AutoWebBench(section.data, cast(Any, section.split or AUTOWEBBENCH_SPLITS[0]))
 
-    def jobs(section: EnvironmentSection) -> list[Job]:
-        found = cast(list[Job], data.jobs(section.tasks or None))
-        return found[: section.episodes or len(found)]
-
     yield OpenEnvironment(
         data.environment,
-        jobs=jobs,
+        jobs=lambda asked: data.jobs(asked.tasks or None)[: asked.episodes or None],
         score=lambda episodes: tuple(data.score(episodes).measures),
     )
 

@@ -15,6 +15,7 @@ from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
+    Seeds,
 )
 from swarm_ui.rollout.pool import Job
 
@@ -28,12 +29,10 @@ async def _open_recordings(section: EnvironmentSection) -> Opening:
         recordings, _, _ = read_demonstrations(Path(section.data))
     else:
         recordings = read_android_records(Path(section.data)).recordings
-
-    def jobs(section: EnvironmentSection) -> list[Job]:
-        found = recordings.jobs(section.tasks or None)
-        return found[: section.episodes or len(found)]
-
-    yield OpenEnvironment(recordings.environment, jobs=jobs)
+    yield OpenEnvironment(
+        recordings.environment,
+        jobs=lambda asked: recordings.jobs(asked.tasks or None)[: asked.episodes or None],
+    )
 
 
 def _needs_data(section: EnvironmentSection) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def _screen_tasks(section: EnvironmentSection) -> Sequence[str]:
 
 
 def _screen_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
     return [(rng.choice(names), rng.randrange(2**31)) for _ in range(count)]
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec.structs import replace
 
@@ -46,35 +46,32 @@ class OpenEnvironment:
 
     async def tasks(self) -> Sequence[str]:
         """The tasks that the environment itself lists."""
-        environment = await self.one()
-        try:
+        async with self.one() as environment:
             if hasattr(environment, "start"):  # its tasks are known only in a separate process
                 await environment.start()
             return cast(Sequence[str], environment.tasks)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Any]:
+        """One environment, which is closed at the end of the block."""
+        made: Any = self.make()
+        environment = await made if inspect.isawaitable(made) else made
+        try:
+            yield environment
         finally:
             await environment.close()
 
-    async def one(self) -> Any:
-        """Create one environment. The caller must close it."""
-        made: Any = self.make()
-        return await made if inspect.isawaitable(made) else made
+
+Seeds = Literal["train", "validation"]
+TrainingJobs = Callable[[EnvironmentSection, Sequence[str], int, random.Random, Seeds], list[Job]]
 
 
-TrainingJobs = Callable[[EnvironmentSection, Sequence[str], int, random.Random], list[Job]]
-
-
-def random_training_jobs(
-    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
+def random_jobs(
+    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
-    """Random tasks with random training seeds."""
-    return [(rng.choice(tasks), rng.choice(TRAIN_SEEDS)) for _ in range(count)]
-
-
-def random_validation_jobs(
-    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
-) -> list[Job]:
-    """Random tasks with random validation seeds."""
-    return [(rng.choice(tasks), rng.choice(VALIDATION_SEEDS)) for _ in range(count)]
+    """Random tasks with random seeds of training or of validation."""
+    chosen = TRAIN_SEEDS if seeds == "train" else VALIDATION_SEEDS
+    return [(rng.choice(tasks), rng.choice(chosen)) for _ in range(count)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +106,8 @@ class EnvironmentSpec:
     """Mistakes in a configuration, and what is missing on this machine."""
     test_jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes; ``None``: each task in turn, with random test seeds."""
-    training_jobs: TrainingJobs = random_training_jobs
-    validation_jobs: TrainingJobs = random_validation_jobs
-    """Training tasks with seeds of validation."""
+    training_jobs: TrainingJobs = random_jobs
+    """Chooses episodes of training tasks, with seeds of training or of validation."""
     held_out: Callable[[], HeldOut] | None = None
     """Tasks and seeds that training must not use; ``None``: the validation and test seeds."""
     team: Callable[[Arm, ChatModel], Policy] | None = None

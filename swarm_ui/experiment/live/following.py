@@ -14,6 +14,7 @@ from swarm_ui.errors import FailureKind, SwarmError, brief
 from swarm_ui.experiment.demo.arm_settings import is_of_a_demo
 from swarm_ui.experiment.live.progress_file import Written, read_progress
 from swarm_ui.experiment.stored.run_status import RunState, state_of
+from swarm_ui.experiment.stored.summary import environment_name
 from swarm_ui.report.contents import Curve
 from swarm_ui.report.run_reader import learning_curves
 from swarm_ui.report.totals import set_name
@@ -175,7 +176,7 @@ class RunFollower:
         return Look(
             name=self.path.resolve().name,
             command=command,
-            environment=_environment(settings),
+            environment=environment_name(settings),
             state=state,
             error=ending,
             progress=read_progress(self.path),
@@ -205,12 +206,6 @@ class RunFollower:
         if self._curves[0] != key:
             self._curves = (key, learning_curves(self.path))
         return self._curves[1]
-
-
-def _environment(settings: dict[str, object]) -> str:
-    section = settings.get("environment")
-    name = section.get("name") if isinstance(section, dict) else section or settings.get("env")
-    return name if isinstance(name, str) else ""
 
 
 def _by_set(values: Iterable[tuple[Seen, T]]) -> dict[str, tuple[T, ...]]:

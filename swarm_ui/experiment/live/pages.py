@@ -107,8 +107,8 @@ def _shell() -> Answer:
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     )
-    parts = [tag("section", attrs={"id": name}) for name in SECTIONS]
-    connection = tag("p", attrs={"id": "connection", "role": "status"})
+    parts = [tag("section", id=name) for name in SECTIONS]
+    connection = tag("p", id="connection", role="status")
     body = tag("main", connection, *parts, Markup("<noscript>It needs JavaScript.</noscript>"))
     text = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -45,9 +45,9 @@ def panel(look: Look, now: float) -> dict[str, str]:
 
 def _head(look: Look) -> Markup:
     facts = " · ".join(filter(None, [look.command, look.environment]))
-    state = tag("span", _STATES[look.state], attrs={"class": f"state {look.state}"})
-    error = tag("p", look.error, attrs={"class": "error"}) if look.error else Markup("")
-    links = tag("p", tag("a", "the whole report so far", attrs={"href": "report"}))
+    state = tag("span", _STATES[look.state], class_=f"state {look.state}")
+    error = tag("p", look.error, class_="error") if look.error else Markup("")
+    links = tag("p", tag("a", "the whole report so far", href="report"))
     return join(tag("h1", look.name, " ", state), note(facts), error, links)
 
 
@@ -69,9 +69,9 @@ def _task(task: TaskProgress) -> Markup:
         f"about {duration_text(left)} left" if left is not None else "",
         task.note,
     ]
-    bar = tag("progress", attrs={"max": 1, "value": round(share, 4), "aria-label": task.label})
+    bar = tag("progress", max=1, value=round(share, 4), aria_label=task.label)
     words = tag("p", tag("b", task.label), " ", ", ".join(filter(None, said)))
-    return tag("div", words, bar, attrs={"class": "task"})
+    return tag("div", words, bar, class_="task")
 
 
 def _success(look: Look) -> Markup:
@@ -85,10 +85,10 @@ def _success(look: Look) -> Markup:
         if rate is not None and name != SELECTED:
             shown = f"{100 * rate.mean:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
         cells = (shown, f"{sum(counted):.0f}/{len(counted)}", str(len(values) - len(counted)))
-        numbers = [tag("td", cell, attrs={"class": "number"}) for cell in cells]
-        rows.append(tag("tr", tag("th", name, attrs={"scope": "row"}), *numbers))
+        numbers = [tag("td", cell, class_="number") for cell in cells]
+        rows.append(tag("tr", tag("th", name, scope="row"), *numbers))
     heads = ("episodes", "success, % [95 %]", "solved", "masked")
-    head = tag("tr", *(tag("th", name, attrs={"scope": "col"}) for name in heads))
+    head = tag("tr", *(tag("th", name, scope="col") for name in heads))
     grid = tag("table", tag("thead", head), tag("tbody", *rows))
     said = [f"{FAILURE_NAMES[why]} {look.failures[why]:,}"
             for why in FAILURE_CLASSES if why in look.failures]  # fmt: skip
@@ -97,7 +97,7 @@ def _success(look: Look) -> Markup:
     small = small if SELECTED in look.outcomes else ""
     small += "The run is not over. " if look.state == "running" else ""
     return join(
-        tag("h2", "Recorded episodes"), tag("div", grid, attrs={"class": "wide"}), why,
+        tag("h2", "Recorded episodes"), tag("div", grid, class_="wide"), why,
         note(f"{small}95 % intervals: Wilson."),
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _curves(look: Look) -> Markup:
     drawn = look.curves or _so_far(look)
     if not drawn:
         return Markup("")
-    figures = tag("div", *map(curve, drawn), attrs={"class": "figures large"})
+    figures = tag("div", *map(curve, drawn), class_="figures large")
     return join(tag("h2", "Learning" if look.curves else "So far"), figures)
 
 
@@ -141,7 +141,7 @@ def _faults(look: Look) -> Markup:
     if not lines:
         return Markup("")
     small = note("Episodes that a fault ended are masked, and not counted as failed.")
-    return join(tag("h2", "Faults"), tag("ul", *lines, attrs={"class": "error"}), small)
+    return join(tag("h2", "Faults"), tag("ul", *lines, class_="error"), small)
 
 
 def _episodes(newest: Sequence[Seen]) -> Markup:
@@ -149,7 +149,7 @@ def _episodes(newest: Sequence[Seen]) -> Markup:
         return Markup("")
     return join(
         tag("h2", "Newest episodes"),
-        tag("ol", *map(_episode, newest), attrs={"class": "entries newest"}),
+        tag("ol", *map(_episode, newest), class_="entries newest"),
     )
 
 
@@ -161,11 +161,11 @@ def _episode(seen: Seen) -> Markup:
         f"{seen.steps} {'step' if seen.steps == 1 else 'steps'}",
     ]))  # fmt: skip
     inside = (
-        tag("span", mark, attrs={"class": f"outcome {word}"}),
+        tag("span", mark, class_=f"outcome {word}"),
         tag("span", seen.goal or seen.task, tag("small", small)),
     )
     address = f"episode/{quote(seen.trace, safe='')}/{seen.number}"
-    return tag("li", tag("a", *inside, attrs={"href": address}))
+    return tag("li", tag("a", *inside, href=address))
 
 
 def duration_text(seconds: float) -> str:

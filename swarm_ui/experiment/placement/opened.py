@@ -62,22 +62,24 @@ async def opened_placement(
     adapters = tuple(adapter_names(config.model, config.team.agents))
     spec = spec_of(config.environment.name)
     if not on_ray(config):
+
+        def local(section: EnvironmentSection, environment: OpenEnvironment) -> Rollouts:
+            most = environment.max_concurrency or config.run.concurrency
+            at_once = min(config.run.concurrency, most)
+            return LocalRollout(environment.make, concurrency=at_once, on_event=on_event)
+
         async with open_model(config.model, model) as answering:
             arm = arm_of(config.team, adapters, model=answering.name)
-            yield Placement(arm, spec.policy(arm, answering), partial(_local, config, on_event))
+            yield Placement(arm, spec.policy(arm, answering), local)
         return
     with opened_workers(config, on_event) as rollouts:
         async with open_shared_model(config) as shared:
-            policy: Policy | PerWorker[Policy]
+            arm = arm_of(config.team, adapters, model=(shared or config.model).name)
+            policy: Policy | PerWorker[Policy] = PerWorker(
+                partial(open_policy, config.model, config.team, adapters, arm.edges, spec.name)
+            )
             if shared is not None:
-                arm = arm_of(config.team, adapters, model=shared.name)
                 policy = spec.policy(arm, shared)
-            else:
-                arm = arm_of(config.team, adapters, model=config.model.name)
-                making = partial(
-                    open_policy, config.model, config.team, adapters, arm.edges, spec.name
-                )
-                policy = PerWorker(making)
             yield Placement(arm, policy, rollouts)
 
 
@@ -85,14 +87,24 @@ async def opened_placement(
 def opened_workers(config: Config, on_event: OnWorkerEvent) -> Iterator[OpenRollouts]:
     """The workers of the cluster that the configuration names. Arguments and errors are those of
     :func:`opened_placement`."""
+    ray, counted = config.ray, _counted(config)
+
+    def remote(section: EnvironmentSection, environment: OpenEnvironment) -> Rollouts:
+        return RayRollout(
+            PerWorker(partial(open_environments, section)),
+            workers=ray.workers,
+            concurrency_per_worker=min(ray.episodes, environment.max_concurrency or ray.episodes),
+            resources=WorkerResources(cpus=ray.cpus, gpus=ray.gpus, custom=counted),
+            on_event=on_event,
+        )
+
     # A local cluster has as many of each counted thing as it has workers.
-    count = float(config.ray.workers or os.cpu_count() or 1)
-    counted = {name: amount * count for name, amount in _counted(config).items()}
+    count = float(ray.workers or os.cpu_count() or 1)
     with ray_cluster(
-        ray_address(config), cpus=config.ray.workers and max(1, ceil(count * config.ray.cpus)),
-        resources=counted,
+        ray_address(config), cpus=ray.workers and max(1, ceil(count * ray.cpus)),
+        resources={name: amount * count for name, amount in counted.items()},
     ):  # fmt: skip
-        yield partial(_remote, config, on_event)
+        yield remote
 
 
 @asynccontextmanager
@@ -115,34 +127,6 @@ async def open_environments(section: EnvironmentSection) -> AsyncIterator[MakeEn
     """The environments of a worker, such as a browser of its own."""
     async with spec_of(section.name).opened(section) as environment:
         yield environment.make
-
-
-def _local(
-    config: Config,
-    on_event: OnWorkerEvent,
-    section: EnvironmentSection,
-    environment: OpenEnvironment,
-) -> Rollouts:
-    most = environment.max_concurrency or config.run.concurrency
-    return LocalRollout(
-        environment.make, concurrency=min(config.run.concurrency, most), on_event=on_event
-    )
-
-
-def _remote(
-    config: Config,
-    on_event: OnWorkerEvent,
-    section: EnvironmentSection,
-    environment: OpenEnvironment,
-) -> Rollouts:
-    ray = config.ray
-    return RayRollout(
-        PerWorker(partial(open_environments, section)),
-        workers=ray.workers,
-        concurrency_per_worker=min(ray.episodes, environment.max_concurrency or ray.episodes),
-        resources=WorkerResources(cpus=ray.cpus, gpus=ray.gpus, custom=_counted(config)),
-        on_event=on_event,
-    )
 
 
 def _counted(config: Config) -> dict[str, float]:

@@ -71,7 +71,8 @@ async def check_code(run: Run) -> None:
     if wraps or (spec.by_user and run.command == "train"):
         async with open_environment(config.environment) as environment:
             if wraps:
-                await (await environment.one()).close()
+                async with environment.one():
+                    pass
             if spec.by_user and run.command == "train":
                 await spec.task_names(config.environment, environment)
 

@@ -36,7 +36,7 @@ class Run:
     @property
     def resume_command(self) -> str:
         """The command that continues the run."""
-        trust = ["--trust"] if demands(self.config) else []
+        trust = ["--trust"] if any(demands(self.config)) else []
         words = ["swarm-ui", self.command, "--resume", str(self.folder.path), *trust]
         return shlex.join(words)
 

@@ -60,7 +60,7 @@ async def train_run(
             tasks = await spec.task_names(section, environment)
 
             def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
-                return spec.training_jobs(section, tasks, count, rng)
+                return spec.training_jobs(section, tasks, count, rng, "train")
 
             graph = arm_of(config.team, agent_names(config.team.agents)).graph(playing.acting)
             # An emulator plays one episode at a time, whatever the settings say.

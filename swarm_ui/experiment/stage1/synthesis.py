@@ -139,12 +139,11 @@ async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
     async with spec.opened(place) as environment:
         held_out = spec.held_out_rule()
         if environment.jobs is not None:
-            found = environment.jobs(place)
-            jobs = found[: work.walks or len(found)]
+            jobs = environment.jobs(place)[: work.walks or None]
         else:
             names = await spec.task_names(place, environment)
-            count = work.walks or DEFAULT_WALKS
-            jobs = spec.training_jobs(place, names, count, random.Random(place.seed))
+            count, rng = work.walks or DEFAULT_WALKS, random.Random(place.seed)
+            jobs = spec.training_jobs(place, names, count, rng, "train")
         if spec is DEMONSTRATIONS:
             held_out = await _rule_of_recordings(environment, jobs)
         yield Opened(environment, jobs, held_out)
@@ -175,7 +174,8 @@ async def _rule_of_recordings(environment: OpenEnvironment, jobs: list[Job]) -> 
     """
     from swarm_ui.optim.stage1 import HeldOut
 
-    recorded = str((await environment.one()).name).removeprefix("demonstrations on ")
+    async with environment.one() as one:
+        recorded = str(one.name).removeprefix("demonstrations on ")
     rule = HeldOut()
     for name, spec in ENVIRONMENTS.items():
         if recorded.startswith(name.partition("-")[0]):
@@ -192,11 +192,8 @@ async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
             raise ConfigError(f"--{role} none: only the critic can be left out")
     scripted = [role for role in ("agent", "critic") if names[role] == SCRIPTED]
     if scripted:
-        environment = await opened.environment.one()
-        try:
+        async with opened.environment.one() as environment:
             able = isinstance(environment, Graded)
-        finally:
-            await environment.close()
         if not able:
             raise ConfigError(
                 f"'{work.place.name}' cannot solve its own tasks, so there is no scripted "

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError, RunPaused
-from swarm_ui.experiment.stored.named_graph import graph_named
+from swarm_ui.experiment.user_code import graph_named
 from swarm_ui.message import Question
 from swarm_ui.storage.directory_store import DirectoryStore
 from swarm_ui.storage.sqlite_store import SQLiteStore

@@ -27,7 +27,6 @@ from swarm_ui.report import (
     learning_curves,
     page,
 )
-from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 
 _TRAINED = re.compile(r"after-(\d+)$")
@@ -45,6 +44,7 @@ class _Run:
     path: Path
     summary: RunSummary
     arms: list[ArmResult]
+    labels: tuple[str, ...]
     settings: dict[str, str]
     report: Path
 
@@ -80,7 +80,7 @@ def overlay_report(paths: Sequence[Path], out: Path) -> Path:
         title=f"{len(runs)} runs: {names}",
         summary="Runs side by side. A run that was begun with another split, seed or version of "
         "the success check is not comparable with the others.",
-        labels=tuple(dict.fromkeys(label for run in runs for label in _labels(run.path))),
+        labels=tuple(dict.fromkeys(label for run in runs for label in run.labels)),
         tables=tuple(table for table in tables if table is not None),
         curves=curves,
         missing=tuple(missing),
@@ -114,12 +114,8 @@ def _read(path: Path, name: str) -> _Run:
     report = path / "report.html"
     if not report.is_file():
         report = run_report(path)
-    arms = Results.load(path).arms
-    return _Run(name, path, summary, arms, _flat(document.get("config"), ""), report)
-
-
-def _labels(path: Path) -> tuple[str, ...]:
-    return Results.load(path).labels
+    found, settings = Results.load(path), _flat(document.get("config"), "")
+    return _Run(name, path, summary, found.arms, found.labels, settings, report)
 
 
 def _flat(value: object, prefix: str) -> dict[str, str]:
@@ -214,15 +210,8 @@ def _success(runs: Sequence[_Run]) -> ReportTable | None:
 
 def _estimate(arms: Sequence[ArmResult]) -> Estimate | None:
     jobs = [job for arm in arms for job in arm.jobs]
-    return _of(success_interval(jobs, [value for arm in arms for value in arm.outcomes]))
-
-
-def _of(found: Interval | None, *, difference: bool = False) -> Estimate | None:
-    if found is None:
-        return None
-    return Estimate(
-        value=found.mean, low=found.low, high=found.high, count=found.n, difference=difference
-    )
+    found = success_interval(jobs, [value for arm in arms for value in arm.outcomes])
+    return None if found is None else Estimate.of(found)
 
 
 def _differences(runs: Sequence[_Run]) -> ReportTable | None:
@@ -235,8 +224,9 @@ def _differences(runs: Sequence[_Run]) -> ReportTable | None:
         except ConfigError:  # no episode in common, which the note says
             continue
         for row in found:
-            gap = _of(row.difference, difference=True)
-            rows.append((run.name, row.name, gap, row.better, row.worse))
+            gap = row.difference
+            shown = None if gap is None else Estimate.of(gap, difference=True)
+            rows.append((run.name, row.name, shown, row.better, row.worse))
     if not rows:
         return None
     return ReportTable(

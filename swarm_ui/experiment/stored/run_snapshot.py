@@ -148,13 +148,12 @@ def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
     except ConfigError as error:
         problems.append(str(error))
     for name, arm in arms.items():
-        counted = [value for value in arm.outcomes if value is not None]
         yield SetStatus(
             name=name,
             done=len(arm.outcomes),
             total=len(arm.jobs),
-            solved=sum(value == 1.0 for value in counted),
-            masked=len(arm.outcomes) - len(counted),
+            solved=arm.solved,
+            masked=arm.masked,
             success=arm.success,
         )
     begun = _begun(look.progress)

@@ -135,7 +135,7 @@ def summary_of(path: Path) -> RunSummary:
         path=str(path),
         state=state,
         command=command,
-        environment=_named(config, "environment") or str(config.get("env") or ""),
+        environment=environment_name(config),
         model=_named(config, "model"),
         created=_time(document.get("created")),
         success=headline[0],
@@ -153,6 +153,11 @@ def _command(run: RunDirectory, config: Mapping[str, Any]) -> str:
         return "demo" if is_demo_run(run) else ""
     except ConfigError:
         return ""
+
+
+def environment_name(config: Mapping[str, Any]) -> str:
+    """The environment in the settings of a run."""
+    return _named(config, "environment") or str(config.get("env") or "")
 
 
 def _named(config: Mapping[str, Any], section: str) -> str:

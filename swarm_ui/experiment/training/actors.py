@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import ModelSection
+from swarm_ui.experiment.models import endpoint_client
 from swarm_ui.nodes.models.openai.secrets import without_credentials
+
+if TYPE_CHECKING:
+    from swarm_ui.nodes import OpenAIModel
 
 _SERVED = "served"
 """The folder in a run that the server reads new adapters from."""
@@ -59,22 +63,11 @@ async def check_actor(section: ModelSection) -> None:
         await (await _engine(section)).close()
 
 
-async def _engine(section: ModelSection) -> Any:
-    from swarm_ui.budget import Budget
-    from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
+async def _engine(section: ModelSection) -> OpenAIModel:
+    from swarm_ui.nodes import ChatOptions
 
-    def made(name: str) -> OpenAIModel:
-        return OpenAIModel(
-            name,
-            section.actor,
-            api_key_env=section.key_env,
-            limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
-            retry=RetryPolicy(timeout=section.timeout),
-            budget=Budget(section.max_calls, section.max_tokens_total),
-            options=ChatOptions(logprobs=True),
-        )
-
-    engine = made(section.actor_name or "the actor")
+    options = ChatOptions(logprobs=True)
+    engine = endpoint_client(section, section.actor_name or "the actor", section.actor, options)
     try:
         served = [model.name for model in await engine.served() if model.parent is None]
     finally:
@@ -87,4 +80,4 @@ async def _engine(section: ModelSection) -> Any:
             f"[model] actor: expected {wanted} at {without_credentials(section.actor)}, got "
             f"{', '.join(served) or 'none'}; name one of them with --set model.actor_name=NAME"
         )
-    return made(served[0])
+    return endpoint_client(section, served[0], section.actor, options)

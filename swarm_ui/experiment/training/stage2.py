@@ -261,7 +261,6 @@ class _Recorder:
 
     def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
         cost = self._cost(episodes)
-        cost.decisions = sum(len(e.steps) for e in episodes)
         line = {name: getattr(cost, name) for name in Cost.__struct_fields__ if name != "seconds"}
         self._run.log({"kind": "rollouts", "iteration": iteration, **line})
         found = credit_map(tuple(episodes))
@@ -278,7 +277,7 @@ class _Recorder:
             found = Cost.of_episodes(episodes)
             found.lost = 0  # as where the model counts
             return found
-        cost = Cost.of_model(self._acting, self._before)
+        cost = Cost.of_model(self._acting, self._before, episodes)
         self._before = Cost.of_model(self._acting)
         return cost
 

@@ -27,7 +27,7 @@ def overview(data: ReportData, decision: Decision | None) -> Markup:
         cards.append(tag("figure", tag("figcaption", "Policies"), arm_list(data.arms)))
     if decision is not None:
         cards.append(_decision(decision))
-    return tag("section", *cards, attrs={"id": "overview"}) if cards else Markup("")
+    return tag("section", *cards, id="overview") if cards else Markup("")
 
 
 def first_curve(data: ReportData) -> Curve | None:
@@ -43,13 +43,13 @@ def _headline(data: Headline, summary: str) -> Markup:
     around += [f"n = {data.value.count:,}"] if data.value.count is not None else []
     return tag(
         "div",
-        tag("p", data.label, attrs={"class": "label"}),
-        tag("p", figure(data.value, data.value.value), unit, attrs={"class": "value"}),
-        tag("p", ", ".join(around), attrs={"class": "around"}) if around else Markup(""),
+        tag("p", data.label, class_="label"),
+        tag("p", figure(data.value, data.value.value), unit, class_="value"),
+        tag("p", ", ".join(around), class_="around") if around else Markup(""),
         _gain(data.gain, data.against),
         note(data.where),
-        tag("p", summary, attrs={"class": "summary"}) if summary else Markup(""),
-        attrs={"class": "headline"},
+        tag("p", summary, class_="summary") if summary else Markup(""),
+        class_="headline",
     )
 
 
@@ -59,16 +59,16 @@ def _gain(gain: Estimate | None, against: str) -> Markup:
     unit = " points" if gain.percent else ""
     words = "" if gain.excludes_zero else "; 0 is inside the interval"
     number = tag("b" if gain.excludes_zero else "span", f"{figure(gain, gain.value)}{unit}")
-    return tag("p", number, f" {bounds(gain)} against {against}{words}", attrs={"class": "gain"})
+    return tag("p", number, f" {bounds(gain)} against {against}{words}", class_="gain")
 
 
 def _decision(data: Decision) -> Markup:
     where = f"step {data.step + 1} of episode {data.episode + 1} ({data.task})"
-    link = tag("a", where, attrs={"href": f"#{data.episode + 1}/{data.step + 1}"})
+    link = tag("a", where, href=f"#{data.episode + 1}/{data.step + 1}")
     return tag(
         "figure",
         tag("figcaption", "How the team decides"),
-        tag("div", Markup(trace_svg(data.trace)), attrs={"class": "wide decided"}),
-        tag("p", join("In the viewer: ", link), attrs={"class": "note"}),
-        attrs={"class": "full"},
+        tag("div", Markup(trace_svg(data.trace)), class_="wide decided"),
+        tag("p", join("In the viewer: ", link), class_="note"),
+        class_="full",
     )

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import get_args
 
 from swarm_ui.report.contents import WorkerRow, WorkerTimeline
-from swarm_ui.report.html import Attribute, Markup, join, note, tag
+from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.trace.worker_history import Activity
 from swarm_ui.viz.svg import ticks
 
@@ -29,44 +29,43 @@ _UNITS = ((2 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, 
 def timeline(data: WorkerTimeline) -> Markup:
     """One timeline. Its size does not depend on the number of episodes."""
     rows = [_lane(row, data.seconds) for row in data.rows]
-    lanes = tag("div", *rows, _axis(data.seconds), attrs={"class": "lanes"})
+    lanes = tag("div", *rows, _axis(data.seconds), class_="lanes")
     return tag(
         "figure",
         tag("figcaption", data.title),
         _legend(data),
         lanes,
         note(data.note),
-        attrs={"class": "full"},
+        class_="full",
     )
 
 
 def _legend(data: WorkerTimeline) -> Markup:
     found = {what for row in data.rows for what, _, _ in row.parts}
     names = [
-        tag("li", tag("i", attrs={"class": f"swatch {what}"}), _NAMES[what])
+        tag("li", tag("i", class_=f"swatch {what}"), _NAMES[what])
         for what in _ACTIVITIES
         if what in found
     ]
     if any(row.losses for row in data.rows):
-        names.append(tag("li", tag("i", attrs={"class": "swatch loss"}), "worker lost"))
-    return tag("ul", *names, attrs={"class": "legend"})
+        names.append(tag("li", tag("i", class_="swatch loss"), "worker lost"))
+    return tag("ul", *names, class_="legend")
 
 
 def _lane(row: WorkerRow, seconds: float) -> Markup:
-    shape: dict[str, Attribute] = {
-        "viewBox": f"0 0 {SLOTS} 1", "preserveAspectRatio": "none", "role": "img",
-        "aria-label": row.detail or row.name,
-    }  # fmt: skip
-    drawn = [tag("title", row.detail or row.name)]
+    told = row.detail or row.name
+    drawn = [tag("title", told)]
     colours = slots(row, seconds)
     for what in _ACTIVITIES:
         path = _path(colours, what)
         if path:
-            drawn.append(tag("path", attrs={"class": what, "d": path}))
+            drawn.append(tag("path", class_=what, d=path))
     for at in row.losses:
         x = min(SLOTS - _LOSS, max(0.0, at / (seconds or 1.0) * SLOTS))
-        drawn.append(tag("path", attrs={"class": "loss", "d": f"M{x:.1f} 0h{_LOSS}v1h-{_LOSS}z"}))
-    return join(tag("span", row.name, attrs={"title": row.name}), tag("svg", *drawn, attrs=shape))
+        drawn.append(tag("path", class_="loss", d=f"M{x:.1f} 0h{_LOSS}v1h-{_LOSS}z"))
+    lane = tag("svg", *drawn, viewBox=f"0 0 {SLOTS} 1", preserveAspectRatio="none", role="img",
+               aria_label=told)  # fmt: skip
+    return join(tag("span", row.name, title=row.name), lane)
 
 
 def slots(row: WorkerRow, seconds: float) -> list[Activity | None]:
@@ -105,11 +104,11 @@ def _axis(seconds: float) -> Markup:
     long = seconds / unit
     marks = [value for value in ticks(0.0, long, 5) if value <= long * 1.001]
     words = [_mark(f"{value:g} {name}", 100 * value / (long or 1.0)) for value in marks]
-    return join(tag("span"), tag("div", *words, attrs={"class": "times"}))
+    return join(tag("span"), tag("div", *words, class_="times"))
 
 
 def _mark(words: str, percent: float) -> Markup:
     """A mark of the axis. Near the right end its words are on the left of it."""
     if percent > 88:
-        return tag("i", words, attrs={"class": "end", "style": f"right:{100 - percent:.2f}%"})
-    return tag("i", words, attrs={"style": f"left:{percent:.2f}%"})
+        return tag("i", words, class_="end", style=f"right:{100 - percent:.2f}%")
+    return tag("i", words, style=f"left:{percent:.2f}%")

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.out_files import expect_file_place, writing
+from swarm_ui.cli.out_files import expect_file_place, write_trace
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.stored.answering import OpenQuestion, open_questions
@@ -63,12 +63,7 @@ def answer(
     if done.trace.output is not None:
         output.show(Text(done.trace.output, overflow="fold"))
     output.say(f"finished: {done.trace!r}")
-    if out is not None:
-        from swarm_ui.trace.jsonl import write_jsonl
-
-        with writing(out):
-            write_jsonl(out, [done.trace])
-        output.say(f"wrote {out}")
+    write_trace(out, done.trace, output)
     return output.done(**document, finished=True, output=done.trace.output, questions=[])
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
@@ -33,12 +31,8 @@ def report(
     from swarm_ui.experiment.reporting import current_report
     from swarm_ui.experiment.stored.overlay import overlay_report
 
-    output = Output(machine=json)
     if len(paths) > 1:
         path = overlay_report(paths, out or _DEFAULT)
     else:
         path = current_report(paths[0], out)
-    output.show(Text(f"report: {path}", overflow="fold"))
-    if show and not webbrowser.open(path.resolve().as_uri()):
-        output.say("no browser could be opened: open the file yourself")
-    return output.done(report=str(path))
+    return Output(machine=json).report(path, browser=show)
