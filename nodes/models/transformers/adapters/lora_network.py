@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -174,10 +174,7 @@ class LoraNetwork:
         )
         if copy_from is not None:
             self._check_known(copy_from)
-        if isinstance(self._network, PeftModel):
-            self._network.add_adapter(name, config)
-        else:
-            self._network = get_peft_model(self._network, config, adapter_name=name)
+        self._with_peft(name, config)
         self._register(name, self._versions.next(name))
         self._metadata[name] = AdapterMetadata(prompt_format=self.prompt_format)
         if copy_from is not None:
@@ -286,13 +283,8 @@ class LoraNetwork:
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add an adapter that was read from a folder, and check that it fits the network."""
         try:
-            if isinstance(self._network, PeftModel):
-                self._network.add_adapter(name, adapter.config())
-            else:
-                self._network = get_peft_model(self._network, adapter.config(), adapter_name=name)
-            found: Any = set_peft_model_state_dict(
-                self._network, adapter.weights, adapter_name=name
-            )
+            network = self._with_peft(name, adapter.config())
+            found: Any = set_peft_model_state_dict(network, adapter.weights, adapter_name=name)
             wrong = [key for key in found.missing_keys if ".lora_" in key and f".{name}." in key]
             wrong += found.unexpected_keys
         except (RuntimeError, ValueError, KeyError) as error:
@@ -307,6 +299,14 @@ class LoraNetwork:
                 "linear layers. These weights or layers are missing, unexpected or of another "
                 f"kind: {', '.join(wrong[:3])}"
             )
+
+    def _with_peft(self, name: str, config: LoraConfig) -> PeftModel:
+        """The network with a new adapter of peft."""
+        if isinstance(self._network, PeftModel):
+            self._network.add_adapter(name, config)
+        else:
+            self._network = get_peft_model(self._network, config, adapter_name=name)
+        return self._network
 
     def _register(self, name: str, number: int) -> str:
         self._network.train(False)
@@ -449,12 +449,10 @@ class LoraNetwork:
     @contextmanager
     def reference(self) -> Iterator[nn.Module]:
         """The base model: no adapter is active, and there are no gradients."""
-        if not isinstance(self._network, PeftModel):
-            with torch.no_grad():
-                yield self._network
-            return
-        with self._network.disable_adapter(), torch.no_grad():
-            yield self._network
+        network = self._network
+        off = network.disable_adapter() if isinstance(network, PeftModel) else nullcontext()
+        with off, torch.no_grad():
+            yield network
 
     @contextmanager
     def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
