@@ -13,8 +13,8 @@ from swarm_ui.model import Decision
 
 
 @runtime_checkable
-class Trainable(Protocol):
-    """A causal language model with named LoRA adapters, in this process."""
+class HoldsAdapters(Protocol):
+    """A network with named LoRA adapters that can be trained, in this process."""
 
     @property
     def module(self) -> nn.Module:
@@ -23,9 +23,6 @@ class Trainable(Protocol):
 
     @property
     def adapters(self) -> tuple[str, ...]: ...
-
-    @property
-    def pad_id(self) -> int: ...
 
     def add_adapter(
         self,
@@ -57,6 +54,18 @@ class Trainable(Protocol):
         is in training mode."""
         ...
 
+    def bump(self, name: str) -> object:
+        """Raise the version of the adapter after its weights changed."""
+        ...
+
+
+@runtime_checkable
+class Trainable(HoldsAdapters, Protocol):
+    """A causal language model with named LoRA adapters, in this process."""
+
+    @property
+    def pad_id(self) -> int: ...
+
     def reference(self) -> AbstractContextManager[object]:
         """A context in which no adapter is active."""
         ...
@@ -85,10 +94,6 @@ class Trainable(Protocol):
         Returns:
             Sum over the reply's tokens, and their number; both ``[B]``.
         """
-        ...
-
-    def bump(self, name: str) -> object:
-        """Raise the version of the adapter after its weights changed."""
         ...
 
     def save_adapters(self, folder: Path) -> object: ...

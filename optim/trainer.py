@@ -11,6 +11,7 @@ adversary are arguments, so the loop does not depend on their kind.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from msgspec.structs import replace
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
@@ -31,7 +33,6 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.edge_credit import episode_edge_credit
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
-from swarm_ui.optim.iteration_examples import examples_of
 from swarm_ui.optim.loggers.logger import LoggerGroup, logging_to
 from swarm_ui.optim.metrics import (
     IterationMetrics,
@@ -42,9 +43,9 @@ from swarm_ui.optim.metrics import (
     scalars,
     success_rate,
 )
-from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.preferences.adversary import Adversary
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_schedule import PlayedRollouts, RolloutSchedule
@@ -249,7 +250,7 @@ class TeamTrainer:
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
         if self._callbacks.on_episodes is not None:
             self._callbacks.on_episodes(iteration, episodes)
-        examples = examples_of(iteration, played, self.config)
+        examples = _examples_of(iteration, played, self.config)
         rollout_seconds = played.seconds + time.perf_counter() - received
         await self._play_ahead(iteration, schedule)
         began = time.perf_counter()
@@ -341,3 +342,26 @@ class TeamTrainer:
 
     def _probabilities(self) -> dict[str, float]:
         return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
+
+
+def _examples_of(
+    iteration: int, played: PlayedRollouts, config: TeamConfig
+) -> list[PreferencePair] | list[ScoredReply]:
+    """Pairs of the episodes of an iteration, or scored replies for ``update.method="pg"``.
+
+    Each example records how many updates older the weights were that played its episode.
+    """
+    behind = played.staleness
+    if config.update.method == "pg":
+        episodes = [episode for rollout in played.rollouts for episode in rollout.episodes]
+        replies = scored_replies(episodes, by=config.advantage)
+        return [replace(reply, staleness=behind) for reply in replies] if behind else replies
+    rng = random.Random(derive(config.seed, "pairs", iteration))
+    pairs = [
+        pair
+        for r in played.rollouts
+        for pair in make_pairs(
+            r.episodes, rng, config=config.pairs, negatives=r.supervisor.negatives
+        )
+    ]
+    return [replace(pair, staleness=behind) for pair in pairs] if behind else pairs

@@ -246,19 +246,20 @@ class VersionedModel(ChatModel, Protocol):
 
 
 @contextmanager
-def leased_versions(
+def at_leased_versions(
     model: VersionedModel, requests: Sequence[Request]
-) -> Iterator[list[str | None]]:
-    """The adapter version of each request, leased inside the block; ``None``: the base model.
+) -> Iterator[list[Request]]:
+    """The requests, each for an exact version of its adapter, which is leased inside the block.
 
     Raises:
         ModelError: there is no such adapter; nothing is leased.
     """
     with ExitStack() as leases:
-        versions: list[str | None] = []
+        exact: list[Request] = []
         for request in requests:
-            version = None if request.adapter is None else model.lease(request.adapter)
-            if version is not None:
+            if request.adapter is not None:
+                version = model.lease(request.adapter)
                 leases.callback(model.release, version)
-            versions.append(version)
-        yield versions
+                request = msgspec.structs.replace(request, adapter=version)
+            exact.append(request)
+        yield exact

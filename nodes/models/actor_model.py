@@ -27,7 +27,7 @@ from typing import Any
 from uuid import uuid4
 
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
+from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import Engine, ask_engine
 from swarm_ui.nodes.models.loop_locks import LoopLocks
 from swarm_ui.nodes.models.openai.model import OpenAIModel
@@ -69,6 +69,7 @@ class ActorModel:
         constrained: bool | None = None,
         kept: int = 2,
     ) -> None:
+        self.name = engine.name
         self._engine, self.learner, self._folder = engine, learner, folder
         self._constrained = constrained
         self.counters = Counters()
@@ -88,10 +89,6 @@ class ActorModel:
         if self._sent is None:
             raise not_sent(f"the learner of '{self.name}'")
         return self._sent.__reduce__()
-
-    @property
-    def name(self) -> str:
-        return self._engine.name
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -126,12 +123,10 @@ class ActorModel:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`. Versions that the engine does not have yet are
         loaded first."""
-        with leased_versions(self, requests) as versions, self._timed():
-            prompts = [self.learner.prompt(request) for request in requests]
-            await self._load({version for version in versions if version is not None})
-            done = await ask_engine(
-                self._engine, requests, prompts, versions, constrained=self._constrained
-            )
+        with at_leased_versions(self, requests) as exact, self._timed():
+            prompts = [self.learner.prompt(request) for request in exact]
+            await self._load({request.adapter for request in exact if request.adapter is not None})
+            done = await ask_engine(self._engine, exact, prompts, constrained=self._constrained)
         counters = self.counters
         counters.calls += len(done)
         counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)

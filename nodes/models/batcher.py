@@ -86,17 +86,16 @@ class Batcher(Generic[Item, Answer]):
         answer: Callable[[Sequence[Item]], Sequence[Answer]],
         *,
         max_batch: int = 256,
-        linger: float = 0.0,
     ) -> None:
         """``answer`` is called with a batch on the event loop's thread and returns the answers in
-        order. ``linger`` is the number of seconds to wait for more items after the loop has become
-        idle: 0 for in-process environments, a few milliseconds if observations come over a
-        socket."""
+        order."""
         if max_batch < 1:
             raise ConfigError(f"Batcher: max_batch must be at least 1, got {max_batch}")
         self._answer = answer
         self.max_batch = max_batch
-        self.linger = linger
+        self.linger = 0.0
+        """Seconds to wait for more items after the loop has become idle: 0 for in-process
+        environments, a few milliseconds if observations come over a socket."""
         self._queue: _FairQueue[Item, Answer] = _FairQueue()
         self._worker: asyncio.Task[None] | None = None
 

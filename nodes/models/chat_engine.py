@@ -43,7 +43,6 @@ async def ask_engine(
     engine: Engine,
     requests: Sequence[Request],
     prompts: Sequence[ChatPrompt],
-    versions: Sequence[str | None],
     *,
     constrained: bool | None,
 ) -> list[Completion]:
@@ -51,9 +50,8 @@ async def ask_engine(
 
     Args:
         engine: the engine, which has already loaded the versions.
-        requests: the requests.
+        requests: each for an exact version of its adapter, or for the base model.
         prompts: the prompts of the requests, as the learner reads them.
-        versions: the versions of their adapters; ``None``: the base model.
         constrained: whether replies to decisions are restricted to the actions that are possible on
             the screen; ``None``: those in the compact format are.
     """
@@ -63,27 +61,27 @@ async def ask_engine(
             decision=None,
             chat=prompt.turns,
             tools=(),  # they are in the text of the chat, as the learner reads them
-            adapter=version,
-            pattern=_pattern(prompt, constrained) or r.pattern,
+            pattern=decision_pattern(prompt, constrained) or r.pattern,
         )
-        for r, prompt, version in zip(requests, prompts, versions, strict=True)
+        for r, prompt in zip(requests, prompts, strict=True)
     ]
     replies = await engine.generate(asked)
     return [
         msgspec.structs.replace(
             reply,
             prompt=prompt.text,
-            adapter=version,
+            adapter=request.adapter,
             model=engine.name,
             prompt_format="json" if prompt.decision is None else prompt.prompt_format,
             dropped=None if prompt.decision is None else prompt.decision.dropped,
         )
-        for reply, prompt, version in zip(replies, prompts, versions, strict=True)
+        for reply, prompt, request in zip(replies, prompts, requests, strict=True)
     ]
 
 
-def _pattern(prompt: ChatPrompt, constrained: bool | None) -> str | None:
-    """A pattern of the replies that the screen allows; ``None`` if replies are not restricted."""
+def decision_pattern(prompt: ChatPrompt, constrained: bool | None) -> str | None:
+    """A pattern of the replies that the screen allows; ``None`` if replies are not restricted. For
+    ``constrained`` see :func:`ask_engine`."""
     if constrained is None:
         constrained = prompt.prompt_format == "compact"
     if prompt.decision is None or not constrained:

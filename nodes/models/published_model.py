@@ -14,16 +14,14 @@ they are sent.
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 from uuid import uuid4
 
-from msgspec.structs import replace
-
 from swarm_ui.errors import ModelError
-from swarm_ui.model import Completion, Request, leased_versions
+from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.published_adapters import PublishedAdapters
 from swarm_ui.nodes.models.published_version import PublishedVersion, write_version
 from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
@@ -105,12 +103,12 @@ class PublishedModel:
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`."""
-        with self._at_versions(requests) as exact:
+        with at_leased_versions(self, requests) as exact:
             return await self.learner.generate(exact)
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
-        with self._at_versions(requests) as exact:
+        with at_leased_versions(self, requests) as exact:
             return await self.learner.score(exact, replies)
 
     def lease(self, adapter: str) -> str:
@@ -125,12 +123,6 @@ class PublishedModel:
         """Remove the published weights. A model that actors hold is not closed."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    @contextmanager
-    def _at_versions(self, requests: Sequence[Request]) -> Iterator[list[Request]]:
-        """The requests, each for an exact version that is leased inside the block."""
-        with leased_versions(self, requests) as versions:
-            yield [replace(r, adapter=v) for r, v in zip(requests, versions, strict=True)]
 
     # -- versions -----------------------------------------------------------------------------
 
@@ -231,10 +223,9 @@ class PublishedCopy:
     @asynccontextmanager
     async def _available(self, requests: Sequence[Request]) -> AsyncIterator[list[Request]]:
         """The requests, each for an exact version that is in memory inside the block."""
-        with leased_versions(self, requests) as versions:
+        with at_leased_versions(self, requests) as exact:
             adapters = self._adapters()
             adapters.receive(self._versions)
-            exact = [replace(r, adapter=v) for r, v in zip(requests, versions, strict=True)]
             async with adapters.available(exact) as asked:
                 yield asked
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from swarm_ui.errors import ModelError
-from swarm_ui.model import Completion, Request, leased_versions
+from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import ask_engine
 from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
@@ -45,6 +43,7 @@ class SentActorModel:
             current: the version of each adapter.
             constrained: see :class:`~swarm_ui.nodes.ActorModel`.
         """
+        self.name = engine.name
         self._key, self._engine, self._prompts = key, engine, prompts
         self._current, self._constrained = dict(current), constrained
         self._leases = ServedAdapters(engine.name, self._current, f"{engine!r}")
@@ -56,18 +55,11 @@ class SentActorModel:
         sent = self._key, self._engine, self._prompts, self._current, self._constrained
         return _received, sent
 
-    @property
-    def name(self) -> str:
-        return self._engine.name
-
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`."""
-        with leased_versions(self, requests) as versions:
-            exact = [replace(r, adapter=v) for r, v in zip(requests, versions, strict=True)]
+        with at_leased_versions(self, requests) as exact:
             prompts = [self._prompts.prompt(request) for request in exact]
-            return await ask_engine(
-                self._engine, exact, prompts, versions, constrained=self._constrained
-            )
+            return await ask_engine(self._engine, exact, prompts, constrained=self._constrained)
 
     def lease(self, adapter: str) -> str:
         """The published version of an adapter. Raises ``ModelError`` if there is none."""

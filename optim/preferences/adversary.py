@@ -82,12 +82,8 @@ class LLMAdversary:
         attempts: int = 2,
     ) -> None:
         """At most ``attempts`` calls are made for one proposal."""
-        self._model = model
+        self.name, self._model = f"LLM adversary ({model.name})", model
         self._temperature, self._max_tokens, self._attempts = temperature, max_tokens, attempts
-
-    @property
-    def name(self) -> str:
-        return f"LLM adversary ({self._model.name})"
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
         """See :class:`Adversary`. Raises ``ModelError`` if the model cannot answer."""

@@ -18,11 +18,13 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import LearningError
 from swarm_ui.model import Decision
 from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample, SampleSource
+from swarm_ui.optim.update.batches import full_batches
 
 Tokens = tuple[list[int], list[int]]
 """Token ids and a mask of equal length, 1 where the loss is taken."""
@@ -167,13 +169,8 @@ def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
 
 def pad(samples: Sequence[Tokens], pad_id: int) -> tuple[Tensor, Tensor]:
     """Samples as two tensors ``[batch, tokens]``, padded on the right."""
-    longest = max(len(ids) for ids, _ in samples)
-    ids = torch.full((len(samples), longest), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(samples), longest), dtype=torch.long)
-    for row, (tokens, marks) in enumerate(samples):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
-        mask[row, : len(marks)] = torch.tensor(marks)
-    return ids, mask
+    ids, marks = (list(map(torch.tensor, each)) for each in zip(*samples, strict=True))
+    return pad_sequence(ids, True, pad_id), pad_sequence(marks, True)
 
 
 def _rate(step: int, config: Stage1Config) -> float:
@@ -198,12 +195,7 @@ class _Batches:
 
     def _fill(self, questions: float | None) -> list[list[Tokens]]:
         drawn = [self._encode(self._stream.draw(questions)) for _ in range(400)]
-        drawn.sort(key=lambda sample: len(sample[0]))
-        batches: list[list[Tokens]] = [[]]
-        for sample in drawn:
-            if batches[-1] and len(sample[0]) * (len(batches[-1]) + 1) > self._room:
-                batches.append([])
-            batches[-1].append(sample)
+        batches = full_batches(drawn, lambda sample: len(sample[0]), self._room)
         self._rng.shuffle(batches)
         return batches
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from inspect import signature
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +17,8 @@ from swarm_ui.model import Decision
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
+
+Item = TypeVar("Item")
 
 Row = tuple[list[int], list[int]]
 """Token ids of a prompt and of the reply to it."""
@@ -75,6 +77,19 @@ def by_length(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     """Batches of all rows, shortest first, for passes in which the order does not matter."""
     rows = sorted(range(len(lengths)), key=lengths.__getitem__)
     return [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
+
+
+def full_batches(
+    items: Iterable[Item], length: Callable[[Item], int], room: int
+) -> list[list[Item]]:
+    """Batches of all items, shortest first, with at most ``room`` tokens each, padding included. An
+    item that is longer forms a separate batch."""
+    batches: list[list[Item]] = []
+    for item in sorted(items, key=length):
+        if not batches or length(item) * (len(batches[-1]) + 1) > room:
+            batches.append([])
+        batches[-1].append(item)
+    return batches
 
 
 def micro_batches(lengths: Sequence[int], sides: Sequence[int], limit: int) -> list[list[int]]:

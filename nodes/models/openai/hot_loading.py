@@ -30,25 +30,19 @@ class HotAdapters:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._folders: dict[str, Path] = {}
-        self._salts: dict[str, str] = {}
+        self.loaded: dict[str, tuple[Path, str]] = {}
+        """Folder and salt of each loaded version, by its served name."""
         self._changing = LoopLocks()
         self.elsewhere = False
         """Whether only another process loads versions on the server."""
 
     def __contains__(self, name: object) -> bool:
         """Whether a served name was loaded by this client."""
-        return name in self._folders
-
-    @property
-    def loaded(self) -> dict[str, tuple[Path, str]]:
-        """Folder and salt of each loaded version, by its served name."""
-        return {name: (folder, self._salts[name]) for name, folder in self._folders.items()}
+        return name in self.loaded
 
     def know(self, loaded: Mapping[str, tuple[Path, str]]) -> None:
         """Replace the known versions by those that another process loaded on the server."""
-        self._folders = {name: folder for name, (folder, _) in loaded.items()}
-        self._salts = {name: salt for name, (_, salt) in loaded.items()}
+        self.loaded = dict(loaded)
 
     def extra_fields(self, name: str) -> Mapping[str, object]:
         """Fields of the body of a request to a served name.
@@ -56,8 +50,7 @@ class HotAdapters:
         An earlier training run may have loaded other weights under the same name. The salt keeps
         prefix caches that are keyed by the name alone from mixing the two.
         """
-        salt = self._salts.get(name)
-        return {} if salt is None else {"cache_salt": salt}
+        return {"cache_salt": self.loaded[name][1]} if name in self.loaded else {}
 
     async def load(self, version: str, folder: Path) -> None:
         """Load a version, which the server reads from ``folder`` itself.
@@ -70,18 +63,17 @@ class HotAdapters:
         name = served_name(version)
         async with self._changing.current():
             await self._load(name, folder.resolve())
-            self._folders[name] = folder.resolve()
-            self._salts[name] = _digest(folder)
+            self.loaded[name] = folder.resolve(), _digest(folder)
 
     async def unload(self, version: str) -> None:
         """Remove a version from the server; no error if the server does not have it. Raises
         ``ModelUnavailable`` if the server does not answer."""
         name = served_name(version)
         async with self._changing.current():
-            self._folders.pop(name, None)
-            self._salts.pop(name, None)
+            self.loaded.pop(name, None)
+            body = {"lora_name": name}
             try:
-                await self._post("unload_lora_adapter", {"lora_name": name}, f"to unload '{name}'")
+                await self._endpoint.post("unload_lora_adapter", body, f"to unload '{name}'")
             except RequestRejected as rejection:
                 if rejection.status != 404:  # a restarted server has forgotten it
                     raise
@@ -101,14 +93,14 @@ class HotAdapters:
                 "lost it. The process that trains the adapter loads it"
             )
         async with self._changing.current():
-            folder = self._folders.get(name)
-            if folder is not None and name not in {model.name for model in await self._listed()}:
-                await self._load(name, folder)
+            known = self.loaded.get(name)
+            if known is not None and name not in {model.name for model in await self._listed()}:
+                await self._load(name, known[0])
 
     async def _load(self, name: str, folder: Path) -> None:
         body: dict[str, object] = {"lora_name": name, "lora_path": str(folder)}
         try:
-            await self._post("load_lora_adapter", body, f"to load '{name}'")
+            await self._endpoint.post("load_lora_adapter", body, f"to load '{name}'")
         except RequestRejected as rejection:
             if rejection.status == 404:
                 # Also the answer for a folder that it cannot read; the text says so.
@@ -131,13 +123,10 @@ class HotAdapters:
                 "Another run uses the name: wait for it to end, or restart the server"
             )
         body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}
-        await self._post("load_lora_adapter", body, f"to replace '{name}'")
+        await self._endpoint.post("load_lora_adapter", body, f"to replace '{name}'")
 
     async def _listed(self) -> tuple[ServedModel, ...]:
         return await self._endpoint.listed(LIST_SECONDS) or ()
-
-    async def _post(self, route: str, body: Mapping[str, object], what: str) -> None:
-        await self._endpoint.post(route, body, what)
 
 
 def _digest(folder: Path) -> str:

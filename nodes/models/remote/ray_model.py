@@ -14,10 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from swarm_ui.errors import ConfigError, ModelUnavailable
-from swarm_ui.model import Completion, Request, leased_versions
+from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
 from swarm_ui.nodes.models.published_adapters import VersionMissing
 from swarm_ui.nodes.models.published_version import PublishedVersion
@@ -65,6 +63,7 @@ class RayModel:
                 ``hold_model``.
         """
         names = about.adapters if adapter_names is None else adapter_names
+        self.name = about.name
         self._actors, self._about = tuple(actors), about
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
         self._leases = ServedAdapters(about.name, names, self._where)
@@ -84,10 +83,6 @@ class RayModel:
     def __setstate__(self, sent: _Sent) -> None:
         RayModel.__init__(self, *sent)
         self._own = False
-
-    @property
-    def name(self) -> str:
-        return self._about.name
 
     @property
     def adapter_names(self) -> Mapping[str, str] | None:
@@ -133,10 +128,8 @@ class RayModel:
         """
         if not requests:
             return []
-        with leased_versions(self, requests) as versions:
-            completions: list[Completion] = await self._ask(
-                "generate", requests[0].run, _with_versions(requests, versions)
-            )
+        with at_leased_versions(self, requests) as exact:
+            completions: list[Completion] = await self._ask("generate", requests[0].run, exact)
         return completions
 
     def lease(self, adapter: str) -> str:
@@ -220,9 +213,8 @@ class RayScoringModel(RayModel):
         """See :class:`swarm_ui.model.ScoringModel`."""
         if not requests:
             return []
-        with leased_versions(self, requests) as versions:
-            asked = _with_versions(requests, versions)
-            scores: list[float] = await self._ask("score", requests[0].run, asked, list(replies))
+        with at_leased_versions(self, requests) as exact:
+            scores: list[float] = await self._ask("score", requests[0].run, exact, list(replies))
         return scores
 
 
@@ -296,10 +288,3 @@ async def _placed(actors: Sequence[Any], needs: str) -> None:
             f"{_NEEDED_FOR}: expected room for {len(actors)} actors of {needs} each within "
             f"{_PATIENCE:g} s, got no room in the Ray cluster. Ask for less, or add machines"
         ) from None
-
-
-def _with_versions(requests: Sequence[Request], versions: Sequence[str | None]) -> list[Request]:
-    return [
-        request if request.adapter == version else msgspec.structs.replace(request, adapter=version)
-        for request, version in zip(requests, versions, strict=True)
-    ]

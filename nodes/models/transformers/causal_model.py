@@ -41,7 +41,6 @@ from swarm_ui.nodes.models.transformers.prompt_reader import (
     PromptReader,
     read_request,
     text_prompt,
-    write_decision,
 )
 from swarm_ui.prompts import format_named
 
@@ -264,7 +263,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         return PromptLimits(self.name, self._context, self.prompt_tokens)
 
     def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
-        return write_decision(prompt_format, decision)
+        return format_named(prompt_format).chat(decision)
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         return text_prompt(self._chats, self.name, chat)
@@ -302,17 +301,13 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     def _literals(self, texts: list[str]) -> list[list[int]]:
         """The tokens of parts of replies, as :meth:`_reply` has them."""
         marked = [self._marks.search(text) is not None for text in texts]
-        plain = iter(self._all_tokens([t for t, m in zip(texts, marked, strict=True) if not m]))
+        others = [text for text, mark in zip(texts, marked, strict=True) if not mark]
+        read = self.tokenizer(others, add_special_tokens=False)["input_ids"] if others else []
+        plain = iter(read)
         return [
             self._tokens(text, literal=True) if mark else next(plain)
             for text, mark in zip(texts, marked, strict=True)
         ]
-
-    def _all_tokens(self, texts: list[str]) -> list[list[int]]:
-        if not texts:
-            return []
-        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        return ids
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))

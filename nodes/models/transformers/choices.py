@@ -16,10 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.prefix_store import common as shared
 
 MOST_PROMPTS = 16
 """Prompts in one row. The cost of attention grows with the square of a row's length."""
@@ -48,7 +50,7 @@ def pack(prompts: Sequence[list[int]]) -> PackedPrompts:
     first = min(prompts, key=len)
     common = len(first) - 1  # every prompt keeps a token of its own, where its reply begins
     for prompt in prompts:
-        common = _shared(first, prompt, common)
+        common = min(common, shared(first, prompt))
     ids, positions, parts = first[:common], list(range(common)), [0] * common
     ends: list[int] = []
     for k, prompt in enumerate(prompts, start=1):
@@ -66,7 +68,7 @@ def grouped(prompts: Sequence[list[int]], packing: bool) -> Iterator[list[int]]:
         if group:
             before = prompts[group[0]]
             shortest = min(len(before), len(prompt))
-            alike = _shared(before, prompt, shortest) >= _SHARED * shortest
+            alike = shared(before, prompt) >= _SHARED * shortest
             if not (packing and alike and len(group) < MOST_PROMPTS):
                 yield group
                 group = []
@@ -94,14 +96,11 @@ def option_logits(
     All rows are computed in one forward pass. Gradients flow if they are enabled. An architecture's
     final scaling or capping of logits is left out.
     """
-    longest = max(len(row.ids) for row in rows)
-    ids = torch.full((len(rows), longest), pad_id)
-    for k, row in enumerate(rows):
-        ids[k, : len(row.ids)] = torch.tensor(row.ids)
+    ids = pad_sequence([torch.tensor(row.ids) for row in rows], True, pad_id)
     inner: Any = network.base_model
     # A causal network needs no mask for padding on the right, only for packed prompts.
     single = all(len(row.ends) == 1 for row in rows)
-    more = {} if single else _packing(rows, longest, network)
+    more = {} if single else _packing(rows, network)
     hidden = inner(input_ids=ids.to(network.device), use_cache=False, **more).last_hidden_state
     last = torch.cat([hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)])
     head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
@@ -141,15 +140,10 @@ def can_pack(network: PreTrainedModel) -> bool:
     return bool((together - alone).abs().max() <= _TOLERANCE * size)
 
 
-def _packing(
-    rows: Sequence[PackedPrompts], longest: int, network: PreTrainedModel
-) -> dict[str, Tensor]:
+def _packing(rows: Sequence[PackedPrompts], network: PreTrainedModel) -> dict[str, Tensor]:
     """Positions and mask of packed rows."""
-    positions = torch.zeros((len(rows), longest), dtype=torch.long)
-    parts = torch.full((len(rows), longest), -1)
-    for k, row in enumerate(rows):
-        positions[k, : len(row.ids)] = torch.tensor(row.positions)
-        parts[k, : len(row.ids)] = torch.tensor(row.parts)
+    positions = pad_sequence([torch.tensor(row.positions) for row in rows], True)
+    parts = pad_sequence([torch.tensor(row.parts) for row in rows], True, -1)
     device = network.device
     mask = _mask(parts, network).to(device)
     return {"position_ids": positions.to(device), "attention_mask": mask}
@@ -168,9 +162,3 @@ def _mask(parts: Tensor, network: PreTrainedModel) -> Tensor:
     seen &= places[:, None] >= places[None, :]
     mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
     return mask[:, None]
-
-
-def _shared(one: list[int], other: list[int], most: int) -> int:
-    """Number of equal tokens at the beginning, up to ``most``."""
-    most = min(most, len(one), len(other))
-    return next((k for k in range(most) if one[k] != other[k]), most)

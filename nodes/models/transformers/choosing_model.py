@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.model import ChatMessage, Request, leased_versions
+from swarm_ui.model import ChatMessage, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.choices import (
     PackedPrompts,
@@ -25,7 +25,7 @@ from swarm_ui.nodes.models.transformers.choices import (
     option_logits,
     pack,
 )
-from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, P
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, P, run_of
 
 _BATCH_ROWS = 32
 _BATCH_TOKENS = 8_192
@@ -61,10 +61,10 @@ class ChoosingInProcessModel(InProcessModel[P]):
     ) -> list[tuple[float, ...]]:
         """See :class:`swarm_ui.model.ChoosingModel`."""
         wanted = tuple(option_ids(options, [self._first_token(option) for option in options]))
-        with leased_versions(self, requests) as versions:
-            jobs = self._jobs(requests, versions)
+        with at_leased_versions(self, requests) as exact:
+            jobs = self._jobs(exact)
             groups: list[list[int]] = []
-            for version in dict.fromkeys(versions):
+            for version in dict.fromkeys(job.version for job in jobs):
                 own = [k for k, job in enumerate(jobs) if job.version == version]
                 parts = grouped([jobs[k].prompt.ids for k in own], self._can_pack())
                 groups += [[own[k] for k in part] for part in parts]
@@ -72,8 +72,7 @@ class ChoosingInProcessModel(InProcessModel[P]):
                 _Question(pack([jobs[k].prompt.ids for k in group]), jobs[group[0]].version, wanted)
                 for group in groups
             ]
-            run = (requests[0].run or None) if requests else None
-            answers = await self._choices.ask(questions, run)
+            answers = await self._choices.ask(questions, run_of(requests))
         found = {k: p for group, a in zip(groups, answers, strict=True) for k, p in zip(group, a)}  # noqa: B905
         self.counters.scored += len(requests)
         return [found[k] for k in range(len(requests))]
@@ -83,7 +82,13 @@ class ChoosingInProcessModel(InProcessModel[P]):
         found: dict[int, list[tuple[float, ...]]] = {}
         for options in dict.fromkeys(question.options for question in questions):
             own = [k for k, question in enumerate(questions) if question.options == options]
-            for chunk in self._question_chunks(own, questions):
+            for part in self._chunks(
+                [len(questions[k].row.ids) for k in own],
+                [questions[k].version for k in own],
+                most_rows=_BATCH_ROWS,
+                most_tokens=_BATCH_TOKENS,
+            ):
+                chunk = [own[k] for k in part]
                 with (
                     self.routed([questions[k].version for k in chunk]) as network,
                     torch.inference_mode(),
@@ -94,19 +99,6 @@ class ChoosingInProcessModel(InProcessModel[P]):
                     found[k] = [tuple(row) for row in values.double().softmax(1).tolist()]
         self.counters.seconds += time.perf_counter() - begun
         return [found[k] for k in range(len(questions))]
-
-    def _question_chunks(
-        self, own: Sequence[int], questions: Sequence[_Question]
-    ) -> list[list[int]]:
-        """Rows for one forward each, of similar length; rows of one version are adjacent."""
-        chunks: list[list[int]] = []
-        for k in sorted(own, key=lambda k: len(questions[k].row.ids)):
-            size = len(questions[k].row.ids)
-            if not chunks or len(chunks[-1]) >= min(_BATCH_ROWS, max(1, _BATCH_TOKENS // size)):
-                chunks.append([])
-            chunks[-1].append(k)
-        self.counters.batches += len(chunks)
-        return [sorted(chunk, key=lambda k: questions[k].version or "") for chunk in chunks]
 
     # -- training -----------------------------------------------------------------------------
 

@@ -20,12 +20,13 @@ from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Decision, Dropped, Request, leased_versions
+from swarm_ui.model import Completion, Decision, Dropped, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.adapters.equal_weights import EqualWeights
 from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
@@ -60,11 +61,15 @@ P = TypeVar("P", bound=Prompt)
 
 
 class _Job(NamedTuple, Generic[P]):
-    """A request with its prompt and the adapter version that answers it."""
+    """A request for an exact version of its adapter, with its prompt."""
 
     request: Request
-    version: str | None
     prompt: P
+
+    @property
+    def version(self) -> str | None:
+        """The adapter version that answers it; ``None``: the base model."""
+        return self.request.adapter
 
 
 @dataclass(slots=True)
@@ -187,17 +192,17 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         An adapter's name without a version means the version that is current when this is called,
         also if the adapter is replaced before the answer is ready.
         """
-        with leased_versions(self, requests) as versions:
-            jobs = self._jobs(requests, versions)
-            return await self._generations.ask(self._with_rows(jobs), _run_of(requests))
+        with at_leased_versions(self, requests) as exact:
+            jobs = self._jobs(exact)
+            return await self._generations.ask(self._with_rows(jobs), run_of(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
-        with leased_versions(self, requests) as versions:
-            jobs = zip(self._jobs(requests, versions), replies, strict=True)
+        with at_leased_versions(self, requests) as exact:
+            jobs = zip(self._jobs(exact), replies, strict=True)
             read = [(job, self._proposal(job.prompt, reply)) for job, reply in jobs]
             usable = [(job, ids) for job, ids in read if ids is not None]
-            scores = iter(await self._scores.ask(usable, _run_of(requests)))
+            scores = iter(await self._scores.ask(usable, run_of(requests)))
         self.counters.scored += len(requests)
         return [-math.inf if ids is None else next(scores) for _, ids in read]
 
@@ -213,12 +218,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Set how long a forward waits for more requests, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
 
-    def _jobs(self, requests: Sequence[Request], versions: Sequence[str | None]) -> list[_Job[P]]:
+    def _jobs(self, requests: Sequence[Request]) -> list[_Job[P]]:
         begun = time.perf_counter()
-        jobs = [
-            _Job(request, version, self._read(request))
-            for request, version in zip(requests, versions, strict=True)
-        ]
+        jobs = [_Job(request, self._read(request)) for request in requests]
         self.counters.seconds += time.perf_counter() - begun
         return jobs
 
@@ -368,11 +370,18 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self.counters.seconds += time.perf_counter() - begun
         return out
 
-    def _chunks(self, lengths: Sequence[int], versions: Sequence[str | None]) -> list[list[int]]:
+    def _chunks(
+        self,
+        lengths: Sequence[int],
+        versions: Sequence[str | None],
+        *,
+        most_rows: int = _BATCH_ROWS,
+        most_tokens: int = _BATCH_TOKENS,
+    ) -> list[list[int]]:
         """Rows in chunks of similar length; in a chunk, rows of one version are adjacent."""
         chunks: list[list[int]] = []
         for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-            room = min(_BATCH_ROWS, _BATCH_TOKENS // max(1, lengths[i]))
+            room = min(most_rows, most_tokens // max(1, lengths[i]))
             if not chunks or len(chunks[-1]) >= room:
                 chunks.append([])
             chunks[-1].append(i)
@@ -429,7 +438,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return summed_logprobs(self.network, ids, replies)
 
 
-def _run_of(requests: Sequence[Request]) -> str | None:
+def run_of(requests: Sequence[Request]) -> str | None:
     """The run that asks, which the batcher serves in turn with others."""
     return (requests[0].run or None) if requests else None
 
@@ -451,11 +460,6 @@ def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
 def _right_padded(
     samples: Sequence[tuple[list[int], list[int]]], pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    longest = max(len(prompt) + len(reply) for prompt, reply in samples)
-    ids = torch.full((len(samples), longest), pad_id, dtype=torch.long)
-    replies = torch.zeros((len(samples), longest))
-    for row, (prompt, reply) in enumerate(samples):
-        end = len(prompt) + len(reply)
-        ids[row, :end] = torch.tensor(prompt + reply)
-        replies[row, len(prompt) : end] = 1
-    return ids, replies
+    ids = [torch.tensor(prompt + reply) for prompt, reply in samples]
+    marks = [torch.tensor([0.0] * len(prompt) + [1.0] * len(reply)) for prompt, reply in samples]
+    return pad_sequence(ids, True, pad_id), pad_sequence(marks, True)

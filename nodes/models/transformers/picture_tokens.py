@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from inspect import signature
 from io import BytesIO
@@ -52,7 +52,7 @@ class _Picture:
     """Number of its vectors."""
     inputs: Mapping[str, Tensor] | None
     """The input of the vision part; ``None``: it must be computed again."""
-    offsets: Tensor | None = field(default=None)
+    offsets: Tensor | None = None
     """Positions of its vectors minus a count of tokens, ``[3, vectors]``; ``None``: the network
     counts tokens."""
     shift: int = 0
@@ -145,9 +145,9 @@ class PictureTokens:
         """The pictures to which ids of vectors belong, each with the positions of its ids."""
         firsts = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
         for place in sorted(firsts):
-            picture = None if place < 0 else self._by_first[self._firsts[place]]
-            if picture is None:
+            if place < 0:
                 raise _forgotten()
+            picture = self._by_first[self._firsts[place]]
             yield picture, (ids >= picture.first) & (ids < picture.first + picture.vectors)
 
     def _vectors_of(self, picture: _Picture) -> Tensor:

@@ -73,11 +73,6 @@ def read_request(
     return replace(read, prompt_format=prompt_format, decision=decision)
 
 
-def write_decision(prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
-    """A decision as a chat of texts."""
-    return format_named(prompt_format).chat(decision)
-
-
 def text_prompt(chats: ChatTokens, name: str, chat: Sequence[ChatMessage]) -> ChatPrompt:
     """The prompt of a chat of texts. Raises ``ModelError`` if it has images."""
     if any(turn.images for turn in chat):
@@ -106,7 +101,7 @@ class PromptReader:
         form = self.formats[request.adapter]
         return read_request(
             request, form, self.limits,
-            chat=partial(write_decision, form),
+            chat=format_named(form).chat,
             prompt=partial(text_prompt, self.chats, self.limits.name),
         )  # fmt: skip
 

@@ -17,10 +17,10 @@ from uuid import uuid4
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
+from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
+from swarm_ui.nodes.models.chat_engine import decision_pattern
 from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai.served_adapters import served_name
-from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import parsed_version
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.unsent import not_sent
@@ -104,9 +104,8 @@ class VLLMModel:
         """See :class:`swarm_ui.model.ChatModel`. Equal seeds give equal samples only in batches of
         the same shape, because rounding in vLLM depends on the shape of the batch."""
         await self._remove_replaced()
-        with leased_versions(self, requests) as versions:
-            prompts = [self._read(request) for request in requests]
-            asked = zip(requests, prompts, versions, strict=True)
+        with at_leased_versions(self, requests) as exact:
+            asked = [(request, self._read(request)) for request in exact]
             return await together([self._complete(*each) for each in asked])
 
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
@@ -132,27 +131,17 @@ class VLLMModel:
         read = self._chats.prompt(chat)
         return ChatPrompt(read.ids, read.text, read.turns, self.prompt_format, request.decision)
 
-    def _pattern(self, request: Request) -> str | None:
-        bound = self._constrained
-        if bound is None:
-            bound = self.prompt_format == "compact"
-        if request.decision is None or not bound:
-            return request.pattern
-        return reply_pattern(format_named(self.prompt_format).replies(request.decision))
-
-    async def _complete(
-        self, request: Request, prompt: ChatPrompt, version: str | None
-    ) -> Completion:
+    async def _complete(self, request: Request, prompt: ChatPrompt) -> Completion:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        pattern = self._pattern(request)
+        pattern = decision_pattern(prompt, self._constrained) or request.pattern
         settings = SamplingParams(
             temperature=request.temperature, max_tokens=request.max_tokens, seed=request.seed,
             logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
             structured_outputs=None if pattern is None else StructuredOutputsParams(regex=pattern),
         )  # fmt: skip
-        lora = None if version is None else self._loaded[version]
+        lora = None if request.adapter is None else self._loaded[request.adapter]
         try:
             async for output in self._engine.generate(
                 {"prompt_token_ids": prompt.ids}, settings, uuid4().hex, lora_request=lora
@@ -168,7 +157,7 @@ class VLLMModel:
             usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(last.token_ids)),
             logprob=last.cumulative_logprob,
             model=self.name,
-            adapter=version,
+            adapter=request.adapter,
             prompt_format="json" if prompt.decision is None else prompt.prompt_format,
             dropped=None if prompt.decision is None else prompt.decision.dropped,
         )

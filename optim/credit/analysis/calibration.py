@@ -11,7 +11,7 @@ import msgspec
 
 from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.analysis.ranks import auc, auc_by_bootstrap, by_bootstrap
+from swarm_ui.optim.credit.analysis.ranks import auc, auc_by_bootstrap, ratio_by_bootstrap
 from swarm_ui.stats import Interval, wilson
 from swarm_ui.trace.records import Episode
 
@@ -175,13 +175,7 @@ def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
             pairs = sum(right) * (len(right) - sum(right))
             won, count = sums.get(episode, (0.0, 0))
             sums[episode] = (won + chance * pairs, count + pairs)
-    by_episode = list(sums.values())
-
-    def share(chosen: Sequence[int]) -> float | None:
-        pairs = sum(by_episode[k][1] for k in chosen)
-        return math.fsum(by_episode[k][0] for k in chosen) / pairs if pairs else None
-
-    return by_bootstrap(share, len(by_episode))
+    return ratio_by_bootstrap(list(sums.values()))
 
 
 def reliability(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> tuple[Bin, ...]:

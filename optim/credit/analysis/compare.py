@@ -20,6 +20,9 @@ from swarm_ui.optim.credit.assigners.assigner import EpisodeCredit, States, Tabl
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.trace.records import Episode
 
+_CONCURRENCY = 8
+"""Episodes that an assigner judges at the same time."""
+
 
 class RecordedCredit(EpisodeCredit):
     """The credit recorded in the episodes, as an assigner; a step without it is unscored."""
@@ -80,28 +83,24 @@ async def assess_all(
     assigner: EpisodeAssigner | BatchAssigner,
     episodes: Sequence[Episode],
     states: Sequence[Sequence[object]] | None = None,
-    *,
-    concurrency: int = 8,
 ) -> Assessed:
     """The credit of an assigner for all episodes, several of them concurrently.
 
     A :class:`~swarm_ui.optim.credit.assigners.batch.BatchAssigner` gets them as one batch.
     """
-    gate = asyncio.Semaphore(concurrency)
+    gate = asyncio.Semaphore(_CONCURRENCY)
 
-    async def each(alone: EpisodeAssigner) -> list[Tables]:
-        async def one(episode: Episode, at: States) -> Tables:
-            async with gate:
-                return await alone.assess(episode, at)
-
-        return await together(list(map(one, episodes, states or repeat(None))))
+    async def one(alone: EpisodeAssigner, episode: Episode, at: States) -> Tables:
+        async with gate:
+            return await alone.assess(episode, at)
 
     before = calls_of(assigner)
     began = time.perf_counter()
     if isinstance(assigner, BatchAssigner):
         tables: Sequence[Tables] = await assigner.assess_batch(episodes)
     else:
-        tables = await each(assigner)
+        pairs = zip(episodes, states or repeat(None))  # noqa: B905  # as many as episodes
+        tables = await together([one(assigner, *pair) for pair in pairs])
     seconds = time.perf_counter() - began
     calls = None if before is None else (calls_of(assigner) or 0) - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)

@@ -11,7 +11,7 @@ import msgspec
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Bin, calibration_error, reliability
-from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
+from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, ratio_by_bootstrap
 from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen
 from swarm_ui.stats import Interval
 
@@ -149,10 +149,4 @@ def _inside(rows: Sequence[_Row]) -> Interval | None:
         wins = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
         sums, count = won.get(task_of[screen], (0.0, 0))
         won[task_of[screen]] = (sums + wins, count + len(right) * len(wrong))
-    by_task = list(won.values())
-
-    def share(chosen: Sequence[int]) -> float | None:
-        pairs = sum(by_task[k][1] for k in chosen)
-        return math.fsum(by_task[k][0] for k in chosen) / pairs if pairs else None
-
-    return by_bootstrap(share, len(by_task))
+    return ratio_by_bootstrap(list(won.values()))

@@ -57,6 +57,17 @@ def by_bootstrap(figure: Callable[[Sequence[int]], float | None], clusters: int)
     return percentile_interval(whole, drawn, clusters)
 
 
+def ratio_by_bootstrap(parts: Sequence[tuple[float, int]]) -> Interval | None:
+    """A sum over the number of its terms, with its interval; ``parts`` has both for each
+    cluster."""
+
+    def ratio(chosen: Sequence[int]) -> float | None:
+        terms = sum(parts[k][1] for k in chosen)
+        return math.fsum(parts[k][0] for k in chosen) / terms if terms else None
+
+    return by_bootstrap(ratio, len(parts))
+
+
 def auc_by_bootstrap(
     scores: Sequence[float], right: Sequence[bool], clusters: Sequence[int]
 ) -> Interval | None:

@@ -71,14 +71,11 @@ class ScriptedCritic:
         """
         if not 0.0 <= flips <= 1.0:
             raise ConfigError(f"flips must be in [0, 1], got {flips}")
+        self.name = SOLVER_CREDIT + (f", {100 * flips:g} % flipped" if flips else "")
         self._make_environment, self._flips, self._seed = make_environment, flips, seed
         self._abstentions = abstentions
         self._environment: Grader | None = None
         self._grades: dict[tuple[str, str], dict[ActionKey, float]] = {}
-
-    @property
-    def name(self) -> str:
-        return f"{SOLVER_CREDIT}{f', {100 * self._flips:g} % flipped' if self._flips else ''}"
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
@@ -253,15 +250,12 @@ class NoisyCritic:
             raise ConfigError(f"NoisyCritic: bias must be in [-1, 1], got {bias}")
         self._critic, self._flip, self._bias = critic, flip, bias
         self._anti, self._fresh, self._seed = anti, fresh, seed
-
-    @property
-    def name(self) -> str:
         parts = [
-            f"{100 * self._flip:g} % {'fresh ' if self._fresh else ''}errors" if self._flip else "",
-            f"bias {self._bias:+g}" if self._bias else "",
-            "inverted" if self._anti else "",
+            f"{100 * flip:g} % {'fresh ' if fresh else ''}errors" if flip else "",
+            f"bias {bias:+g}" if bias else "",
+            "inverted" if anti else "",
         ]
-        return ", ".join([self._critic.name, *filter(None, parts)])
+        self.name = ", ".join([critic.name, *filter(None, parts)])
 
     @property
     def calls(self) -> int | None:

@@ -43,6 +43,8 @@ class StateAdvantage(BatchCredit):
     credit is bounded.
     """
 
+    name = "state-wise advantage (GiGPO)"
+
     def __init__(self, *, discount: float = 0.95, weight: float = 1.0) -> None:
         """
         Args:
@@ -54,10 +56,6 @@ class StateAdvantage(BatchCredit):
         if weight < 0.0:
             raise ConfigError(f"StateAdvantage: weight must be 0 or more, got {weight}")
         self._discount, self._weight = discount, weight
-
-    @property
-    def name(self) -> str:
-        return "state-wise advantage (GiGPO)"
 
     def _assess(self, episodes: Sequence[Episode]) -> list[list[Mapping[str, float]]]:
         anchors = [self._anchors(e) for e in episodes]
@@ -112,9 +110,7 @@ class AgentAdvantage(BatchCredit):
     their length.
     """
 
-    @property
-    def name(self) -> str:
-        return "agent-wise advantage (Dr. MAS)"
+    name = "agent-wise advantage (Dr. MAS)"
 
     def _assess(self, episodes: Sequence[Episode]) -> list[list[Mapping[str, float]]]:
         said = [

@@ -50,13 +50,9 @@ class LearnedCritic:
         self._model, self._adapter, self._card = model, adapter, card or CriticCard()
         self._form = format_named(self._card.prompt_format)
         self._known: dict[str, dict[ActionKey, float]] = {}
-        self._name = name or f"learned critic ({model.name})"
+        self.name = name or f"learned critic ({model.name})"
         self.calls = 0
         """Questions to the model so far; each is about one action."""
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
         """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action.

@@ -79,16 +79,13 @@ class LLMCritic:
         """
         if threshold is not None and not 0.0 <= threshold <= 1.0:
             raise ConfigError(f"LLMCritic: threshold must be in [0, 1] or None, got {threshold}")
+        self.name = f"LLM critic ({model.name})"
         self._model, self._threshold, self._max_tokens = model, threshold, max_tokens
         self._cache: MutableMapping[str, str] = {} if cache is None else cache
         self._schema, self._budget = schema, budget or Budget()
         self._asking: dict[str, asyncio.Event] = {}
         self.calls = 0
         """Calls to the model so far, without replies from the cache."""
-
-    @property
-    def name(self) -> str:
-        return f"LLM critic ({self._model.name})"
 
     async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
         """Credit for every message; ``None`` for agents that failed or that the critic left out.

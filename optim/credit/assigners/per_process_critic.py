@@ -24,11 +24,7 @@ class PerProcessCritic:
             name: the name of the critic; the critic itself is not made here.
         """
         self._critic = make if isinstance(make, PerProcess) else PerProcess(make)
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name
 
     async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
         """See :class:`~swarm_ui.credit.CreditAssigner`. Also raises the errors of making the

@@ -36,15 +36,13 @@ class ProgressAttribution(BatchCredit):
     an action can be executed, is left out, because the included agent proposes only such actions.
     """
 
+    name = "progress attribution (SPA-RL)"
+
     def __init__(self, *, ridge: float = 1.0) -> None:
         """``ridge``: weight of the penalty on squared coefficients; above 0."""
         if ridge <= 0.0:
             raise ConfigError(f"ProgressAttribution: ridge must be above 0, got {ridge}")
         self._ridge = ridge
-
-    @property
-    def name(self) -> str:
-        return "progress attribution (SPA-RL)"
 
     def _assess(self, episodes: Sequence[Episode]) -> list[list[Mapping[str, float]]]:
         seen = [list(_seen_before(episode)) for episode in episodes]

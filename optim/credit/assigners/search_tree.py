@@ -29,9 +29,7 @@ class SearchTreeCredit(BatchCredit):
     executed actions is the outcome.
     """
 
-    @property
-    def name(self) -> str:
-        return "search tree values (MALT)"
+    name = "search tree values (MALT)"
 
     def _assess(self, episodes: Sequence[Episode]) -> list[list[Mapping[str, float]]]:
         sums: dict[_Node, tuple[float, int]] = {}

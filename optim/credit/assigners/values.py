@@ -51,11 +51,7 @@ class CriticValue:
     """
 
     def __init__(self, critic: CreditAssigner) -> None:
-        self._critic = critic
-
-    @property
-    def name(self) -> str:
-        return self._critic.name
+        self.name, self._critic = critic.name, critic
 
     @property
     def calls(self) -> int:
@@ -98,6 +94,7 @@ class OutcomeValue:
         """
         if samples < 1:
             raise ConfigError(f"OutcomeValue: samples must be at least 1, got {samples}")
+        self.name = f"outcome of {samples} continuation{'s' if samples > 1 else ''}"
         self._make_environment, self._policy = make_environment, policy
         self._samples, self._max_steps, self._seed = samples, max_steps, seed
         self._known: dict[_Place, float | None] = {}
@@ -106,10 +103,6 @@ class OutcomeValue:
         """Continuations so far."""
         self.calls = 0
         """Calls of agents in them so far."""
-
-    @property
-    def name(self) -> str:
-        return f"outcome of {self._samples} continuation{'s' if self._samples > 1 else ''}"
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
         """See :class:`DecisionValue`."""

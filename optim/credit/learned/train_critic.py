@@ -11,7 +11,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -23,6 +22,8 @@ from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.credit.learned.judged import JudgedScreen, balanced
 from swarm_ui.optim.credit.learned.question import OPTIONS, question
+from swarm_ui.optim.protocols import HoldsAdapters
+from swarm_ui.optim.update.batches import full_batches
 from swarm_ui.optim.update.training_mode import training_mode
 from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.prompts import format_named
@@ -41,24 +42,8 @@ class Packed(Protocol):
 
 
 @runtime_checkable
-class TrainableJudge(Protocol):
+class TrainableJudge(HoldsAdapters, Protocol):
     """A choosing model whose adapters can be trained."""
-
-    @property
-    def module(self) -> nn.Module: ...
-
-    @property
-    def adapters(self) -> tuple[str, ...]: ...
-
-    def add_adapter(
-        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
-    ) -> None: ...
-
-    def adapter_parameters(self, name: str) -> list[nn.Parameter]: ...
-
-    def activate(self, name: str) -> AbstractContextManager[object]: ...
-
-    def bump(self, name: str) -> object: ...
 
     def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> Sequence[Packed]:
         """Chats as rows of tokens, in order. Adjacent chats with a common prefix may share a
@@ -258,12 +243,8 @@ def _schedule(rows: Sequence[_Row], settings: CriticConfig) -> list[list[_Row]]:
         drawn += rng.sample(list(rows), min(len(rows), wanted - len(drawn)))
     batches: list[list[_Row]] = []
     for first in range(0, len(drawn), 256):
-        part = sorted(drawn[first : first + 256], key=lambda row: len(row.packed.ids))
-        here: list[list[_Row]] = [[]]
-        for row in part:
-            if here[-1] and len(row.packed.ids) * (len(here[-1]) + 1) > settings.tokens_per_batch:
-                here.append([])
-            here[-1].append(row)
+        part = drawn[first : first + 256]
+        here = full_batches(part, lambda row: len(row.packed.ids), settings.tokens_per_batch)
         rng.shuffle(here)
         batches += here
     return batches

@@ -139,12 +139,9 @@ class LoggedModel:
     """A :class:`~swarm_ui.model.ChatModel` that takes known replies from the log."""
 
     def __init__(self, model: ChatModel, role: str, log: CallLog) -> None:
+        self.name = model.name
         self._model, self._role, self._log = model, role, log
         self._asking: dict[str, asyncio.Event] = {}
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """One completion for each request. Raises ``ModelError``, also for an exceeded budget."""

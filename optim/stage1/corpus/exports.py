@@ -10,7 +10,6 @@ datasets   a DatasetDict of 🤗 datasets, one split per level, with the provena
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -20,6 +19,7 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.stage1.corpus.samples import LEVELS, HeldOut, Sample
 from swarm_ui.optim.stage1.corpus.store import read_corpus
+from swarm_ui.storage.durable import replacing_folder
 from swarm_ui.storage.run_directory import write_atomic
 
 Folders = Path | Sequence[Path]
@@ -155,15 +155,10 @@ def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
     for level in sorted({sample.level for sample in samples}):
         rows = [_flat(sample) for sample in samples if sample.level == level]
         splits[f"level{level}"] = Dataset.from_list(rows, features=features)
-    fresh = out.parent / f".{out.name}.part"
-    shutil.rmtree(fresh, ignore_errors=True)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    splits.save_to_disk(str(fresh))
-    if out.exists():
-        if not (out / "dataset_dict.json").is_file() and any(out.iterdir()):
-            raise ConfigError(f"export: '{out}' is not empty and holds no datasets; choose another")
-        shutil.rmtree(out)
-    fresh.rename(out)
+    if out.exists() and not (out / "dataset_dict.json").is_file() and any(out.iterdir()):
+        raise ConfigError(f"export: '{out}' is not empty and holds no datasets; choose another")
+    with replacing_folder(out) as made:
+        splits.save_to_disk(str(made))
     return out
 
 

@@ -26,11 +26,7 @@ class _LLMRole:
     """Sends one request at a time. Every method raises ``ModelError`` if the model fails."""
 
     def __init__(self, model: ChatModel, config: CorpusConfig) -> None:
-        self._model, self._config = model, config
-
-    @property
-    def name(self) -> str:
-        return self._model.name
+        self.name, self._model, self._config = model.name, model, config
 
     async def _ask(self, chat: Chat, *, seed: int, temperature: float, divisor: int = 1) -> Reply:
         """The reply, of at most ``max_tokens // divisor`` tokens."""
@@ -76,11 +72,8 @@ class ModelWalker:
 
     def __init__(self, model: ChatModel, adapter: str | None, config: CorpusConfig) -> None:
         """``adapter``: name of the adapter to answer with; ``None``: the base model."""
+        self.name = model.name
         self._model, self._adapter, self._config = model, adapter, config
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     async def walk(self, decision: Decision, *, seed: int) -> Action | None:
         request = Request(

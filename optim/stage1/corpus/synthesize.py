@@ -186,12 +186,8 @@ async def _walks(
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
         fault: Failure | None = None
         try:
-            about = (header.config, header.held_out, task, seed)
-            walk = (
-                Walk(environment, roles, *about)
-                if roles.team is None
-                else TeamWalk(environment, roles.team, *about)
-            )
+            about = (environment, header.config, header.held_out, task, seed)
+            walk = Walk(*about, roles) if roles.team is None else TeamWalk(*about, roles.team)
             walked = await walk.run()
         except (EnvironmentFault, WalkFault) as error:
             fault = Failure(kind="environment", message=str(error))

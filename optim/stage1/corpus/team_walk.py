@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.node import derive
-from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.quality import DropCounts, size_fault
 from swarm_ui.optim.stage1.corpus.samples import (
     CORPUS_VERSION,
-    HeldOut,
     Origin,
     Sample,
     WalkResult,
     sample_id,
     short_hash,
 )
-from swarm_ui.optim.stage1.corpus.walk import WalkFault
+from swarm_ui.optim.stage1.corpus.walk import SampledEpisode, WalkFault
 from swarm_ui.prompts import chat_of
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.trace.records import Call, Episode
 
 
-class TeamWalk:
+@dataclass(slots=True, eq=False)
+class TeamWalk(SampledEpisode):
     """Plays one episode of a team, and makes the samples of all its agents.
 
     The team's replies are taken to be right for what each agent sees and hears. So the samples of
@@ -39,19 +36,7 @@ class TeamWalk:
     its steps.
     """
 
-    def __init__(
-        self,
-        environment: Environment,
-        team: Policy,
-        config: CorpusConfig,
-        held_out: HeldOut,
-        task: str,
-        seed: int,
-    ) -> None:
-        self.environment, self.team, self.config = environment, team, config
-        self.held_out = held_out
-        self.task, self.seed = task, seed
-        self.dropped = DropCounts()
+    team: Policy
 
     async def run(self) -> WalkResult:
         """Play the episode.
@@ -74,26 +59,14 @@ class TeamWalk:
             raise kind(f"{self.team.name}, task '{self.task}', seed {self.seed}: {fault}")
         if fault is not None:
             raise WalkFault(str(fault), len(episode.steps))
-        samples = []
+        samples: list[Sample] = []
         for step, call in self._chosen(episode):
-            sample = self._sample(step, call)
-            reason = size_fault(sample, self.config)
-            if reason is None:
-                samples.append(sample)
-            else:
-                self.dropped.note(3, reason)
-        return WalkResult(
-            task=self.task,
-            seed=self.seed,
-            success=episode.success,
-            steps=len(episode.steps),
-            samples=tuple(samples),
-            dropped=dict(self.dropped),
-        )
+            self.keep(samples, self._sample(step, call))
+        return self.result(episode.success, len(episode.steps), samples)
 
     def _chosen(self, episode: Episode) -> Iterator[tuple[int, Call]]:
         """One call for each agent and reply, in the order of the episode."""
-        rng = random.Random(derive(self.config.seed, self.task, self.seed, "team"))
+        rng = random.Random(self.seed_for("team"))
         alike: dict[tuple[str, str], list[tuple[int, Call]]] = {}
         for number, step in enumerate(episode.steps):
             if self.held_out.has_goal(step.trace.observation.goal):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -66,23 +66,46 @@ class WalkFault(Exception):
         self.steps = steps
 
 
-class Walk:
+@dataclass(slots=True, eq=False)
+class SampledEpisode:
+    """One episode from which samples are made, and what was dropped of it."""
+
+    environment: Environment
+    config: CorpusConfig
+    held_out: HeldOut
+    task: str
+    seed: int
+    dropped: DropCounts = field(default_factory=DropCounts, init=False)
+
+    def keep(self, samples: list[Sample], sample: Sample, fault: Reason | None = None) -> None:
+        """Add a sample, unless there is a reason to drop it."""
+        fault = fault or size_fault(sample, self.config)
+        if fault is None:
+            samples.append(sample)
+        else:
+            self.dropped.note(sample.level, fault)
+
+    def result(self, success: bool | None, steps: int, samples: list[Sample]) -> WalkResult:
+        """The samples, with the counts of what was dropped."""
+        return WalkResult(
+            task=self.task,
+            seed=self.seed,
+            success=success,
+            steps=steps,
+            samples=tuple(samples),
+            dropped=dict(self.dropped),
+        )
+
+    def seed_for(self, *purpose: str | int) -> int:
+        """A seed for one of its random choices."""
+        return derive(self.config.seed, self.task, self.seed, *purpose)
+
+
+@dataclass(slots=True, eq=False)
+class Walk(SampledEpisode):
     """Makes one walk, then samples of its screens and steps."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        roles: Roles,
-        config: CorpusConfig,
-        held_out: HeldOut,
-        task: str,
-        seed: int,
-    ) -> None:
-        self.environment, self.roles, self.config = environment, roles, config
-        self.held_out = held_out
-        self.task, self.seed = task, seed
-        self.dropped = DropCounts()
-        self._format = format_named(config.prompt_format)
+    roles: Roles
 
     async def run(self) -> WalkResult:
         """Make the walk and its samples.
@@ -104,14 +127,7 @@ class Walk:
                 samples += await self._preferences(steps)
             else:
                 self.dropped.note(3, "the walk did not succeed", len(steps))
-        return WalkResult(
-            task=self.task,
-            seed=self.seed,
-            success=success,
-            steps=len(steps),
-            samples=tuple(samples),
-            dropped=dict(self.dropped),
-        )
+        return self.result(success, len(steps), samples)
 
     async def _walk(self) -> tuple[list[WalkStep], bool]:
         """The steps, and whether the environment says that the task was solved."""
@@ -123,16 +139,16 @@ class Walk:
             index = len(steps)
             snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
             state = WalkState(environment, observation, snapshot)
-            seed = self._seed("act", index)
+            seed = self.seed_for("act", index)
             decision = Decision(observation=observation)
             reply = await self.roles.agent.act(state, decision, seed=seed, temperature=0.0)
             action = parse_action(reply.text)
-            rng = random.Random(self._seed("stray", index))
+            rng = random.Random(self.seed_for("stray", index))
             stray = random_click(observation, rng) if rng.random() < config.stray else None
             acted = action if isinstance(action, Action) else WAIT
             agreed = False
             if walker is not None:
-                moved = await walker.action(state, acted, seed=self._seed("walk", index))
+                moved = await walker.action(state, acted, seed=self.seed_for("walk", index))
                 agreed, acted = moved.agreed, moved.action
             steps.append(WalkStep(index, state, reply, stray is not None, agreed))
             step = await environment.step(stray or acted)
@@ -144,7 +160,7 @@ class Walk:
 
     def _distinct_screens(self, steps: list[WalkStep]) -> list[WalkStep]:
         """At most ``config.screens`` steps with different screens, seldom the first one."""
-        rng = random.Random(self._seed("screens"))
+        rng = random.Random(self.seed_for("screens"))
         different: dict[object, WalkStep] = {}
         for step in steps:
             screen = step.state.observation
@@ -157,7 +173,7 @@ class Walk:
         return found
 
     async def _questions(self, step: WalkStep) -> list[Sample]:
-        seed = self._seed("questions", step.index)
+        seed = self.seed_for("questions", step.index)
         said = await self.roles.agent.questions(step.state, seed=seed)
         self.dropped.note(1, "malformed", said.malformed)
         items = []
@@ -170,7 +186,7 @@ class Walk:
         return await self._judged(1, step, said, items, self.config.questions)
 
     async def _instructions(self, step: WalkStep) -> list[Sample]:
-        seed = self._seed("instructions", step.index)
+        seed = self.seed_for("instructions", step.index)
         said = await self.roles.agent.instructions(step.state, seed=seed)
         self.dropped.note(2, "malformed", said.malformed)
         items, ends = [], Counter[str]()
@@ -206,7 +222,7 @@ class Walk:
         for item, score in zip(items, scores, strict=True):
             fault = None if critic is None else score_fault(score, self.config)
             sample = self._answered(level, step, item, score, said.prompt)
-            self._keep(samples, sample, fault)
+            self.keep(samples, sample, fault)
         return samples
 
     def _answered(
@@ -221,7 +237,7 @@ class Walk:
             response = answer_text(screen, item.answer, form)
         else:
             screen = msgspec.structs.replace(screen, goal=item.asked)
-            chat = self._format.chat(Decision(observation=screen))
+            chat = format_named(self.config.prompt_format).chat(Decision(observation=screen))
             action = parse_action(item.answer)
             assert isinstance(action, Action)  # items are in canonical form
             response = written(item.answer, action, screen, self.config)
@@ -248,16 +264,18 @@ class Walk:
             if self.held_out.has_goal(screen.goal):
                 self.dropped.note(3, "goal of a held-out task")
                 continue
-            drawn = random.Random(self._seed("agreed", step.index)).random()
+            drawn = random.Random(self.seed_for("agreed", step.index)).random()
             if step.agreed and drawn >= self.config.agreed:
                 self.dropped.note(3, "the walker is right")
                 continue
-            seed = self._seed("preference", step.index)
+            seed = self.seed_for("preference", step.index)
             made = await preference(step.state, step.reply, self.roles, self.config, seed)
             if isinstance(made, str):
                 self.dropped.note(3, made)
                 continue
-            chat = self._format.chat(Decision(observation=screen, heard=made.heard))
+            chat = format_named(self.config.prompt_format).chat(
+                Decision(observation=screen, heard=made.heard)
+            )
             messages = [heard.content for heard in made.heard]
             sample = Sample(
                 version=CORPUS_VERSION,
@@ -274,15 +292,8 @@ class Walk:
                 alike=likeness(3, screen, messages, [made.chosen, made.rejected]),
                 origin=self._origin(step, step.reply.prompt, self.roles.adversary.name),
             )
-            self._keep(samples, sample)
+            self.keep(samples, sample)
         return samples
-
-    def _keep(self, samples: list[Sample], sample: Sample, fault: Reason | None = None) -> None:
-        fault = fault or size_fault(sample, self.config)
-        if fault is None:
-            samples.append(sample)
-        else:
-            self.dropped.note(sample.level, fault)
 
     def _origin(self, step: WalkStep, prompt: str, adversary: str = "") -> Origin:
         critic = self.roles.critic
@@ -296,9 +307,6 @@ class Walk:
             critic="" if critic is None else critic.name,
             prompt=prompt,
         )
-
-    def _seed(self, *purpose: str | int) -> int:
-        return derive(self.config.seed, self.task, self.seed, *purpose)
 
 
 class _Move(NamedTuple):

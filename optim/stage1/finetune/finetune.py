@@ -21,7 +21,7 @@ import msgspec
 from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, gather, parts
-from swarm_ui.optim.stage1.corpus.samples import HeldOut, Sample, short_hash
+from swarm_ui.optim.stage1.corpus.samples import HeldOut, short_hash
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same, corpus_format
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Watch
@@ -176,16 +176,12 @@ class _Prepared:
             name, pair = _STAGE_OF[kind], kind.startswith("preference")
             if pair and not config.preferences:
                 continue
-            found = self._encoded(name, part, pair)
+            where = f"finetune, stage {name}"
+            found = encoding.encode(part, pair, self.tokenizer, config, where)
             if found.rows:
                 self.data[name] = found
         if not self.data:
             raise ConfigError("finetune: every sample is longer than 'max_length'; raise it")
-
-    def _encoded(self, name: str, part: list[Sample], pair: bool) -> Encoded:
-        from swarm_ui.optim.stage1.finetune.encoding import encode
-
-        return encode(part, pair, self.tokenizer, self.config, f"finetune, stage {name}")
 
     def metadata(self, name: str) -> AdapterMetadata:
         """The metadata saved with the weights. ``name``: name of the base model."""

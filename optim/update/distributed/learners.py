@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
+from torch.nn.utils import parameters_to_vector
 
 from swarm_ui.errors import ConfigError, LearningError, SwarmError
 from swarm_ui.optim.protocols import Trainable
@@ -27,7 +28,6 @@ from swarm_ui.optim.update.distributed.processes import (
     LostProcess,
     Processes,
     assign,
-    flattened,
 )
 from swarm_ui.optim.update.distributed.sharded_base import shard_base, sharding_wanted
 from swarm_ui.optim.update.distributed.spread import Spread, assigned, spread_of
@@ -314,7 +314,7 @@ def _unprepared(model: Trainable, message: _Update) -> str:
 def _exchange(group: Processes, model: Trainable, adapter: str, *, source: int) -> None:
     """Give all processes the weights that one of them has for an adapter."""
     parameters = model.adapter_parameters(adapter)
-    values = group.copy(flattened(parameters), source)
+    values = group.copy(parameters_to_vector(parameters).detach(), source)
     if group.rank != source:
         # Weights may change inside `activate`; runs that use the old ones keep a copy.
         with model.activate(adapter):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -131,12 +131,10 @@ class Processes:
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([g.reshape(-1) for g in grads]).float()
         flat = self.sum(torch.cat([flat, more.to(flat)]))
-        at = 0
-        for parameter, grad in zip(parameters, grads, strict=True):
-            found = flat[at : at + grad.numel()]
-            parameter.grad = found.view_as(grad).to(grad.dtype)
-            at += grad.numel()
-        return flat[at:].to(more)
+        *found, rest = torch.split(flat, [*(g.numel() for g in grads), len(more)])
+        for parameter, grad, part in zip(parameters, grads, found, strict=True):
+            parameter.grad = part.view_as(grad).to(grad.dtype)
+        return rest.to(more)
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
@@ -155,17 +153,10 @@ class Processes:
             ) from error
 
 
-def flattened(parameters: Sequence[nn.Parameter]) -> Tensor:
-    """A copy of all weights as one vector."""
-    with torch.no_grad():
-        return torch.cat([p.detach().reshape(-1) for p in parameters])
-
-
+@torch.no_grad()
 def assign(parameters: Sequence[nn.Parameter], values: Tensor) -> None:
-    """Set all weights to those of a vector of :func:`flattened`."""
-    at = 0
-    with torch.no_grad():
-        for parameter in parameters:
-            found: Any = values[at : at + parameter.numel()]
-            parameter.copy_(found.view_as(parameter))
-            at += parameter.numel()
+    """Set all weights to those of a vector of torch's ``parameters_to_vector``. Unlike
+    ``vector_to_parameters``, this changes them in place, which models notice."""
+    parts = torch.split(values, [p.numel() for p in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.copy_(part.view_as(parameter))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from peft import LoraConfig
 from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import PreTrainedModel
@@ -40,6 +41,26 @@ def names_in_layers(network: PreTrainedModel, targets: Sequence[str] | str) -> S
         if isinstance(part, nn.Linear | Conv1D | LoraLayer) and re.search(r"\.\d+\.", key)
     }
     return sorted(name for name in found if name != "base_layer")
+
+
+def plain_config(
+    network: PreTrainedModel,
+    targets: Sequence[str] | str,
+    rank: int,
+    alpha: float,
+    layers: Sequence[int] | None,
+) -> LoraConfig:
+    """peft's configuration of a new adapter on some modules, in the transformer layers with these
+    numbers; ``None``: in all. Raises ``ConfigError`` if the network has no such layers."""
+    if layers is not None:
+        check_numbers(network, layers)
+        targets = names_in_layers(network, targets)
+    return LoraConfig(
+        r=rank,
+        lora_alpha=alpha,  # type: ignore[arg-type]
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        layers_to_transform=None if layers is None else list(layers),
+    )
 
 
 def adapted_layers(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dict
-from peft.tuners.lora import LoraLayer
+from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -27,7 +25,7 @@ from swarm_ui.nodes.models.transformers.adapters.layers import (
     check_numbers,
     described,
     held_weights,
-    names_in_layers,
+    plain_config,
 )
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
@@ -36,12 +34,12 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     copied,
     equal,
     layer_number,
-    plain,
 )
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     PlainAdapter,
     last_name,
+    misplaced_weights,
     read_adapter,
     read_versions,
     write_adapter,
@@ -164,22 +162,10 @@ class LoraNetwork:
         """
         self._check_not_training()
         self._check_new(name)
-        modules: Sequence[str] | str = self._targets
-        if layers is not None:
-            check_numbers(self.network, layers)
-            modules = names_in_layers(self.network, self._targets)
-        config = LoraConfig(
-            r=rank,
-            lora_alpha=alpha,  # type: ignore[arg-type]
-            target_modules=modules if isinstance(modules, str) else list(modules),
-            layers_to_transform=None if layers is None else list(layers),
-        )
+        config = plain_config(self.network, self._targets, rank, alpha, layers)
         if copy_from is not None:
             self._check_known(copy_from)
-        if isinstance(self._network, PeftModel):
-            self._network.add_adapter(name, config)
-        else:
-            self._network = get_peft_model(self._network, config, adapter_name=name)
+        self._with_peft(name, config)
         if copy_from is not None:
             self._copy(copy_from, name)
         self._register(name, self._versions.next(name))
@@ -302,27 +288,26 @@ class LoraNetwork:
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add an adapter that was read from a folder, and check that it fits the network."""
         try:
-            if isinstance(self._network, PeftModel):
-                self._network.add_adapter(name, adapter.config())
-            else:
-                self._network = get_peft_model(self._network, adapter.config(), adapter_name=name)
-            found: Any = set_peft_model_state_dict(
-                self._network, adapter.weights, adapter_name=name
-            )
-            wrong = [key for key in found.missing_keys if ".lora_" in key and f".{name}." in key]
-            wrong += found.unexpected_keys
+            network = self._with_peft(name, adapter.config())
+            wrong = misplaced_weights(network, adapter, name)
         except (RuntimeError, ValueError, KeyError) as error:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model: {error}"
             ) from error
-        parts = self.network.named_modules()
-        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not plain(part, name)]
         if wrong:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
                 "linear layers. These weights or layers are missing, unexpected or of another "
                 f"kind: {', '.join(wrong[:3])}"
             )
+
+    def _with_peft(self, name: str, config: LoraConfig) -> PeftModel:
+        """The network with a new adapter of peft."""
+        if isinstance(self._network, PeftModel):
+            self._network.add_adapter(name, config)
+        else:
+            self._network = get_peft_model(self._network, config, adapter_name=name)
+        return self._network
 
     def _register(self, name: str, number: int) -> str:
         self._network.train(False)
@@ -473,12 +458,10 @@ class LoraNetwork:
     @contextmanager
     def reference(self) -> Iterator[nn.Module]:
         """The base model: no adapter is active, and there are no gradients."""
-        if not isinstance(self._network, PeftModel):
-            with torch.no_grad():
-                yield self._network
-            return
-        with self._network.disable_adapter(), torch.no_grad():
-            yield self._network
+        network = self._network
+        off = network.disable_adapter() if isinstance(network, PeftModel) else nullcontext()
+        with off, torch.no_grad():
+            yield network
 
     @contextmanager
     def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:

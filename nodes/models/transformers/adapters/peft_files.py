@@ -17,14 +17,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import torch
 from msgspec import Meta
-from peft import LoraConfig
+from peft import LoraConfig, PeftModel, set_peft_model_state_dict
+from peft.tuners.lora import LoraLayer
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import pad
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights, plain
 from swarm_ui.storage.durable import write_atomic
 
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
@@ -172,6 +173,19 @@ def _more_than_lora(folder: Path, found: str) -> ConfigError:
         "layers, which leaves the shared base as it is, can be mixed in one batch. Save it again "
         "as plain LoRA: peft's save_pretrained has path_initial_model_for_weight_conversion"
     )
+
+
+def misplaced_weights(network: PeftModel, adapter: PlainAdapter, name: str) -> list[str]:
+    """Fill a new adapter of a network with the weights of a file.
+
+    Returns:
+        The weights that the file lacks or has in addition, and the layers that are not plain LoRA.
+    """
+    found: Any = set_peft_model_state_dict(network, adapter.weights, adapter_name=name)
+    wrong = [key for key in found.missing_keys if ".lora_" in key and f".{name}." in key]
+    wrong += found.unexpected_keys
+    parts = network.get_base_model().named_modules()
+    return wrong + [k for k, part in parts if isinstance(part, LoraLayer) and not plain(part, name)]
 
 
 def write_adapter(
