@@ -191,8 +191,7 @@ def write_pages() -> None:
 
 def parse() -> argparse.Namespace:
     """The options of the command line."""
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(BY_NAME), default=list(BY_NAME))
     parser.add_argument("--graphs", type=int, default=3, help="unseen test DAGs of each run (3)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,7 +24,7 @@ def read_struct(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
+        raise ConfigError(f"'{path}' cannot be read as a file of this study: {error}") from error
 
 
 def read_cells(folder: Path, kind: type[T]) -> dict[Path, T]:
@@ -44,6 +44,6 @@ def file_hashes(paths: Iterable[Path]) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def write_struct(path: Path, record: msgspec.Struct) -> None:
-    """Write a record as JSON, whole or not at all."""
+def write_struct(path: Path, record: Any) -> None:
+    """Write a record, or anything that ``msgspec`` encodes, as JSON, whole or not at all."""
     write_atomic(path, msgspec.json.encode(record) + b"\n")

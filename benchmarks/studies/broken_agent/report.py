@@ -13,6 +13,7 @@ from benchmarks.studies.broken_agent.arms import ARMS, KINDS, SIGHTS, BrokenCell
 from benchmarks.studies.broken_agent.plan import CONTRASTS, EXPLORED, HALF, MAIN, Plan
 from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from benchmarks.support.origin import Origin, origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
@@ -150,16 +151,12 @@ def _search(cells: Sequence[BrokenCell]) -> Search:
 
 def recovered(cells: Sequence[BrokenCell]) -> float | None:
     """Share of the loss caused by the broken agent that is recovered by removing it."""
-    full, cut, healthy = (_mean(_pooled(cells, name)) for name in ("full", "cut", "healthy"))
+    full, cut, healthy = (rates.mean(_pooled(cells, name)) for name in ("full", "cut", "healthy"))
     return round((cut - full) / (healthy - full), 4) if healthy > full else None
 
 
 def _pooled(cells: Sequence[BrokenCell], arm: str) -> list[Outcome]:
     return [outcome for cell in cells for outcome in cell.outcomes[arm]]
-
-
-def _mean(outcomes: Sequence[Outcome]) -> float:
-    return fmean(o.value for o in outcomes if o.value is not None)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -199,15 +196,13 @@ def _searched(one: Search) -> str:
 
 def rows_table(study: Study, search: Search) -> str:
     """The arms of one setting."""
-    lines = ["| team | success % | Student-t | each seed | seeds |",
-             "| --- | --- | --- | --- | ---: |"]  # fmt: skip
-    lines += [
-        f"| {one.name} | {rates.success_shown(one)} | {rates.seeds_shown(one)} | "
-        f"{rates.each_shown(one)} | {one.seeds} |"
+    lines = [
+        (one.name, rates.success_shown(one), rates.seeds_shown(one), rates.each_shown(one),
+         one.seeds)
         for one in study.rows
         if (one.sight, one.kind) == (search.sight, search.kind)
-    ]
-    return "\n".join(lines)
+    ]  # fmt: skip
+    return markdown_table(("team", "success %", "Student-t", "each seed", "seeds"), lines, "llllr")
 
 
 def gaps_table(study: Study, search: Search) -> str:

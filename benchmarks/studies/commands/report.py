@@ -9,6 +9,7 @@ from statistics import fmean
 import msgspec
 
 from benchmarks.studies.commands.cells import Cell, Record, record_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.experiment.results import ArmResult, existing_results
 from swarm_ui.stats import Outcome, clustered_mean
 
@@ -99,15 +100,15 @@ def markdown(found: Sequence[Row], splits: Sequence[str]) -> str:
     """One line for each row, one column for each split."""
     names = list(dict.fromkeys(row.name for row in found))
     by_key = {(row.name, row.split): row for row in found}
-    head = ["row", *(f"{split} %" for split in splits), "seeds", "calls", "CPU-s"]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines = []
     for name in names:
         own = [row for row in found if row.name == name]
         cells = [_shown(by_key.get((name, split))) for split in splits]
-        seeds = str(max(row.seeds for row in own))
         calls, cpu = sum(row.calls for row in own), sum(row.cpu_s for row in own)
-        lines.append("| " + " | ".join([name, *cells, seeds, f"{calls:,}", f"{cpu:,.0f}"]) + " |")
-    return "\n".join(lines)
+        seeds = max(row.seeds for row in own)
+        lines.append([name, *cells, seeds, f"{calls:,}", f"{cpu:,.0f}"])
+    heads = ["row", *(f"{split} %" for split in splits), "seeds", "calls", "CPU-s"]
+    return markdown_table(heads, lines)
 
 
 def _shown(row: Row | None) -> str:

@@ -49,6 +49,7 @@ from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
 CONCURRENCY = 128
@@ -224,7 +225,7 @@ def tested(
     jobs = [*test_jobs(plan), *validation_jobs(plan)]
     policy = vote.policy(model)
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=CONCURRENCY))
-    found = [None if e.success is None else float(e.success) for e in episodes]
+    found = outcomes(episodes)
     return tuple(found[: plan.parameters]), tuple(found[plan.parameters :])
 
 

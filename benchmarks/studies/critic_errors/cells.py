@@ -19,7 +19,7 @@ from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import Arm, base_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.teams import Arm, agent_names, base_arms, rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
@@ -81,7 +81,7 @@ def train(
     began = time.process_time()
     settings = dataclasses.replace(settings, seed=seed)
     critic, mode = _critic(name, seed)
-    names = [f"agent_{k}" for k in range(settings.agents)]
+    names = agent_names(settings.agents)
     own = random_dag(names, settings.density, random.Random(derive(seed, "team")))
     model = LocalModel.load(BASE_AGENT)
 

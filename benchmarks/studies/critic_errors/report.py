@@ -21,6 +21,7 @@ from benchmarks.studies.critic_errors.plan import (
 from benchmarks.studies.rates import Contrast
 from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from benchmarks.support.origin import Origin, origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
 _NOTE = (
@@ -108,18 +109,18 @@ def markdown(study: Study) -> str:
 
 def main_table(study: Study) -> str:
     """Every arm."""
-    head = ["critic", "success %", "Student-t", "each seed", "weight at the end", "seeds",
-            "CPU-s of training"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- |" + " --- |" * 4 + " ---: |" * 2]
+    heads = ("critic", "success %", "Student-t", "each seed", "weight at the end", "seeds",
+             "CPU-s of training")  # fmt: skip
+    lines = []
     for one in study.rows:
         weights = ", ".join("/".join(f"{w:.2f}" for w in own) for own in one.weights) or "–"
         each = rates.each_shown(one) if one.seeds else "–"
         spent = "–" if one.seconds is None else f"{one.seconds:.0f}"
-        lines.append(
-            f"| {one.name} | {rates.success_shown(one)} | {rates.seeds_shown(one)} | {each} | "
-            f"{weights} | {one.seeds or '–'} | {spent} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            one.name, rates.success_shown(one), rates.seeds_shown(one), each, weights,
+            one.seeds or "–", spent,
+        ))  # fmt: skip
+    return markdown_table(heads, lines, "lllllr")
 
 
 def contrasts_table(study: Study) -> str:

@@ -25,6 +25,7 @@ from benchmarks.studies.invented_training.plan import (
     make_environment,
     training_jobs,
 )
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import commit
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone
@@ -104,7 +105,7 @@ class Cells:
     def load(self, arm: str, seed: int) -> Cell | None:
         """The finished cell of this arm and seed, or ``None`` if it is not finished."""
         path = self.path(arm, seed)
-        return msgspec.json.decode(path.read_bytes(), type=Cell) if path.exists() else None
+        return read_struct(path, Cell) if path.exists() else None
 
     def base(self) -> Cell:
         """The untrained team."""

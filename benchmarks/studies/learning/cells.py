@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from benchmarks.studies.learning.variants import VARIANTS
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import Origin
 from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.optim.update.update_config import UpdateConfig
@@ -114,7 +115,7 @@ def cell_origins(folder: Path) -> list[dict[str, Any]]:
         run, kept = RunDirectory.open_existing(path.parent), path.parent / CELL_FILE
         line: dict[str, Any] = {"cell": path.parent.name, "created": run.document()["created"]}
         if kept.exists():
-            begun = msgspec.json.decode(kept.read_bytes(), type=CellOrigin)
+            begun = read_struct(kept, CellOrigin)
             line |= msgspec.to_builtins(begun.origin) | {"trainer": begun.trainer}
         found.append(line)
     return found

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from benchmarks.studies import rates
 from benchmarks.studies.learning.cells import SPLITS, Row
 from benchmarks.studies.learning.variants import FULL
-from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
+from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 
 RESAMPLES = 2000
-_FEW = 3
-"""Training runs from which their variance is estimated."""
 
 
 class Contrast(NamedTuple):
@@ -159,7 +158,7 @@ def _common(ours: Row, theirs: Row) -> list[int]:
 
 
 def _t(each: Sequence[float]) -> dict[str, float | None]:
-    interval: Interval | None = over_seeds(each) if len(each) >= _FEW else None
+    interval = rates.student(each)
     return {
         "t_low": None if interval is None else interval.low,
         "t_high": None if interval is None else interval.high,

@@ -34,8 +34,7 @@ FILES = ("settings.json", "cells/*.json")
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--blind", action="store_true", help="the tasks that nobody looked at")
     return parsed(parser, folder=True)
 

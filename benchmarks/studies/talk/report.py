@@ -12,6 +12,7 @@ from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, SILENT, TALKING, Plan
 from benchmarks.support.origin import Origin, origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
 _NOTE = (
@@ -121,14 +122,14 @@ def markdown(study: Study) -> str:
 def table(study: Study) -> str:
     """Every measure; the differences that were named before are bold."""
     rows = {(row.measure, row.edges): row for row in study.rows}
-    head = ["share of decisions, %", SILENT, TALKING, "difference, 95 % by template", "Student-t",
-            "each team", "decisions"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | ---: | ---: | --- | --- | --- | ---: |"]
+    heads = ("share of decisions, %", SILENT, TALKING, "difference, 95 % by template", "Student-t",
+             "each team", "decisions")  # fmt: skip
+    lines = []
     for gap in study.contrasts:
         silent, talking = rows[gap.measure, False], rows[gap.measure, True]
-        lines.append(
-            f"| {MEASURES[gap.measure]} | {100 * silent.success:.1f} | "
-            f"{100 * talking.success:.1f} | {rates.difference_shown(gap)} | "
-            f"{rates.seeds_shown(gap)} | {rates.each_shown(gap)} | {silent.decisions:,} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            MEASURES[gap.measure], f"{100 * silent.success:.1f}", f"{100 * talking.success:.1f}",
+            rates.difference_shown(gap), rates.seeds_shown(gap), rates.each_shown(gap),
+            f"{silent.decisions:,}",
+        ))  # fmt: skip
+    return markdown_table(heads, lines, "lrrlllr")
