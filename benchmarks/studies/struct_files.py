@@ -9,10 +9,33 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.durable import write_atomic
 
 T = TypeVar("T")
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the figures of a study come from."""
+
+    origin: Origin
+    commits: list[str]
+    """Of the cells."""
+    data: dict[str, str]
+    """SHA-256 of each file."""
+
+
+def sources_of(study: str, files: Iterable[Path], commits: Iterable[str]) -> dict[str, Any]:
+    """The fields of :class:`Sources`.
+
+    Args:
+        study: its name, with the options that choose its record.
+        files: the files of the figures.
+        commits: those that made the cells.
+    """
+    made = origin(f"python -m benchmarks.studies.{study}")
+    return {"origin": made, "commits": sorted(set(commits)), "data": file_hashes(files)}
 
 
 def read_struct(path: Path, kind: type[T]) -> T:

@@ -21,8 +21,7 @@ from benchmarks.studies.different_bases.plan import (
     Plan,
     Split,
 )
-from benchmarks.studies.struct_files import file_hashes, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
@@ -73,14 +72,10 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     high: float
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     agents: dict[str, list[str]]
     """SHA-256 of the weights of each pool's agents."""
     best: dict[str, int]
@@ -102,10 +97,8 @@ def study_of(folder: Path) -> Study:
     best = {pool: _best(found[pool, "validation"].decisions) for pool in pools}
     played = [found[pool, split] for pool in pools for split in SPLITS if (pool, split) in found]
     return Study(
-        origin=origin("python -m benchmarks.studies.different_bases"),
+        **sources_of("different_bases", paths, (cell.commit for cell in cells)),
         plan=read_struct(folder / "settings.json", Plan),
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes(paths),
         agents={pool: found[pool, "validation"].digests for pool in pools},
         best=best,
         rows=[row for cell in played for row in _rows(cell, best[cell.pool])],

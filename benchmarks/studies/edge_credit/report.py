@@ -14,8 +14,7 @@ from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
 from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
 from benchmarks.studies.split.report import Study as SplitStudy
 from benchmarks.studies.split.report import needed_edges
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
 from benchmarks.support.records import read_record
 from benchmarks.support.tables import markdown_table
 
@@ -79,14 +78,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Success of the graphs that were sampled in this step, on training episodes."""
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     budget: Budget
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     choices: list[Choice]
     needed: int
     """Senders that some training template needs."""
@@ -109,10 +104,8 @@ def study_of(folder: Path) -> Study:
     arms = {name: own for name, own in arms.items() if own}
     size = Sizes(budget)
     return Study(
-        origin=origin("python -m benchmarks.studies.edge_credit"),
+        **sources_of("edge_credit", [*chosen, *found], (cell.commit for cell in cells)),
         budget=budget,
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes([*chosen, *found]),
         choices=[read_struct(path, Choice) for path in chosen],
         needed=len(_needed()),
         rows=[_oracle(oracle[t], t) for t in TEMPLATES]

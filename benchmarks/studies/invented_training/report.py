@@ -20,8 +20,7 @@ from benchmarks.studies.invented_training.plan import (
     WORDINGS,
     Plan,
 )
-from benchmarks.studies.struct_files import file_hashes, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.invented import APPS
 from swarm_ui.environments.phone.invented.invented_tasks import templates
@@ -65,15 +64,10 @@ class Contrast(rates.Contrast, frozen=True, kw_only=True):
     """95 %, clustered by app and training run; only of the blind set, which has enough apps."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(Sources, frozen=True, kw_only=True):
     """All figures of a study, and where they come from."""
 
-    origin: Origin
-    commits: list[str]
-    """Of the cells."""
     settings: Plan
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     rows: list[Row]
     contrasts: list[Contrast]
 
@@ -85,17 +79,14 @@ def record_of(folder: Path) -> Record:
     if not any(cell.arm == BASE for cell in cells):
         raise ConfigError(f"'{folder}' has no finished cell of this study")
     files = [*paths, *folder.glob("blind.json")]
-    settings = (folder / "settings.json").read_bytes()
-    plan = msgspec.json.decode(settings, type=Plan)
+    plan = read_struct(folder / "settings.json", Plan)
     start = "" if plan.start == "base" else f" --start {plan.start}"
     by_arm = {name: [c for c in cells if c.arm == name] for name in labels(Plan())}
     arms = {name: sorted(found, key=lambda c: c.seed) for name, found in by_arm.items() if found}
     places = [(name, split) for split in splits_of(cells) for name in arms]
     return Record(
-        origin=origin(f"python -m benchmarks.studies.invented_training{start}"),
-        commits=sorted({cell.commit for cell in cells}),
+        **sources_of(f"invented_training{start}", files, (cell.commit for cell in cells)),
         settings=plan,
-        data=file_hashes(files),
         rows=[row for name, split in places for row in _row(arms[name], split)],
         contrasts=[
             contrast

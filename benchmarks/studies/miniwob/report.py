@@ -11,8 +11,7 @@ import msgspec
 from benchmarks.studies import rates
 from benchmarks.studies.miniwob.cells import Cell
 from benchmarks.studies.miniwob.plan import AGENT, CONTRAST, LABELS, POLICIES, RANDOM, Plan, Tasks
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome, wilson
 from swarm_ui.stats.interval import Z
@@ -54,14 +53,10 @@ class Contrast(rates.Contrast, frozen=True, kw_only=True):
     tasks: Tasks
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     agent: str
     """SHA-256 of the base agent's weights."""
     rows: list[Row]
@@ -77,10 +72,8 @@ def study_of(folder: Path) -> Study:
     cells = sorted(found.values(), key=lambda c: (c.tasks == "blind", POLICIES.index(c.policy)))
     played = {(cell.tasks, cell.policy): cell.outcomes for cell in cells}
     return Study(
-        origin=origin("python -m benchmarks.studies.miniwob"),
+        **sources_of("miniwob", found, (name for cell in cells for name in cell.commits)),
         plan=read_struct(folder / "settings.json", Plan),
-        commits=sorted({name for cell in cells for name in cell.commits}),
-        data=file_hashes(found),
         agent=next((cell.agent for cell in cells if cell.agent), ""),
         rows=[_row(cell) for cell in cells],
         contrasts=[one for tasks in LABELS if (one := _contrast(played, tasks)) is not None],

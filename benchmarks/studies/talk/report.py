@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.studies import rates
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, SILENT, TALKING, Plan
-from benchmarks.support.origin import Origin, origin
 from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
@@ -36,14 +35,10 @@ class Contrast(rates.Contrast, frozen=True, kw_only=True):
     measure: str
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     rows: list[Row]
     contrasts: list[Contrast]
     decisions: int
@@ -60,10 +55,8 @@ def study_of(folder: Path) -> Study:
     sides = {name: (_values(cells, name, False), _values(cells, name, True)) for name in MEASURES}
     sides = {name: both for name, both in sides.items() if both[0]}
     return Study(
-        origin=origin("python -m benchmarks.studies.talk"),
+        **sources_of("talk", found, (cell.commit for cell in cells)),
         plan=plan,
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes(found),
         rows=[
             _row(name, outcomes, edges, plan)
             for name, both in sides.items()

@@ -209,8 +209,7 @@ def play(
 ) -> list[Episode]:
     """Play episodes on long screens."""
     make = partial(PhoneEnvironment, long=True, memory=MEMORY, patience=patience)
-    size = min(CONCURRENCY, len(jobs))
-    return asyncio.run(rollout_many(make, policy, jobs, concurrency=size, progress=progress))
+    return asyncio.run(rollout_many(make, policy, jobs, concurrency=CONCURRENCY, progress=progress))
 
 
 def measure(
