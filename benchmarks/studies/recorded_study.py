@@ -23,7 +23,7 @@ def recorded_study(
     kind: type[T],
     *,
     settings: Any,
-    files: Sequence[str] | Callable[[Path], Mapping[str, Any]] = (),
+    files: Sequence[str] | Callable[[Path], Mapping[str, Any]] = ("settings.json", "cells/*.json"),
     run: Callable[[Path], None],
     read: Callable[[Path], T],
 ) -> T:
@@ -34,7 +34,7 @@ def recorded_study(
         name: name of the record.
         kind: type of the record.
         settings: settings of the full study, as in its ``settings.json``.
-        files: the files that the record holds, or their patterns; default: none.
+        files: the files that the record holds of the folder, or their patterns.
         run: runs what is missing in the folder, which may not exist.
         read: reads the results in a folder.
     """

@@ -35,8 +35,6 @@ from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 
 NAME = "broken_agent"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -55,7 +53,7 @@ def main() -> int:
 
     seeds = given.seeds[:1] if given.quick else given.seeds
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(folder, given, seeds),
         read=study_of,
     )  # fmt: skip

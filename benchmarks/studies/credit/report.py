@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -209,11 +209,10 @@ def effects_table(study: Study) -> str:
     return markdown_table(heads, rows, "lllr")
 
 
-def arms_table(
-    found: Sequence[Row], arms: Iterable[Arm] = (*SIDE_BY_SIDE[:2], *GUIDED, *FACTORS)
-) -> str:
+def arms_table(found: Sequence[Row]) -> str:
     """Success of the arms of the factorial controls."""
     by_name = {row.name: row for row in found}
+    arms = (*SIDE_BY_SIDE[:2], *GUIDED, *FACTORS)
     rows = [(arm.label, arm.method.upper(), *_success(by_name.get(arm.name))) for arm in arms]
     return markdown_table(("arm", "method", *_SUCCESS), rows, "llllr")
 

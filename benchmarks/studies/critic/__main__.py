@@ -70,7 +70,7 @@ def main() -> int:
         return record
 
     record = recorded_study(
-        given, NAME, Record, settings=None,
+        given, NAME, Record, settings=None, files=(),
         run=lambda folder: _study(given, folder, _sizes(given, folder)),
         read=read,
     )  # fmt: skip

@@ -31,8 +31,6 @@ from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 
 NAME = "different_bases"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -50,7 +48,7 @@ def main() -> int:
     from benchmarks.studies.different_bases.report import Study, markdown, study_of
 
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(
             folder, given.continued, scratch=given.scratch, quick=given.quick
         ),

@@ -32,8 +32,6 @@ from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 
 NAME = "talk"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -49,7 +47,7 @@ def main() -> int:
 
     seeds = given.seeds[:1] if given.quick else given.seeds
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(folder, seeds, quick=given.quick),
         read=study_of,
     )  # fmt: skip
