@@ -117,6 +117,12 @@ def mean(outcomes: Iterable[Outcome]) -> float:
     return fmean(o.value for o in outcomes if o.value is not None)
 
 
+def known_mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not masked; ``None``: all are."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
 def percent(value: float, low: float, high: float, *, signed: bool = False) -> str:
     """A share or a difference with its interval, in percent."""
     return Interval(mean=value, low=low, high=high, n=0).percent(signed=signed)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.commands.cells import Cell, Record, record_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.experiment.results import ArmResult, existing_results
@@ -89,11 +89,9 @@ def over_seeds(arms: Sequence[ArmResult]) -> list[Outcome]:
     for arm in arms:
         for job, value in zip(arm.jobs, arm.outcomes, strict=True):
             played.setdefault((job[0], job[1]), []).append(value)
-    outcomes = []
-    for (task, seed), values in played.items():
-        known = [value for value in values if value is not None]
-        outcomes.append(Outcome(task, seed, fmean(known) if known else None))
-    return outcomes
+    return [
+        Outcome(task, seed, rates.known_mean(values)) for (task, seed), values in played.items()
+    ]
 
 
 def markdown(found: Sequence[Row], splits: Sequence[str]) -> str:

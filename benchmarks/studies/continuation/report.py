@@ -180,7 +180,9 @@ def _row(
     }  # fmt: skip
     if rated.played[0].element:
         line["measure"] = "share of right steps of a recorded task"
-        line["element_accuracy"] = mean(m for p in rated.played if (m := _mean(p.element)))
+        line["element_accuracy"] = mean(
+            m for p in rated.played if (m := rates.known_mean(p.element))
+        )
     return line
 
 
@@ -221,7 +223,7 @@ def _bounds(interval: Interval | None, name: str) -> dict[str, float | None]:
 
 
 def _by_seed(values: Sequence[Outcome], seeds: Sequence[int]) -> list[float | None]:
-    return [_mean([o.value for o in values if o.run == seed]) for seed in seeds]
+    return [rates.known_mean(o.value for o in values if o.run == seed) for seed in seeds]
 
 
 def _spent(stage: str, seed: int, begun: int, costs: Mapping[tuple[str, int], float]) -> float:
@@ -229,11 +231,6 @@ def _spent(stage: str, seed: int, begun: int, costs: Mapping[tuple[str, int], fl
     own = costs.get((stage, begun if stage == "phone" else seed), 0.0)
     before = _BEFORE.get(stage)
     return own + (_spent(before, seed, begun, costs) if before else 0.0)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    seen = [v for v in values if v is not None]
-    return mean(seen) if seen else None
 
 
 def markdown(data: Mapping[str, Any]) -> str:

@@ -164,8 +164,7 @@ def difference(
 def markdown(study: Study, found: Sequence[Row]) -> str:
     """All tables of the study; ``found``: its :func:`rows`, whose bootstrap takes seconds."""
     parts = [
-        f"Commit {study.origin.commit[:10]}{' with changes' if study.origin.dirty else ''}, "
-        f"{study.origin.machine}: {study.origin.command}",
+        f"{study.origin.place}: {study.origin.command}",
         "The phone is simulated, critic and adversary are scripted.",
         sources_table(study, found),
         effects_table(study),

@@ -251,10 +251,8 @@ def _line(name: str, cells: Sequence[Cell], templates: str, size: Sizes) -> Line
 
 def markdown(study: Study) -> str:
     """All tables."""
-    dirty = " with changes" if study.origin.dirty else ""
-    head = f"Commit {study.origin.commit[:10]}{dirty}, {study.origin.machine}. {_NOTE}"
-    parts = [head, curve_table(study), speed_table(study), contrasts_table(study)]
-    return "\n\n".join([*parts, choices_table(study)])
+    tables = [curve_table(study), speed_table(study), contrasts_table(study), choices_table(study)]
+    return "\n\n".join([f"{study.origin.place}. {_NOTE}", *tables])
 
 
 def curve_table(study: Study) -> str:

@@ -179,9 +179,8 @@ def _pairs(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> list[tuple[flo
 
 def _by_episode(row: Row) -> list[float]:
     """The mean of each episode over the runs that did not mask it."""
-    columns = zip(*row.runs.values(), strict=True)
-    kept = [[value for value in column if value is not None] for column in columns]
-    return [fmean(column) for column in kept if column]
+    means = map(rates.known_mean, zip(*row.runs.values(), strict=True))
+    return [mean for mean in means if mean is not None]
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:

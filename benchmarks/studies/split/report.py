@@ -74,10 +74,8 @@ def run(
 
 def markdown(study: Study) -> str:
     """The tables of the study."""
-    origin = study.origin
-    dirty = " with changes" if origin.dirty else ""
     parts = [
-        f"Commit {origin.commit[:10]}{dirty}, {origin.machine}: {origin.command}",
+        f"{study.origin.place}: {study.origin.command}",
         "Scripted agents on the simulated phone. They are no evidence about language models.",
     ]
     parts += [f"**{AGENTS} agents**", main_table(study)]

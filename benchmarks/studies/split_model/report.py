@@ -191,10 +191,8 @@ def _training(out: Path) -> Training:
 
 def markdown(found: Study) -> str:
     """The tables of the study."""
-    origin = found.origin
-    dirty = " with changes" if origin.dirty else ""
     parts = [
-        f"Commit {origin.commit[:10]}{dirty}, {origin.machine}: {origin.command}",
+        f"{found.origin.place}: {found.origin.command}",
         f"{found.sizes.model} on the simulated phone, one training, one seed of test episodes.",
         main_table(found),
         contrast_table(found),

@@ -141,8 +141,7 @@ def best_crossed(random: Sequence[Played]) -> list[float | None]:
 
 
 def _rate(values: Sequence[float | None]) -> float:
-    seen = [value for value in values if value is not None]
-    return fmean(seen) if seen else 0.0
+    return rates.known_mean(values) or 0.0
 
 
 def _groups(
