@@ -36,6 +36,7 @@ from rich.table import Table
 
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
+from benchmarks.support.tables import markdown_table
 from swarm_ui.agent_view import AgentView
 from swarm_ui.environments.coordination import (
     LARGE,
@@ -175,23 +176,21 @@ def page_tables(rows: Sequence[dict[str, Any]]) -> str:
     """The tables of docs/coordination.md: by number of agents, and by kind at 16 and 100 agents."""
     found = {(r["name"], r["task"], r["size"]): r for r in rows}
     names = [name for name in POLICIES if name != "constant"]
-    head = " | ".join(names)
-    lines = [
-        f"| agents | {head} | messages | CPU-s | CPU-s, constant |",
-        "| --- |" + " --- |" * (len(names) + 3),
-    ]
+    by_size = []
     for size in sorted({r["size"] for r in rows}):
         cells = [_interval(found[name, ALL, size]) for name in names]
         ours, bare = found["distributed", ALL, size], found.get(("constant", ALL, size))
         cost = "–" if bare is None else f"{bare['cpu_s']:.3f}"
         cells += [f"{ours['messages']:.0f}", f"{ours['cpu_s']:.3f}", cost]
-        lines.append(f"| {size} | {' | '.join(cells)} |")
-    lines += ["", f"| agents, kind | {head} |", "| --- |" + " --- |" * len(names)]
-    for size in (16, 100):
-        for kind in KINDS:
-            cells = [_both(found[name, kind, size]) for name in names]
-            lines.append(f"| {size}, {kind} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        by_size.append([size, *cells])
+    by_kind = [
+        [f"{size}, {kind}", *(_both(found[name, kind, size]) for name in names)]
+        for size in (16, 100)
+        for kind in KINDS
+    ]
+    heads = ["agents", *names, "messages", "CPU-s", "CPU-s, constant"]
+    sizes = markdown_table(heads, by_size)
+    return f"{sizes}\n\n{markdown_table(['agents, kind', *names], by_kind)}"
 
 
 def _interval(r: dict[str, Any]) -> str:

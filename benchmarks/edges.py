@@ -188,14 +188,14 @@ def worse(found: dict[str, Any], method: str = "score") -> list[str]:
     return out
 
 
-def with_credit(found: dict[str, Any], method: str = "score_credit") -> dict[str, float]:
-    """Evaluations of the best GPTSwarm rule divided by those of a method with credit."""
+def with_credit(found: dict[str, Any]) -> dict[str, float]:
+    """Evaluations of the best GPTSwarm rule divided by those of *score_credit*."""
     return {
         f"{family} {measure}": round(
-            best_of_theirs(methods, measure)["mean"] / methods[method][measure]["mean"], 2
+            best_of_theirs(methods, measure)["mean"] / methods["score_credit"][measure]["mean"], 2
         )
         for family, methods in found.items()
-        if method in methods
+        if "score_credit" in methods
         for measure in MEASURES
     }
 

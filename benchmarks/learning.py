@@ -62,7 +62,6 @@ import argparse
 import dataclasses
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ from benchmarks.studies.continuation import report as continuation  # noqa: E402
 from benchmarks.studies.learning.answers import answers  # noqa: E402
 from benchmarks.studies.learning.cells import cell_origins, rows  # noqa: E402
 from benchmarks.studies.learning.figures import data_hash, figures  # noqa: E402
-from benchmarks.studies.learning.kept import SETTINGS_FILE, kept_files  # noqa: E402
+from benchmarks.studies.learning.kept import kept_files  # noqa: E402
 from benchmarks.studies.learning.picture import picture  # noqa: E402
 from benchmarks.studies.learning.report import (  # noqa: E402
     coverage,
@@ -93,9 +92,9 @@ from benchmarks.studies.learning.variants import (  # noqa: E402
     RECORDED,
 )
 from benchmarks.studies.options import parsed, study_options  # noqa: E402
-from benchmarks.studies.restore import packed_files, restore  # noqa: E402
+from benchmarks.studies.recorded_study import recorded_study  # noqa: E402
 from benchmarks.support.origin import origin  # noqa: E402
-from benchmarks.support.records import read_record, write_record  # noqa: E402
+from benchmarks.support.records import read_record  # noqa: E402
 from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
 from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
@@ -191,8 +190,7 @@ def write_pages() -> None:
 
 def parse() -> argparse.Namespace:
     """The options of the command line."""
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(BY_NAME), default=list(BY_NAME))
     parser.add_argument("--graphs", type=int, default=3, help="unseen test DAGs of each run (3)")
@@ -206,27 +204,28 @@ def parse() -> argparse.Namespace:
     return given
 
 
+def study(given: argparse.Namespace) -> dict[str, Any]:
+    """The figures of a folder, after what is missing there has been run."""
+    settings = Settings(**RECORDED, processes=given.processes)
+    names, graphs = given.only, given.graphs
+    if given.quick:
+        settings, given.seeds = dataclasses.replace(settings, processes=1, **QUICK), [1]
+        names, graphs = [FULL.name], min(graphs, 1)
+    common = {**plain(settings), "processes": None}
+    return recorded_study(
+        given, "learning", dict[str, Any], settings=common,
+        files=lambda folder: kept_files(folder, common),
+        run=lambda folder: run(
+            folder, settings, given.seeds, names, control=not given.quick, graphs=graphs
+        ),
+        read=lambda folder: measured(folder, settings),
+    )  # fmt: skip
+
+
 @script
 def main() -> int:
     given = parse()
-    if given.recorded:
-        data = recorded()
-    else:
-        settings = Settings(**RECORDED, processes=given.processes)
-        if given.quick:
-            settings, given.seeds = dataclasses.replace(settings, processes=1, **QUICK), [1]
-        with tempfile.TemporaryDirectory() as beside:
-            folder = given.out or Path(beside)
-            names = [FULL.name] if given.quick else given.only
-            graphs = min(given.graphs, 1) if given.quick else given.graphs
-            common = {**plain(settings), "processes": None}
-            if given.restore:
-                restore("learning", folder, {SETTINGS_FILE: common})
-            if not given.summarise:
-                run(folder, settings, given.seeds, names, control=not given.quick, graphs=graphs)
-            data = measured(folder, settings)
-            if given.record:
-                write_record("learning", data, packed_files(kept_files(folder, common)))
+    data = recorded() if given.recorded else study(given)
     if given.pages:
         write_pages()
     if given.picture:

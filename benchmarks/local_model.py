@@ -50,6 +50,7 @@ import transformers
 from benchmarks.support.base_agent_speed import measure_agent
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
+from benchmarks.support.tables import markdown_table
 from benchmarks.support.text_model_speed import QUICK, Sizes, TextFigures, measure_text_model
 from benchmarks.support.timing_record import OtherLoad, with_recorded
 from benchmarks.vllm_server.environment import found_interpreter
@@ -90,16 +91,14 @@ def page_text(record: Mapping[str, Any]) -> str:
     """What the page says about a record, in Markdown."""
     at, many = record["origin"], str(record["at_once"])
     ours, others, cost = (record[k] for k in ("decisions_per_s", "others_per_s", "team_cost"))
-    lines = [
+    about = (
         f"The table was measured with `{at['command']}` ({at['machine']}; commit "
         f"{at['commit'][:10]}), with one thread, compact prompts and screens of the simulated "
         f"phone. It shows decisions per second, as medians of {record['repeats']} repeats; the "
         "team with messages was measured once. A decision is one action of the environment. "
-        f"The columns are for one episode and for {many} concurrent episodes:",
-        "",
-        f"| decisions / s | one episode | {many} episodes | time relative to one agent |",
-        "| --- | --- | --- | --- |",
-    ]
+        f"The columns are for one episode and for {many} concurrent episodes:"
+    )
+    lines = []
     for table, name, label in (
         (ours, "solo", "one agent"),
         (ours, "team", "four agents, no messages"),
@@ -114,8 +113,9 @@ def page_text(record: Mapping[str, Any]) -> str:
             continue
         rates = [f"{table[name][n]:.2f}" if n in table[name] else "–" for n in ("1", many)]
         times = f"{cost[name]['1']:.2f}, {cost[name][many]:.2f}" if name in cost else "–"
-        lines.append(f"| {label} | {' | '.join(rates)} | {times} |")
-    return "\n".join(lines)
+        lines.append([label, *rates, times])
+    heads = ("decisions / s", "one episode", f"{many} episodes", "time relative to one agent")
+    return f"{about}\n\n{markdown_table(heads, lines)}"
 
 
 def arguments() -> argparse.Namespace:

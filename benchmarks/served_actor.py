@@ -54,6 +54,7 @@ from rich.table import Table
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
 from benchmarks.support.solver_screens import screens
+from benchmarks.support.tables import markdown_table
 from benchmarks.support.timing_record import OtherLoad, with_recorded
 from benchmarks.vllm_server.environment import found_interpreter
 from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
@@ -259,32 +260,31 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def page_text(record: Mapping[str, Any]) -> str:
     """What the page says about a record, in Markdown."""
     at, equal, ties = record["origin"], record["equal"], record["ties"]
-    lines = [
+    about = (
         f"The table was measured with `{at['command']}` ({at['machine']}; commit "
         f"{at['commit'][:10]}), with one thread for each system. {record['agents']} agents, each "
         f"with its own adapter, replied to {record['prompts']} screens of training tasks of the "
         f"simulated phone, in {record['rounds']} rounds of measurement; the systems took turns. "
         f"Two replies differ at a *tie* if the first two different tokens are at most {TIE:g} nats "
-        "apart. The rounding of bfloat16 can cause such a distance.",
-        "",
-        "| who answers | decisions / s | decisions / CPU-s |",
-        "| --- | --- | --- |",
+        "apart. The rounding of bfloat16 can cause such a distance."
+    )
+    lines = [
+        [name, *(f"{record[f'decisions_per_{unit}'][kind]:.2f}" for unit in ("s", "cpu_s"))]
+        for kind, name in (
+            ("in_process", "the model in this process"),
+            ("served", "vLLM's CPU build"),
+            ("in_process_base", "the model in this process, no adapters"),
+            ("served_base", "vLLM's CPU build, no adapters"),
+        )
     ]
-    for kind, name in (
-        ("in_process", "the model in this process"),
-        ("served", "vLLM's CPU build"),
-        ("in_process_base", "the model in this process, no adapters"),
-        ("served_base", "vLLM's CPU build, no adapters"),
-    ):
-        rates = (record[f"decisions_per_{unit}"][kind] for unit in ("s", "cpu_s"))
-        lines.append(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
+    table = markdown_table(("who answers", "decisions / s", "decisions / CPU-s"), lines)
     same = (
         f"{name}, {100 * equal[kind]:.1f} % of the greedy replies are equal and another "
         f"{100 * ties[kind]:.1f} % differ at a tie; the largest distance between the first two "
         f"different tokens is {record['largest_gap'][kind]:.2f} nats."
         for kind, name in (("adapters", "With adapters"), ("base", "Without adapters"))
     )
-    return "\n".join([*lines, "", " ".join(same)])
+    return f"{about}\n\n{table}\n\n{' '.join(same)}"
 
 
 @script

@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.support.tables import markdown_table
+
 TARGETS = {"overhead_200ms": 0.10, "memory_ratio_local": 1.2, "memory_ratio_ray": 1.2}
 """The largest value that is wanted."""
 _WORLDS = {"phone": "phone (simulated)", "miniwob": "MiniWoB++ (real pages)"}
@@ -51,11 +53,10 @@ def show(data: dict[str, Any], console: Console) -> None:
 
 def markdown(data: dict[str, Any]) -> str:
     """The tables as Markdown."""
-    parts = []
-    for rows in tables(data):
-        lines = [rows.columns, ["---", *["---:"] * (len(rows.columns) - 1)], *rows.cells]
-        parts.append(f"**{rows.title}**\n\n" + "\n".join(f"| {' | '.join(r)} |" for r in lines))
-    return "\n\n".join(parts)
+    return "\n\n".join(
+        f"**{rows.title}**\n\n{markdown_table(rows.columns, rows.cells, 'lr')}"
+        for rows in tables(data)
+    )
 
 
 def _overhead(data: dict[str, Any]) -> Rows:

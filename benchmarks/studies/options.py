@@ -19,7 +19,8 @@ def study_options(text: str | None, *names: str, out: bool = True) -> argparse.A
 
     Args:
         text: the docstring of the study.
-        names: some of ``quick``, ``summarise``, ``record``, ``recorded`` and ``restore``.
+        names: some of ``quick``, ``summarise``, ``record``, ``recorded`` and ``restore``;
+            default: all of them.
         out: whether the study has a folder.
     """
     parser = argparse.ArgumentParser(
@@ -27,7 +28,7 @@ def study_options(text: str | None, *names: str, out: bool = True) -> argparse.A
     )
     if out:
         parser.add_argument("--out", type=Path, help="folder of the study")
-    for name in names:
+    for name in names or _FLAGS:
         parser.add_argument(f"--{name}", action="store_true", help=_FLAGS[name])
     return parser
 

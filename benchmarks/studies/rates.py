@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 import msgspec
 
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
 
 FEW = 3
@@ -60,11 +61,10 @@ def row(name: str, outcomes: Sequence[Outcome], *, seeded: bool = True) -> Row:
     rate = clustered_mean(outcomes)
     assert rate is not None, f"{name}: every episode has a fault"
     each = _by_seed(outcomes)
-    t = _over_seeds(each) if seeded else None
+    t_low, t_high = bounds(each) if seeded else (None, None)
     return Row(
         name=name, success=_rounded(rate.mean), low=_rounded(rate.low), high=_rounded(rate.high),
-        t_low=None if t is None else _rounded(t.low),
-        t_high=None if t is None else _rounded(t.high),
+        t_low=t_low, t_high=t_high,
         by_seed=[_rounded(value) for value in each], seeds=len(each) if seeded else 0,
         episodes=len(outcomes) // len(each),
     )  # fmt: skip
@@ -88,12 +88,11 @@ def contrast(
     gap = clustered_difference(mine, other)
     assert gap is not None, f"{ours[0]} - {theirs[0]}: no episode without a fault"
     each = [a - b for a, b in zip(_by_seed(mine), _by_seed(other), strict=True)]
-    t = _over_seeds(each)
+    t_low, t_high = bounds(each)
     return Contrast(
         ours=ours[0], theirs=theirs[0], named=named, difference=_rounded(gap.mean),
-        low=_rounded(gap.low), high=_rounded(gap.high),
-        t_low=None if t is None else _rounded(t.low),
-        t_high=None if t is None else _rounded(t.high), by_seed=[_rounded(value) for value in each],
+        low=_rounded(gap.low), high=_rounded(gap.high), t_low=t_low, t_high=t_high,
+        by_seed=[_rounded(value) for value in each],
     )  # fmt: skip
 
 
@@ -102,23 +101,55 @@ def repeated(outcomes: Sequence[Outcome], seeds: Sequence[int]) -> list[Outcome]
     return [msgspec.structs.replace(o, run=seed) for seed in seeds for o in outcomes]
 
 
+def student(values: Sequence[float]) -> Interval | None:
+    """The mean of values of seeds, Student's t; ``None``: fewer than :data:`FEW` seeds."""
+    return over_seeds(values) if len(values) >= FEW else None
+
+
+def bounds(values: Sequence[float], digits: int = _DIGITS) -> tuple[float | None, float | None]:
+    """The rounded ends of :func:`student`."""
+    found = student(values)
+    return (None, None) if found is None else (round(found.low, digits), round(found.high, digits))
+
+
+def mean(outcomes: Iterable[Outcome]) -> float:
+    """Success, masked episodes left out."""
+    return fmean(o.value for o in outcomes if o.value is not None)
+
+
+def known_mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not masked; ``None``: all are."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def percent(value: float, low: float, high: float, *, signed: bool = False) -> str:
+    """A share or a difference with its interval, in percent."""
+    return Interval(mean=value, low=low, high=high, n=0).percent(signed=signed)
+
+
+def percent_range(low: float | None, high: float | None, *, signed: bool = False) -> str:
+    """An interval in percent."""
+    if low is None or high is None:
+        return "–"
+    sign = "+" if signed else ""
+    return f"[{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"
+
+
 def success_shown(one: Row) -> str:
     """Success in percent with its clustered interval."""
-    return Interval(mean=one.success, low=one.low, high=one.high, n=0).percent()
+    return percent(one.success, one.low, one.high)
 
 
 def difference_shown(one: Contrast) -> str:
     """The difference in points with its clustered interval; bold if it was named before."""
-    gap = Interval(mean=one.difference, low=one.low, high=one.high, n=0).percent(signed=True)
+    gap = percent(one.difference, one.low, one.high, signed=True)
     return f"**{gap}**" if one.named else gap
 
 
 def seeds_shown(one: Row | Contrast) -> str:
     """The interval over seeds in percent."""
-    if one.t_low is None or one.t_high is None:
-        return "–"
-    sign = "+" if isinstance(one, Contrast) else ""
-    return f"[{100 * one.t_low:{sign}.1f}, {100 * one.t_high:{sign}.1f}]"
+    return percent_range(one.t_low, one.t_high, signed=isinstance(one, Contrast))
 
 
 def each_shown(one: Row | Contrast) -> str:
@@ -129,25 +160,18 @@ def each_shown(one: Row | Contrast) -> str:
 
 def contrasts_table(contrasts: Sequence[Contrast]) -> str:
     """The named differences in bold; the others are exploratory."""
-    head = ["difference", "points, 95 % by template", "Student-t", "each seed", "seeds"]
-    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- | --- | ---: |"]
-    lines += [
-        f"| {one.ours} - {one.theirs} | {difference_shown(one)} | {seeds_shown(one)} | "
-        f"{each_shown(one)} | {len(one.by_seed)} |"
+    rows = [
+        (f"{one.ours} - {one.theirs}", difference_shown(one), seeds_shown(one), each_shown(one),
+         len(one.by_seed))
         for one in contrasts
-    ]
-    return "\n".join(lines)
+    ]  # fmt: skip
+    heads = ("difference", "points, 95 % by template", "Student-t", "each seed", "seeds")
+    return markdown_table(heads, rows, "llllr")
 
 
 def _by_seed(outcomes: Sequence[Outcome]) -> list[float]:
     seeds = sorted({o.run for o in outcomes})
-    return [
-        fmean(o.value for o in outcomes if o.run == seed and o.value is not None) for seed in seeds
-    ]
-
-
-def _over_seeds(values: Sequence[float]) -> Interval | None:
-    return over_seeds(values) if len(values) >= FEW else None
+    return [mean(o for o in outcomes if o.run == seed) for seed in seeds]
 
 
 def _rounded(value: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ def recorded_study(
     kind: type[T],
     *,
     settings: Any,
-    files: Sequence[str],
+    files: Sequence[str] | Callable[[Path], Mapping[str, Any]] = ("settings.json", "cells/*.json"),
     run: Callable[[Path], None],
     read: Callable[[Path], T],
 ) -> T:
@@ -34,21 +34,22 @@ def recorded_study(
         name: name of the record.
         kind: type of the record.
         settings: settings of the full study, as in its ``settings.json``.
-        files: patterns of the files that the record holds.
-        run: runs what is missing in a folder.
+        files: the files that the record holds of the folder, or their patterns.
+        run: runs what is missing in the folder, which may not exist.
         read: reads the results in a folder.
     """
     if given.recorded:
         return read_record(name, kind)
     with tempfile.TemporaryDirectory() as beside:
         folder = given.out or Path(beside) / "quick"
-        if given.restore:
+        if getattr(given, "restore", False):
             restore(name, folder, {"settings.json": settings})
         if not given.summarise:
             run(folder)
         study = read(folder)
         if given.record:
-            write_record(name, study, packed_files(found_files(folder, files)))
+            found = files(folder) if callable(files) else found_files(folder, files)
+            write_record(name, study, packed_files(found) if files else None)
     return study
 
 

@@ -5,14 +5,37 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from benchmarks.support.origin import Origin, origin
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.durable import write_atomic
 
 T = TypeVar("T")
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the figures of a study come from."""
+
+    origin: Origin
+    commits: list[str]
+    """Of the cells."""
+    data: dict[str, str]
+    """SHA-256 of each file."""
+
+
+def sources_of(study: str, files: Iterable[Path], commits: Iterable[str]) -> dict[str, Any]:
+    """The fields of :class:`Sources`.
+
+    Args:
+        study: its name, with the options that choose its record.
+        files: the files of the figures.
+        commits: those that made the cells.
+    """
+    made = origin(f"python -m benchmarks.studies.{study}")
+    return {"origin": made, "commits": sorted(set(commits)), "data": file_hashes(files)}
 
 
 def read_struct(path: Path, kind: type[T]) -> T:
@@ -24,7 +47,7 @@ def read_struct(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
+        raise ConfigError(f"'{path}' cannot be read as a file of this study: {error}") from error
 
 
 def read_cells(folder: Path, kind: type[T]) -> dict[Path, T]:
@@ -44,6 +67,6 @@ def file_hashes(paths: Iterable[Path]) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def write_struct(path: Path, record: msgspec.Struct) -> None:
-    """Write a record as JSON, whole or not at all."""
+def write_struct(path: Path, record: Any) -> None:
+    """Write a record, or anything that ``msgspec`` encodes, as JSON, whole or not at all."""
     write_atomic(path, msgspec.json.encode(record) + b"\n")

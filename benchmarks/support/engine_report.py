@@ -60,8 +60,8 @@ def missed(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _figure(value: float | None, suffix: str = "") -> str:
-    return "–" if value is None else f"{value:,.3g}{suffix}" if value < 1000 else f"{value:,.0f}"
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def show(found: dict[str, Any]) -> None:

@@ -20,6 +20,12 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     machine: str
 
+    @property
+    def place(self) -> str:
+        """Commit and machine in words."""
+        changes = " with changes" if self.dirty else ""
+        return f"Commit {self.commit[:10]}{changes}, {self.machine}"
+
 
 def origin(program: str) -> Origin:
     """The origin of figures that this process measures.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,12 @@ def busy_seconds() -> float:
     first = Path("/proc/stat").read_text(encoding="utf-8").partition("\n")[0].split()[1:]
     user, nice, system, _idle, _iowait, irq, softirq = (int(field) for field in first[:7])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def children_seconds() -> float:
+    """CPU seconds of the child processes of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def with_recorded(page: str, text: str) -> str:

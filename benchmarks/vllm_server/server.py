@@ -10,7 +10,6 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 from urllib.request import urlopen
 
@@ -119,20 +118,15 @@ class VLLMServer:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
 
-def vllm_settings(threads: int = 1, cache_gib: int = 1) -> dict[str, str]:
+def vllm_settings(threads: int = 1) -> dict[str, str]:
     """Environment variables for vLLM's CPU build, offline."""
     return {
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
-        "VLLM_CPU_KVCACHE_SPACE": str(cache_gib),
+        "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": str(threads),
         "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3600",  # else a slow step ends the engine

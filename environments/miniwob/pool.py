@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from types import TracebackType
 from typing import Unpack
 
 from swarm_ui.environments.miniwob.browser import Browser
@@ -50,12 +49,7 @@ class MiniWobBrowser:
         self._browser = await Browser.launch(self._binary)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property

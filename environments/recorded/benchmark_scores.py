@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.stats import percentile_interval
 
 RESAMPLES = 2000
 
@@ -94,8 +95,7 @@ def measured(inputs: Sequence[MeasureInput], *, seed: int, resamples: int) -> tu
             if weight:  # a draw may consist of tasks without values
                 found.append(sum(map(sums.__getitem__, drawn)) / weight)
     return tuple(
-        _measure(given, part, sorted(found))
-        for given, part, found in zip(used, parts, means, strict=True)
+        _measure(given, part, found) for given, part, found in zip(used, parts, means, strict=True)
     )
 
 
@@ -114,14 +114,13 @@ def _measure(
     given: MeasureInput, parts: tuple[list[float], list[float]], means: list[float]
 ) -> Measure:
     value = sum(parts[0]) / sum(parts[1])
-    means = means or [value]
-    n = len(means)
+    interval = percentile_interval(value, means or [value], 0)
     return Measure(
         name=given.name,
         key=given.key,
         value=value,
-        low=means[int(0.025 * n)],
-        high=means[min(n - 1, int(0.975 * n))],
+        low=interval.low,
+        high=interval.high,
         steps=sum(map(len, given.values.values())),
         tasks=sum(map(bool, given.values.values())),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from swarm_ui.environments.miniwob.browser import Browser
 from swarm_ui.environments.miniwob.cdp import Reply
@@ -42,12 +41,7 @@ class WebBrowser:
         await self._running()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property

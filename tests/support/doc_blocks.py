@@ -219,6 +219,9 @@ def _script(words: list[str]) -> str | None:
     declared = {*re.findall(r'"(--[a-z][a-z-]*)"', text)}
     declared |= {f"--{name}" for name in re.findall(r'^ +"([a-z][a-z-]*)": \(', text, re.MULTILINE)}
     if "study_options" in text:  # a flag of studies is declared by its quoted name
+        if re.search(r"study_options\(\w+\)", text):  # without names it has all flags
+            options = ROOT / "benchmarks" / "studies" / "options.py"
+            text += options.read_text(encoding="utf-8")
         declared |= {"--out", *(f"--{name}" for name in re.findall(r'"([a-z]+)"', text))}
     lacking = [word for word in rest if word.startswith("--") and word not in declared]
     return f"{place.name} has no {', '.join(lacking)}" if lacking else None

@@ -23,27 +23,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.broken_agent.plan import QUICK, Plan
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
+from benchmarks.studies.struct_files import write_struct
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.storage.run_directory import write_atomic
 
 NAME = "broken_agent"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--half-windows", action="store_true", help="also on long screens")
     parser.add_argument("--window-agent", type=Path, help="plays them (default: train one)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3])
@@ -58,7 +53,7 @@ def main() -> int:
 
     seeds = given.seeds[:1] if given.quick else given.seeds
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(folder, given, seeds),
         read=study_of,
     )  # fmt: skip
@@ -101,7 +96,7 @@ def _run(folder: Path, given: argparse.Namespace, seeds: Sequence[int]) -> None:
                     cell = ladder(
                         case, tuning=plan.tuning, episodes=plan.episodes, progress=bar.update
                     )
-                write_atomic(path, msgspec.json.encode(cell) + b"\n")
+                write_struct(path, cell)
 
 
 def _window_agent(folder: Path, plan: Plan) -> Path:

@@ -205,9 +205,9 @@ class BrokenCase:
         """Episodes of one arm; ``graded``: a critic's credit is recorded, without any effect."""
         critic = ScriptedCritic(self._phone(), flips=self.noise, seed=derive(self.seed, "critic"))
         observe: Intervene | None = RolloutSupervisor(critic) if graded else None
-        policy, size = self.policy(arm, cut), min(CONCURRENCY, len(jobs))
+        policy = self.policy(arm, cut)
         return asyncio.run(
-            rollout_many(self._phone(), policy, jobs, concurrency=size, intervention=observe)
+            rollout_many(self._phone(), policy, jobs, concurrency=CONCURRENCY, intervention=observe)
         )
 
     def _phone(self) -> Callable[[], PhoneEnvironment]:

@@ -11,8 +11,8 @@ import msgspec
 from benchmarks.studies import rates
 from benchmarks.studies.broken_agent.arms import ARMS, KINDS, SIGHTS, BrokenCell, Kind, Sight
 from benchmarks.studies.broken_agent.plan import CONTRASTS, EXPLORED, HALF, MAIN, Plan
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
@@ -55,16 +55,12 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of all seeds."""
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
     agents: dict[Sight, list[str]]
     """SHA-256 of the agents' weights."""
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     rows: list[Row]
     contrasts: list[Contrast]
     searches: list[Search]
@@ -81,14 +77,12 @@ def study_of(folder: Path) -> Study:
     ]
     settings = [own for own in settings if own]
     return Study(
-        origin=origin("python -m benchmarks.studies.broken_agent"),
+        **sources_of("broken_agent", found, (cell.commit for cell in cells)),
         plan=read_struct(folder / "settings.json", Plan),
-        commits=sorted({cell.commit for cell in cells}),
         agents={
             sight: sorted({cell.agent for cell in cells if cell.sight == sight})
             for sight in dict.fromkeys(own[0].sight for own in settings)
         },
-        data=file_hashes(found),
         rows=[row for own in settings for row in _rows(own)],
         contrasts=[one for own in settings for one in _contrasts(own)],
         searches=[_search(own) for own in settings],
@@ -150,16 +144,12 @@ def _search(cells: Sequence[BrokenCell]) -> Search:
 
 def recovered(cells: Sequence[BrokenCell]) -> float | None:
     """Share of the loss caused by the broken agent that is recovered by removing it."""
-    full, cut, healthy = (_mean(_pooled(cells, name)) for name in ("full", "cut", "healthy"))
+    full, cut, healthy = (rates.mean(_pooled(cells, name)) for name in ("full", "cut", "healthy"))
     return round((cut - full) / (healthy - full), 4) if healthy > full else None
 
 
 def _pooled(cells: Sequence[BrokenCell], arm: str) -> list[Outcome]:
     return [outcome for cell in cells for outcome in cell.outcomes[arm]]
-
-
-def _mean(outcomes: Sequence[Outcome]) -> float:
-    return fmean(o.value for o in outcomes if o.value is not None)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -199,15 +189,13 @@ def _searched(one: Search) -> str:
 
 def rows_table(study: Study, search: Search) -> str:
     """The arms of one setting."""
-    lines = ["| team | success % | Student-t | each seed | seeds |",
-             "| --- | --- | --- | --- | ---: |"]  # fmt: skip
-    lines += [
-        f"| {one.name} | {rates.success_shown(one)} | {rates.seeds_shown(one)} | "
-        f"{rates.each_shown(one)} | {one.seeds} |"
+    lines = [
+        (one.name, rates.success_shown(one), rates.seeds_shown(one), rates.each_shown(one),
+         one.seeds)
         for one in study.rows
         if (one.sight, one.kind) == (search.sight, search.kind)
-    ]
-    return "\n".join(lines)
+    ]  # fmt: skip
+    return markdown_table(("team", "success %", "Student-t", "each seed", "seeds"), lines, "llllr")
 
 
 def gaps_table(study: Study, search: Search) -> str:

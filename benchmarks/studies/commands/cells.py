@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import commit, dirty
+from benchmarks.support.timing_record import children_seconds
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -65,7 +66,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 def record_of(out: Path, cell: Cell) -> Record | None:
     """The record of a cell, or ``None`` if the cell is not finished."""
     path = out / "records" / f"{cell.name}.json"
-    return msgspec.json.decode(path.read_bytes(), type=Record) if path.exists() else None
+    return read_struct(path, Record) if path.exists() else None
 
 
 def perform(out: Path, cell: Cell) -> Record:
@@ -77,14 +78,14 @@ def perform(out: Path, cell: Cell) -> Record:
     folder, log = out / cell.name, out / "logs" / f"{cell.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "swarm_ui", *_words(cell, folder)]
-    used, begun = _children_cpu(), time.monotonic()
+    used, begun = children_seconds(), time.monotonic()
     spent = out / "records" / f"{cell.name}.spent"
     try:
         with log.open("ab") as file:
             code = subprocess.run(command, stdout=file, stderr=file, check=False).returncode
     finally:  # also of a session that is interrupted
         before = _read_spent(spent)
-        now = (before[0] + _children_cpu() - used, before[1] + time.monotonic() - begun)
+        now = (before[0] + children_seconds() - used, before[1] + time.monotonic() - begun)
         write_atomic(spent, f"{now[0]:.1f} {now[1]:.1f}\n")
     if code:
         tail = log.read_text(encoding="utf-8", errors="replace")[-600:]
@@ -114,11 +115,6 @@ def _words(cell: Cell, folder: Path) -> list[str]:
     if kind == "adapters":
         return [*cell.words, str(folder)]
     return [*cell.words, "--out", str(folder), "--quiet"]
-
-
-def _children_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _read_spent(path: Path) -> tuple[float, float]:

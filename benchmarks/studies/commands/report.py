@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.commands.cells import Cell, Record, record_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.experiment.results import ArmResult, existing_results
 from swarm_ui.stats import Outcome, clustered_mean
 
@@ -88,26 +89,24 @@ def over_seeds(arms: Sequence[ArmResult]) -> list[Outcome]:
     for arm in arms:
         for job, value in zip(arm.jobs, arm.outcomes, strict=True):
             played.setdefault((job[0], job[1]), []).append(value)
-    outcomes = []
-    for (task, seed), values in played.items():
-        known = [value for value in values if value is not None]
-        outcomes.append(Outcome(task, seed, fmean(known) if known else None))
-    return outcomes
+    return [
+        Outcome(task, seed, rates.known_mean(values)) for (task, seed), values in played.items()
+    ]
 
 
 def markdown(found: Sequence[Row], splits: Sequence[str]) -> str:
     """One line for each row, one column for each split."""
     names = list(dict.fromkeys(row.name for row in found))
     by_key = {(row.name, row.split): row for row in found}
-    head = ["row", *(f"{split} %" for split in splits), "seeds", "calls", "CPU-s"]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines = []
     for name in names:
         own = [row for row in found if row.name == name]
         cells = [_shown(by_key.get((name, split))) for split in splits]
-        seeds = str(max(row.seeds for row in own))
         calls, cpu = sum(row.calls for row in own), sum(row.cpu_s for row in own)
-        lines.append("| " + " | ".join([name, *cells, seeds, f"{calls:,}", f"{cpu:,.0f}"]) + " |")
-    return "\n".join(lines)
+        seeds = max(row.seeds for row in own)
+        lines.append([name, *cells, seeds, f"{calls:,}", f"{cpu:,.0f}"])
+    heads = ["row", *(f"{split} %" for split in splits), "seeds", "calls", "CPU-s"]
+    return markdown_table(heads, lines)
 
 
 def _shown(row: Row | None) -> str:

@@ -33,8 +33,7 @@ def study_parser(description: str, sizes: msgspec.Struct) -> argparse.ArgumentPa
         description: the docstring of the study.
         sizes: the default sizes; their fields are numbers or texts.
     """
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(description, *flags)
+    parser = study_options(description)
     parser.add_argument("--only", nargs="+", default=[""], help="beginnings of names of cells")
     for name, value in msgspec.structs.asdict(sizes).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)

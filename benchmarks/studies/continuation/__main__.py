@@ -48,8 +48,7 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--phone-seed", type=int, help="all go on from this seed's phone team")
     parser.add_argument(

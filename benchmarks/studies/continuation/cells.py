@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.studies.struct_files import read_struct
 from swarm_ui.errors import ConfigError
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import write_atomic
@@ -60,10 +61,7 @@ class Cell:
         path = folder / "measured.json"
         if not path.exists():
             return cls(folder, Record(stage=stage or seed, seed=int(seed) if stage else 0))
-        try:
-            record = msgspec.json.decode(path.read_bytes(), type=Record)
-        except (OSError, msgspec.DecodeError) as error:
-            raise ConfigError(f"'{path}' cannot be read: {error}") from error
+        record = read_struct(path, Record)
         if record.version != CELL_VERSION:
             raise ConfigError(f"'{path}' has version {record.version}, expected {CELL_VERSION}")
         return cls(folder, record)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from swarm_ui.action import Action
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
+from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
@@ -34,7 +35,7 @@ class Lessons:
             steps: number of updates in an iteration.
         """
         self._settings, self._steps = settings, steps
-        self._names = [f"agent_{k}" for k in range(settings.agents)]
+        self._names = agent_names(settings.agents)
         mix = dataclasses.replace(Mix(), questions=0.0)
         seed = derive(settings.seed, "lessons")
         self._stream = Stream(seed, KNOWN_WORDS, mix, pool(BaseAgentConfig()))

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.continuation.cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record
+from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
 
@@ -178,7 +180,9 @@ def _row(
     }  # fmt: skip
     if rated.played[0].element:
         line["measure"] = "share of right steps of a recorded task"
-        line["element_accuracy"] = mean(m for p in rated.played if (m := _mean(p.element)))
+        line["element_accuracy"] = mean(
+            m for p in rated.played if (m := rates.known_mean(p.element))
+        )
     return line
 
 
@@ -219,7 +223,7 @@ def _bounds(interval: Interval | None, name: str) -> dict[str, float | None]:
 
 
 def _by_seed(values: Sequence[Outcome], seeds: Sequence[int]) -> list[float | None]:
-    return [_mean([o.value for o in values if o.run == seed]) for seed in seeds]
+    return [rates.known_mean(o.value for o in values if o.run == seed) for seed in seeds]
 
 
 def _spent(stage: str, seed: int, begun: int, costs: Mapping[tuple[str, int], float]) -> float:
@@ -227,11 +231,6 @@ def _spent(stage: str, seed: int, begun: int, costs: Mapping[tuple[str, int], fl
     own = costs.get((stage, begun if stage == "phone" else seed), 0.0)
     before = _BEFORE.get(stage)
     return own + (_spent(before, seed, begun, costs) if before else 0.0)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    seen = [v for v in values if v is not None]
-    return mean(seen) if seen else None
 
 
 def markdown(data: Mapping[str, Any]) -> str:
@@ -252,31 +251,29 @@ def _rates(data: Mapping[str, Any]) -> str:
     places = {(r["name"], r["split"]): r for r in data["rows"]}
     names = list(dict.fromkeys(r["name"] for r in data["rows"]))
     splits = [s for s in SPLITS if any(r["split"] == s for r in data["rows"])]
-    lines = ["| after | seeds | " + " | ".join(TITLES[s] for s in splits) + " |",
-             "| --- " * (len(splits) + 2) + "|"]  # fmt: skip
+    lines = []
     for name in names:
         mine = [places.get((name, split)) for split in splits]
         seeds = max(r["seeds"] for r in mine if r is not None)
-        shown = " | ".join("–" if r is None else _percent(r["success"], r) for r in mine)
-        lines.append(f"| {LABELS[name]} | {seeds} | {shown} |")
-    return "\n".join(lines)
+        shown = ["–" if r is None else _percent(r["success"], r) for r in mine]
+        lines.append([LABELS[name], seeds, *shown])
+    return markdown_table(["after", "seeds", *(TITLES[s] for s in splits)], lines)
 
 
 def _gaps(data: Mapping[str, Any]) -> str:
-    head = ["difference", "on", "points [95 %, clustered]", "each seed"]
-    head.append("95 %, Student's t over seeds")
-    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- | --- | --- |"]
+    heads = ("difference", "on", "points [95 %, clustered]", "each seed",
+             "95 %, Student's t over seeds")  # fmt: skip
+    lines = []
     for d in data["differences"]:
         if any(d.get("by_seed", ())):  # the table leaves out differences of 0 with every seed
             ours, theirs = d["name"].split(" - ")
             each = " ".join(f"{100 * v:+.1f}" for v in d["by_seed"])
-            t = d["over_seeds"]
-            runs = "–" if t is None else f"[{100 * t[0]:+.1f}, {100 * t[1]:+.1f}]"
-            lines.append(
-                f"| {LABELS[ours]} minus {LABELS[theirs]} | {TITLES[d['split']]} | "
-                f"{_percent(d['mean'], d, '+')} | {each} | {runs} |"
-            )
-    return "\n".join(lines) if len(lines) > 2 else ""
+            runs = rates.percent_range(*(d["over_seeds"] or (None, None)), signed=True)
+            lines.append((
+                f"{LABELS[ours]} minus {LABELS[theirs]}", TITLES[d["split"]],
+                _percent(d["mean"], d, signed=True), each, runs,
+            ))  # fmt: skip
+    return markdown_table(heads, lines) if lines else ""
 
 
 def _pages(data: Mapping[str, Any]) -> str:
@@ -285,30 +282,25 @@ def _pages(data: Mapping[str, Any]) -> str:
     for split in ("web", "web_near", "web_far"):
         found = data["tasks"].get(split, {})
         if found:
-            lines = [f"| {TITLES[split]} | " + " | ".join(found) + " |",
-                     "| --- " * (len(found) + 1) + "|"]  # fmt: skip
-            for task in sorted({task for rates in found.values() for task in rates}):
-                shown = " | ".join(
-                    "–" if task not in rates else f"{100 * rates[task]:.0f}"
-                    for rates in found.values()
-                )
-                lines.append(f"| {task} | {shown} |")
-            parts.append("\n".join(lines))
+            lines = [
+                [task, *(f"{100 * each[task]:.0f}" if task in each else "–"
+                         for each in found.values())]
+                for task in sorted({task for each in found.values() for task in each})
+            ]  # fmt: skip
+            parts.append(markdown_table([TITLES[split], *found], lines))
     return "\n\n".join(parts)
 
 
 def _costs(data: Mapping[str, Any]) -> str:
-    lines = ["| cell | CPU-seconds of training | of the browser |", "| --- | --- | --- |"]
-    for cell in data["cells"]:
-        if cell["training_cpu_s"] is not None:
-            lines.append(
-                f"| {cell['name']} | {cell['training_cpu_s']:.0f} | {cell['browser_cpu_s']:.0f} |"
-            )
-    return "\n".join(lines)
+    lines = [
+        (cell["name"], f"{cell['training_cpu_s']:.0f}", f"{cell['browser_cpu_s']:.0f}")
+        for cell in data["cells"]
+        if cell["training_cpu_s"] is not None
+    ]
+    return markdown_table(("cell", "CPU-seconds of training", "of the browser"), lines)
 
 
-def _percent(value: float | None, row: Mapping[str, Any], sign: str = "") -> str:
+def _percent(value: float | None, row: Mapping[str, Any], *, signed: bool = False) -> str:
     if value is None:
         return "–"  # faults masked all episodes
-    low, high = 100 * row["low"], 100 * row["high"]
-    return f"{100 * value:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+    return rates.percent(value, row["low"], row["high"], signed=signed)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-import resource
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +22,8 @@ from benchmarks.studies.continuation.play import Playing, play_all
 from benchmarks.studies.continuation.tasks import CANDIDATES, drawn, kept
 from benchmarks.studies.continuation.traces import make_traces
 from benchmarks.studies.continuation.worlds import Pages
+from benchmarks.studies.struct_files import read_struct
+from benchmarks.support.timing_record import children_seconds
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.miniwob.splits import TRAIN_SEEDS, VALIDATION_SEEDS
@@ -173,7 +174,7 @@ class Continuation:
             with self.display.bar("a look at the candidates", len(jobs)) as bar:
                 asyncio.run(play(bar))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(look)) + b"\n")
-        seen = msgspec.json.decode(path.read_bytes(), type=dict[str, list[float | None]])
+        seen = read_struct(path, dict[str, list[float | None]])
         return kept(seen) or tuple(CANDIDATES)[:1]
 
     def _on_phone(self, cell: Cell, settings: Settings) -> float:
@@ -189,7 +190,7 @@ class Continuation:
         return sum(m.cpu_seconds for m in trained.history)
 
     async def _on_pages(self, cell: Cell, before: Cell, rehearse: bool) -> None:
-        course, children = self.course, _children()
+        course, children = self.course, children_seconds()
         settings = self._later(cell.seed, course.web_iterations, course.web_episodes, rehearse)
         model = self._team(before)
         model.set_linger(LINGER)
@@ -199,7 +200,7 @@ class Continuation:
                 pages.environment, _spread(self.trained), None, course.pages
             )
             spent = await self._go_on(cell, model, settings, environment)
-        cell.finish(spent, _children() - children)
+        cell.finish(spent, children_seconds() - children)
 
     async def _on_traces(self, cell: Cell, before: Cell, rehearse: bool) -> None:
         course, data = self.course, self._recordings("train")
@@ -275,9 +276,3 @@ def _moving(bar: Bar) -> Callable[[Progress], None]:
         bar.update(done, f"{at.phase} {at.done}/{at.total}")
 
     return move
-
-
-def _children() -> float:
-    """CPU-seconds of the finished child processes (browsers)."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

@@ -32,12 +32,12 @@ import msgspec
 from benchmarks.studies.credit.plan import ARMS, QUICK, SOURCES, Plan, Source
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.restore import restore
+from benchmarks.studies.struct_files import read_struct, write_struct
 from benchmarks.support.origin import Origin, origin
 from benchmarks.support.records import read_record, write_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
-from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from benchmarks.studies.credit.report import Study
@@ -108,20 +108,19 @@ def run(
 
     check_study(folder / "settings.json", plan)
     if not (folder / "origin.json").exists():
-        began = msgspec.json.encode(origin("python -m benchmarks.studies.credit"))
-        write_atomic(folder / "origin.json", began + b"\n")
+        write_struct(folder / "origin.json", origin("python -m benchmarks.studies.credit"))
     display = ProgressDisplay()
     base = folder / "base.json"
     if not base.exists():
         test, _ = tested(plan, LocalModel.load(BASE_AGENT), trained=False)
-        write_atomic(base, msgspec.json.encode(test) + b"\n")
+        write_struct(base, test)
     missing = [s for s in sources if not (folder / "judged" / f"{s}.json").exists()]
     if missing:
         recording = Recording(plan, folder / "recorded")
         asyncio.run(recording.load())
         for source in missing:
             judged = asyncio.run(recording.judge(source))
-            write_atomic(folder / "judged" / f"{source}.json", msgspec.json.encode(judged) + b"\n")
+            write_struct(folder / "judged" / f"{source}.json", judged)
             print(f"judged: {source}, {judged.seconds} CPU-s", file=sys.stderr, flush=True)
     for name in arms:
         for seed in seeds:
@@ -129,7 +128,7 @@ def run(
             if not path.exists():
                 with display.bar(path.stem, plan.iterations + 1) as bar:
                     cell = train(plan, ARMS[name], seed, bar.update)
-                write_atomic(path, msgspec.json.encode(cell) + b"\n")
+                write_struct(path, cell)
 
 
 def files_of(study: Study) -> dict[str, Any]:
@@ -168,21 +167,19 @@ def collected(plan: Plan, folder: Path) -> Study:
         raise ConfigError(f"'{folder}' holds no study: run it first, without --record")
     check_study(folder / "settings.json", plan)
     judged = sorted(
-        (msgspec.json.decode(p.read_bytes(), type=Judged) for p in folder.glob("judged/*.json")),
+        (read_struct(p, Judged) for p in folder.glob("judged/*.json")),
         key=lambda one: list(SOURCES).index(one.source),  # type: ignore[arg-type]
     )
     cells = sorted(
-        (msgspec.json.decode(p.read_bytes(), type=Cell) for p in folder.glob("cells/*.json")),
+        (read_struct(p, Cell) for p in folder.glob("cells/*.json")),
         key=lambda cell: (list(ARMS).index(cell.arm), cell.seed),
     )
-    recorded = (folder / "recorded" / "recorded.json").read_bytes()
-    base = msgspec.json.decode((folder / "base.json").read_bytes(), type=tuple[float | None, ...])
     return Study(
-        origin=msgspec.json.decode((folder / "origin.json").read_bytes(), type=Origin),
+        origin=read_struct(folder / "origin.json", Origin),
         plan=plan,
-        recorded=msgspec.json.decode(recorded, type=Recorded),
+        recorded=read_struct(folder / "recorded" / "recorded.json", Recorded),
         judged=judged,
-        base=base,
+        base=read_struct(folder / "base.json", tuple[float | None, ...]),
         cells=cells,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,10 +44,10 @@ from swarm_ui.optim.credit.assigners.values import OutcomeValue
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
 CONCURRENCY = 128
@@ -109,25 +108,21 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
     critics = critics_of(arm, graph, model)
     calls = 0
 
-    def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
-        return repeated(training_starts(plan.starts, rng), plan.attempts)
-
     def played(iteration: int, episodes: Sequence[Episode]) -> None:
         nonlocal calls
         calls += agent_calls(episodes)
-
-    def told(at: Progress) -> None:
-        progress(at.iteration, at.phase)
 
     trainer = TeamTrainer(
         model,
         graph,
         partial(RepeatedPhone, plan.attempts),
-        jobs,
+        lambda iteration, count, rng: repeated(training_starts(plan.starts, rng), plan.attempts),
         config=config_of(plan, arm, seed),
         critic=critics,
         adversary=None if arm.graded is None else ScriptedAdversary(),
-        callbacks=Callbacks(on_progress=told, on_episodes=played),
+        callbacks=Callbacks(
+            on_progress=lambda at: progress(at.iteration, at.phase), on_episodes=played
+        ),
     )
     history = asyncio.run(trainer.run()).history
     trained = time.process_time()
@@ -224,7 +219,7 @@ def tested(
     jobs = [*test_jobs(plan), *validation_jobs(plan)]
     policy = vote.policy(model)
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=CONCURRENCY))
-    found = [None if e.success is None else float(e.success) for e in episodes]
+    found = outcomes(episodes)
     return tuple(found[: plan.parameters]), tuple(found[plan.parameters :])
 
 

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from benchmarks.studies.credit.cells import CONCURRENCY, assigner, team
 from benchmarks.studies.credit.plan import Plan, Source
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
+from benchmarks.studies.struct_files import read_struct, write_struct
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import CreditTable, as_matrix
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -44,7 +45,6 @@ from swarm_ui.optim.credit.assigners.values import OutcomeValue
 from swarm_ui.rollout.episodes import WAIT, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.stats import Interval
-from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode, Trace
 
@@ -115,11 +115,11 @@ class Recording:
         self.episodes = list(read_jsonl(episodes))
         self.states = [await replay_snapshots(make, episode) for episode in self.episodes]
         if summary.exists():
-            self.truth = msgspec.json.decode(reference.read_bytes(), type=list[Tables])
-            return msgspec.json.decode(summary.read_bytes(), type=Recorded)
+            self.truth = read_struct(reference, list[Tables])
+            return read_struct(summary, Recorded)
         found = _Reference(self._plan, self.model)
         self.truth = await found.tables(self.episodes, self.states)
-        write_atomic(reference, msgspec.json.encode(self.truth) + b"\n")
+        write_struct(reference, self.truth)
         rows = [row.right for row in self._rows(await _outcomes(self.episodes))]
         result = Recorded(
             episodes=len(self.episodes),
@@ -129,7 +129,7 @@ class Recording:
             wrong=rows.count(False),
             continuations=found.played,
         )
-        write_atomic(summary, msgspec.json.encode(result) + b"\n")
+        write_struct(summary, result)
         return result
 
     async def judge(self, source: Source) -> Judged:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.credit.cells import Cell, test_jobs
 from benchmarks.studies.credit.plan import (
     CONTRASTS,
@@ -20,17 +21,13 @@ from benchmarks.studies.credit.plan import (
 )
 from benchmarks.studies.credit.recorded import Judged, Recorded
 from benchmarks.support.origin import Origin
-from swarm_ui.stats import (
-    Interval,
-    Outcome,
-    clustered_difference,
-    clustered_mean,
-    over_seeds,
-)
+from benchmarks.support.tables import markdown_table
+from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
 
 UNTRAINED = "untrained"
 _FEW = 5
 """Templates below which an interval over templates is not shown."""
+_SUCCESS = ("success after training %", "Student-t", "seeds", "samples", "CPU-s of training")
 _LABELS: dict[str, str] = {str(name): label for name, label in SOURCES.items()}
 
 
@@ -153,10 +150,11 @@ def difference(
     if gap is None:
         return None
     by_seed = [
-        _mean(o for o in means[0] if o.run == s) - _mean(o for o in means[1] if o.run == s)
+        rates.mean(o for o in means[0] if o.run == s)
+        - rates.mean(o for o in means[1] if o.run == s)
         for s in seeds
     ]
-    low, high = _student(by_seed)
+    low, high = rates.bounds(by_seed)
     return Contrast(
         name=name, seeds=len(seeds), difference=round(gap.mean, 4),
         cluster_low=round(gap.low, 4), cluster_high=round(gap.high, 4), t_low=low, t_high=high,
@@ -166,8 +164,7 @@ def difference(
 def markdown(study: Study, found: Sequence[Row]) -> str:
     """All tables of the study; ``found``: its :func:`rows`, whose bootstrap takes seconds."""
     parts = [
-        f"Commit {study.origin.commit[:10]}{' with changes' if study.origin.dirty else ''}, "
-        f"{study.origin.machine}: {study.origin.command}",
+        f"{study.origin.place}: {study.origin.command}",
         "The phone is simulated, critic and adversary are scripted.",
         sources_table(study, found),
         effects_table(study),
@@ -178,14 +175,11 @@ def markdown(study: Study, found: Sequence[Row]) -> str:
 
 def sources_table(study: Study, found: Sequence[Row]) -> str:
     """Each source: what it tells apart, what it costs, and what is learned from it."""
-    lines = [
-        "| source of the credit | AUC | inside a decision | scored % | calls | CPU-s "
-        "| success after training % | Student-t | seeds | samples | CPU-s of training |",
-        "| --- | --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: |",
-    ]
+    heads = ("source of the credit", "AUC", "inside a decision", "scored %", "calls", "CPU-s",
+             *_SUCCESS)  # fmt: skip
     by_name = {row.name: row for row in found}
     judged = {one.source: one for one in study.judged}
-    lines.append(f"| untrained team | – | – | – | – | – | {_success(by_name[UNTRAINED])} |")
+    rows = [["untrained team", *["–"] * 5, *_success(by_name[UNTRAINED])]]
     for source, label in SOURCES.items():
         one, row = judged.get(source), by_name.get(source)
         cells = ["–"] * 5
@@ -194,46 +188,38 @@ def sources_table(study: Study, found: Sequence[Row]) -> str:
                 _auc(one.auc), _auc(one.inside), f"{100 * one.scored:.0f}", f"{one.calls:,}",
                 f"{one.seconds:.2f}",
             ]  # fmt: skip
-        learned = "not run | – | – | – | –" if row is None else _success(row)
-        lines.append(f"| {label} | {' | '.join(cells)} | {learned} |")
-    return "\n".join(lines)
+        rows.append([label, *cells, *_success(row)])
+    return markdown_table(heads, rows, "lllrrrllr")
 
 
 def effects_table(study: Study) -> str:
     """The differences named in advance, then the exploratory ones."""
-    lines = [
-        "| difference | points, 95 % by template | Student-t over seeds | seeds |",
-        "| --- | --- | --- | ---: |",
+    heads = ("difference", "points, 95 % by template", "Student-t over seeds", "seeds")
+    rows = [
+        (
+            f"{title}{one.name}",
+            rates.percent(one.difference, one.cluster_low, one.cluster_high, signed=True),
+            rates.percent_range(one.t_low, one.t_high, signed=True),
+            one.seeds,
+        )
+        for title, found in (("", contrasts(study)), ("*exploratory:* ", exploratory(study)))
+        for one in found
     ]
-    for title, found in (("", contrasts(study)), ("*exploratory:* ", exploratory(study))):
-        for one in found:
-            shown = _points(one.difference, one.cluster_low, one.cluster_high)
-            t = "–" if one.t_low is None or one.t_high is None else _range(one.t_low, one.t_high)
-            lines.append(f"| {title}{one.name} | {shown} | {t} | {one.seeds} |")
-    return "\n".join(lines)
+    return markdown_table(heads, rows, "lllr")
 
 
-def arms_table(
-    found: Sequence[Row], arms: Iterable[Arm] = (*SIDE_BY_SIDE[:2], *GUIDED, *FACTORS)
-) -> str:
+def arms_table(found: Sequence[Row]) -> str:
     """Success of the arms of the factorial controls."""
-    lines = [
-        "| arm | method | success after training % | Student-t | seeds | samples "
-        "| CPU-s of training |",
-        "| --- | --- | --- | --- | ---: | ---: | ---: |",
-    ]
     by_name = {row.name: row for row in found}
-    for arm in arms:
-        row = by_name.get(arm.name)
-        shown = "not run | – | – | – | –" if row is None else _success(row)
-        lines.append(f"| {arm.label} | {arm.method.upper()} | {shown} |")
-    return "\n".join(lines)
+    arms = (*SIDE_BY_SIDE[:2], *GUIDED, *FACTORS)
+    rows = [(arm.label, arm.method.upper(), *_success(by_name.get(arm.name))) for arm in arms]
+    return markdown_table(("arm", "method", *_SUCCESS), rows, "llllr")
 
 
 def _row(name: str, label: str, outcomes: Sequence[Outcome], cells: Sequence[Cell]) -> Row:
     rate = clustered_mean(outcomes)
     assert rate is not None, f"{name}: every episode has a fault"
-    low, high = _student([_mean(o for o in outcomes if o.run == c.seed) for c in cells])
+    low, high = rates.bounds([rates.mean(o for o in outcomes if o.run == c.seed) for c in cells])
 
     def mean(of: Sequence[float]) -> float:
         return round(fmean(of), 1) if of else 0.0
@@ -279,31 +265,15 @@ def _mean_outcomes(
     return found
 
 
-def _mean(outcomes: Iterable[Outcome]) -> float:
-    return fmean(o.value for o in outcomes if o.value is not None)
-
-
-def _student(values: Sequence[float]) -> tuple[float | None, float | None]:
-    found = over_seeds(values) if len(values) >= 3 else None
-    return (None, None) if found is None else (round(found.low, 4), round(found.high, 4))
-
-
-def _success(row: Row) -> str:
-    rate = f"{100 * row.success:.1f} [{100 * row.cluster_low:.1f}, {100 * row.cluster_high:.1f}]"
+def _success(row: Row | None) -> tuple[str, ...]:
+    """The cells of the columns :data:`_SUCCESS`."""
+    if row is None:
+        return "not run", "–", "–", "–", "–"
+    rate = rates.percent(row.success, row.cluster_low, row.cluster_high)
     if not row.seeds:
-        return f"{rate} | – | – | – | –"
-    t = "–"
-    if row.t_low is not None and row.t_high is not None:
-        t = f"[{100 * row.t_low:.1f}, {100 * row.t_high:.1f}]"
-    return f"{rate} | {t} | {row.seeds} | {row.samples:,.0f} | {row.cpu_s:.0f}"
-
-
-def _points(mean: float, low: float, high: float) -> str:
-    return f"{100 * mean:+.1f} {_range(low, high)}"
-
-
-def _range(low: float, high: float) -> str:
-    return f"[{100 * low:+.1f}, {100 * high:+.1f}]"
+        return rate, "–", "–", "–", "–"
+    t = rates.percent_range(row.t_low, row.t_high)
+    return rate, t, str(row.seeds), f"{row.samples:,.0f}", f"{row.cpu_s:.0f}"
 
 
 def _auc(value: Interval | None) -> str:

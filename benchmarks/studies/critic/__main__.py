@@ -20,14 +20,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.studies.critic.sizes import ARMS, PHONE_TESTS, QUICK, TESTS, Sizes
 from benchmarks.studies.options import parsed, study_options
-from benchmarks.support.records import read_record, write_record
+from benchmarks.studies.recorded_study import recorded_study
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
@@ -65,17 +64,16 @@ def main() -> int:
     given = _arguments()
     from benchmarks.studies.critic.report import Record, record_of, rows_of, summary
 
-    if given.recorded:
-        record = read_record(NAME, Record)
-    else:
-        with tempfile.TemporaryDirectory() as beside:
-            folder = given.out or Path(beside) / "quick"
-            if not given.summarise:
-                _study(given, folder, _sizes(given, folder))
-            record = record_of(folder)
-            write_atomic(folder / "summary.md", summary(record) + "\n")
-    if given.record:
-        write_record(NAME, record)
+    def read(folder: Path) -> Record:
+        record = record_of(folder)
+        write_atomic(folder / "summary.md", summary(record) + "\n")
+        return record
+
+    record = recorded_study(
+        given, NAME, Record, settings=None, files=(),
+        run=lambda folder: _study(given, folder, _sizes(given, folder)),
+        read=read,
+    )  # fmt: skip
     print(summary(record))
     print(json.dumps(rows_of(record)))
     return 0
@@ -84,16 +82,10 @@ def main() -> int:
 def _sizes(given: argparse.Namespace, folder: Path) -> Sizes:
     if given.quick:
         return msgspec.structs.replace(QUICK, model=str(folder / "tiny"))
-    web = {} if not given.no_web else {"web_each": 0, "web_test_each": 0, "pages": 0}
-    return Sizes(
-        **{
-            "model": given.model, "agent": given.agent, "phone": given.phone,
-            "invented": given.invented, "web_each": given.web_each,
-            "validation": given.validation, "test": given.test,
-            "web_test_each": given.web_test_each, "minutes": given.minutes or None,
-            "learning_rate": given.learning_rate, "start": given.start, **web,
-        }
-    )  # fmt: skip
+    chosen = {name: getattr(given, name) for name in Sizes.__struct_fields__ if name in given}
+    chosen["minutes"] = given.minutes or None
+    web = {"web_each": 0, "web_test_each": 0, "pages": 0} if given.no_web else {}
+    return Sizes(**{**chosen, **web})
 
 
 def _study(given: argparse.Namespace, folder: Path, sizes: Sizes) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from benchmarks.studies.critic.collecting import Collection
 from benchmarks.studies.critic.sizes import ARMS, Sizes
+from benchmarks.studies.struct_files import read_struct, write_struct
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.critics.trained_critic import (
     critic_score,
@@ -39,7 +38,6 @@ from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, save_cr
 from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, read_judged
 from swarm_ui.optim.credit.learned.train_critic import CriticConfig
 from swarm_ui.optim.preferences.adversary import with_label
-from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.critics.trained_critic import JudgingModel
@@ -121,7 +119,7 @@ class Critics:
         _, episodes = read_judged(self._collection.path(split), purpose="test")
         with self._display.bar(f"{name} on {split}", 1):
             figures: JudgingFigures = asyncio.run(judge(episodes, name, score))
-        write_atomic(self._figures(name, split), msgspec.json.encode(figures) + b"\n")
+        write_struct(self._figures(name, split), figures)
 
     def _critic(self, arm: str, seed: int) -> Path:
         return self._folder / "critics" / f"{arm}-{seed}"
@@ -148,4 +146,4 @@ def _probability(model: JudgingModel) -> Score:
 def cards(folder: Path) -> dict[str, CriticCard]:
     """The cards of all critics in a study's folder."""
     paths = sorted((folder / "critics").glob(f"*/{CARD}"))
-    return {p.parent.name: msgspec.json.decode(p.read_bytes(), type=CriticCard) for p in paths}
+    return {p.parent.name: read_struct(p, CriticCard) for p in paths}

@@ -9,9 +9,9 @@ import msgspec
 
 from benchmarks.studies.critic.critics import BASELINES, START, UNTRAINED, cards
 from benchmarks.studies.critic.sizes import TESTS
-from benchmarks.studies.intervals import numbers
 from benchmarks.studies.struct_files import file_hashes, read_struct
 from benchmarks.support.origin import Origin, origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures
 from swarm_ui.optim.credit.learned.critic_files import CriticCard
 from swarm_ui.stats import Interval
@@ -64,12 +64,11 @@ def summary(record: Record) -> str:
 def overview(record: Record) -> str:
     """AUC of every score on every split, as Markdown."""
     splits = [split for split in TESTS if any(f.split == split for f in record.figures)]
-    lines = ["| score | " + " | ".join(TESTS[split] for split in splits) + " |"]
-    lines.append("| --- |" + " --- |" * len(splits))
+    lines = []
     for title in dict.fromkeys(map(_title, record.figures)):
         found = {f.split: _shown(f.auc) for f in record.figures if _title(f) == title}
-        lines.append(f"| {title} | " + " | ".join(found.get(s, "–") for s in splits) + " |")
-    return "\n".join(lines)
+        lines.append([title, *(found.get(split, "–") for split in splits)])
+    return markdown_table(["score", *(TESTS[split] for split in splits)], lines)
 
 
 def rows_of(record: Record) -> dict[str, Any]:
@@ -88,43 +87,47 @@ def rows_of(record: Record) -> dict[str, Any]:
     return {"rows": rows, "critics": msgspec.to_builtins(record.critics)}
 
 
+def numbers(interval: Interval | None) -> list[float] | None:
+    """Mean, lower and upper end."""
+    return None if interval is None else [interval.mean, interval.low, interval.high]
+
+
 def _ranking(figures: list[JudgingFigures]) -> str:
-    lines = [
-        "| score | replies of | agents' replies, right % | AUC | where agents disagree | "
-        "solver's reply above theirs | calibration error |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     for f in figures:
         share = "–" if f.right is None else f"{f.replies}, {100 * f.right:.0f}"
         error = "–" if f.error is None else f"{f.error:.3f}"
-        lines.append(
-            f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {share} | {_shown(f.auc)} | "
-            f"{_shown(f.inside)} | {_shown(f.beside_solver)} | {error} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            _title(f), TESTS.get(f.split, f.split), share, _shown(f.auc), _shown(f.inside),
+            _shown(f.beside_solver), error,
+        ))  # fmt: skip
+    heads = ("score", "replies of", "agents' replies, right %", "AUC", "where agents disagree",
+             "solver's reply above theirs", "calibration error")  # fmt: skip
+    return markdown_table(heads, lines)
 
 
 def _kinds(figures: list[JudgingFigures]) -> str:
     lines = [
-        "| score | replies of | own mistakes | of colleagues | of the adversary |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for f in figures:
-        shown = " | ".join(
-            f"{_shown(f.kinds.get(kind))} ({f.mistakes.get(kind, 0)})"
-            for kind in ("own", "colleague", "adversary")
+        (
+            _title(f), TESTS.get(f.split, f.split),
+            *(f"{_shown(f.kinds.get(kind))} ({f.mistakes.get(kind, 0)})"
+              for kind in ("own", "colleague", "adversary")),
         )
-        lines.append(f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {shown} |")
-    return "AUC by the kind of mistake, and how many there are:\n\n" + "\n".join(lines)
+        for f in figures
+    ]  # fmt: skip
+    heads = ("score", "replies of", "own mistakes", "of colleagues", "of the adversary")
+    shown = markdown_table(heads, lines)
+    return f"AUC by the kind of mistake, and how many there are:\n\n{shown}"
 
 
 def _curves(figures: list[JudgingFigures]) -> str:
-    lines = ["| critic | replies of | score → share right (replies) |", "| --- | --- | --- |"]
+    lines = []
     for f in figures:
         if f.scorer not in (START, *BASELINES):
             curve = ", ".join(f"{c.score:.2f} → {c.right.mean:.2f} ({c.right.n})" for c in f.bins)
-            lines.append(f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {curve} |")
-    return "Reliability on the agents' replies:\n\n" + "\n".join(lines)
+            lines.append((_title(f), TESTS.get(f.split, f.split), curve))
+    shown = markdown_table(("critic", "replies of", "score → share right (replies)"), lines)
+    return f"Reliability on the agents' replies:\n\n{shown}"
 
 
 def _title(figures: JudgingFigures) -> str:

@@ -21,16 +21,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.critic_errors.plan import ARMS, QUICK, Plan
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
+from benchmarks.studies.struct_files import read_struct, write_struct
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
-from swarm_ui.storage.run_directory import write_atomic
 
 NAME = "critic_errors"
 FILES = ("settings.json", "base.json", "cells/*.json")
@@ -38,8 +36,7 @@ FILES = ("settings.json", "base.json", "cells/*.json")
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--arms", nargs="+", help="only these, such as without 30-learned")
     return parsed(parser, folder=True)
@@ -72,11 +69,8 @@ def _run(folder: Path, seeds: Sequence[int], arms: Sequence[str], *, quick: bool
 
     check_study(folder / "settings.json", plan)
     if not (folder / "base.json").exists():
-        write_atomic(folder / "base.json", msgspec.json.encode(base_outcomes(settings)) + b"\n")
-    done = [
-        msgspec.json.decode(path.read_bytes(), type=CriticCell)
-        for path in (folder / "cells").glob("*.json")
-    ]
+        write_struct(folder / "base.json", base_outcomes(settings))
+    done = [read_struct(path, CriticCell) for path in (folder / "cells").glob("*.json")]
     known = {cell.digest: cell.outcomes for cell in done}
     display = ProgressDisplay()
     for seed in seeds:
@@ -86,7 +80,7 @@ def _run(folder: Path, seeds: Sequence[int], arms: Sequence[str], *, quick: bool
                 with display.bar(path.stem, settings.iterations + 1) as bar:
                     cell = train(settings, name, seed, bar.update, known)
                 known[cell.digest] = cell.outcomes
-                write_atomic(path, msgspec.json.encode(cell) + b"\n")
+                write_struct(path, cell)
 
 
 if __name__ == "__main__":

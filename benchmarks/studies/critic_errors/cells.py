@@ -19,7 +19,7 @@ from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import Arm, base_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.teams import Arm, agent_names, base_arms, rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
@@ -29,8 +29,7 @@ from swarm_ui.optim.config import TrustMode
 from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.training_progress import Progress
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.stats import Outcome
 from swarm_ui.stats.interval import by_template
 
@@ -81,25 +80,19 @@ def train(
     began = time.process_time()
     settings = dataclasses.replace(settings, seed=seed)
     critic, mode = _critic(name, seed)
-    names = [f"agent_{k}" for k in range(settings.agents)]
+    names = agent_names(settings.agents)
     own = random_dag(names, settings.density, random.Random(derive(seed, "team")))
     model = LocalModel.load(BASE_AGENT)
-
-    def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
-        return phone.training_jobs(settings, count, rng)
-
-    def told(at: Progress) -> None:
-        progress(at.iteration, at.phase)
 
     trainer = TeamTrainer(
         model,
         rollout_arm(settings, own).graph(model),
         PhoneEnvironment,
-        jobs,
+        lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
         config=dataclasses.replace(team_config(settings, phone.CONCURRENCY), critic_trust=mode),
         critic=critic,
         adversary=ScriptedAdversary(),
-        callbacks=Callbacks(on_progress=told),
+        callbacks=Callbacks(on_progress=lambda at: progress(at.iteration, at.phase)),
     )
     history = asyncio.run(trainer.run()).history
     spent = time.process_time() - began
@@ -123,10 +116,8 @@ def train(
 def played(model: LocalModel, arm: Arm, settings: Settings) -> list[Outcome]:
     """Outcomes of the test episodes."""
     jobs = phone.test_jobs(settings)["parameters"]
-    size = min(phone.CONCURRENCY, len(jobs))
-    policy = arm.policy(model)
-    episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=size))
-    return by_template(episodes)
+    played = rollout_many(PhoneEnvironment, arm.policy(model), jobs, concurrency=phone.CONCURRENCY)
+    return by_template(asyncio.run(played))
 
 
 def _critic(name: str, seed: int) -> tuple[CreditAssigner | None, TrustMode]:

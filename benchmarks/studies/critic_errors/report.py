@@ -19,8 +19,8 @@ from benchmarks.studies.critic_errors.plan import (
     Plan,
 )
 from benchmarks.studies.rates import Contrast
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
 _NOTE = (
@@ -38,14 +38,10 @@ class Row(rates.Row, frozen=True, kw_only=True):
     """Mean CPU time of the training of a seed."""
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     rows: list[Row]
     contrasts: list[Contrast]
     equal: list[str]
@@ -64,10 +60,8 @@ def study_of(folder: Path) -> Study:
     outcomes = {name: [o for cell in own for o in cell.outcomes] for name, own in arms.items()}
     outcomes[UNTRAINED] = rates.repeated(base, sorted({cell.seed for cell in cells}))
     return Study(
-        origin=origin("python -m benchmarks.studies.critic_errors"),
+        **sources_of("critic_errors", found, (cell.commit for cell in cells)),
         plan=read_struct(folder / "settings.json", Plan),
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes(found),
         rows=[_row(UNTRAINED, (), base), *(_row(n, own, outcomes[n]) for n, own in arms.items())],
         contrasts=_contrasts(outcomes),
         equal=_equal(arms),
@@ -108,18 +102,18 @@ def markdown(study: Study) -> str:
 
 def main_table(study: Study) -> str:
     """Every arm."""
-    head = ["critic", "success %", "Student-t", "each seed", "weight at the end", "seeds",
-            "CPU-s of training"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- |" + " --- |" * 4 + " ---: |" * 2]
+    heads = ("critic", "success %", "Student-t", "each seed", "weight at the end", "seeds",
+             "CPU-s of training")  # fmt: skip
+    lines = []
     for one in study.rows:
         weights = ", ".join("/".join(f"{w:.2f}" for w in own) for own in one.weights) or "–"
         each = rates.each_shown(one) if one.seeds else "–"
         spent = "–" if one.seconds is None else f"{one.seconds:.0f}"
-        lines.append(
-            f"| {one.name} | {rates.success_shown(one)} | {rates.seeds_shown(one)} | {each} | "
-            f"{weights} | {one.seeds or '–'} | {spent} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            one.name, rates.success_shown(one), rates.seeds_shown(one), each, weights,
+            one.seeds or "–", spent,
+        ))  # fmt: skip
+    return markdown_table(heads, lines, "lllllr")
 
 
 def contrasts_table(study: Study) -> str:

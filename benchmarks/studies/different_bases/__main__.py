@@ -23,23 +23,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
+from benchmarks.studies.struct_files import write_struct
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.storage.run_directory import write_atomic
 
 NAME = "different_bases"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--continued", type=Path, nargs="+", default=[], metavar="AGENT",
                         help="three agents after more stage 1 of the shipped one")  # fmt: skip
     parser.add_argument("--scratch", action="store_true", help="train four agents from scratch")
@@ -53,7 +48,7 @@ def main() -> int:
     from benchmarks.studies.different_bases.report import Study, markdown, study_of
 
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(
             folder, given.continued, scratch=given.scratch, quick=given.quick
         ),
@@ -80,7 +75,7 @@ def _run(folder: Path, others: Sequence[Path], *, scratch: bool, quick: bool) ->
             path = folder / "cells" / f"{pool}-{split}.json"
             if not path.exists():
                 cell = play(pool, agents, split, plan)
-                write_atomic(path, msgspec.json.encode(cell) + b"\n")
+                write_struct(path, cell)
                 print(f"{pool}, {split}: {cell.seconds:.0f} CPU-s", file=sys.stderr, flush=True)
 
 

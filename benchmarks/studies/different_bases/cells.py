@@ -111,7 +111,7 @@ def play(pool: str, agents: Sequence[Path], split: Split, plan: Plan) -> Cell:
         episodes = asyncio.run(
             rollout_many(
                 PhoneEnvironment, GraphPolicy(graph, name=name), jobs,
-                concurrency=min(CONCURRENCY, len(jobs)), intervention=watch,
+                concurrency=CONCURRENCY, intervention=watch,
             )
         )  # fmt: skip
         success[name] = by_template(episodes)

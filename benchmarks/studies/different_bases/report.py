@@ -8,6 +8,7 @@ from statistics import fmean
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.different_bases.cells import Cell, Decision, clones
 from benchmarks.studies.different_bases.plan import (
     AGENTS,
@@ -20,8 +21,8 @@ from benchmarks.studies.different_bases.plan import (
     Plan,
     Split,
 )
-from benchmarks.studies.struct_files import file_hashes
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_struct, sources_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
 
@@ -71,14 +72,10 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     high: float
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     agents: dict[str, list[str]]
     """SHA-256 of the weights of each pool's agents."""
     best: dict[str, int]
@@ -92,7 +89,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
     paths = sorted((folder / "cells").glob("*.json"))
-    cells = [msgspec.json.decode(path.read_bytes(), type=Cell) for path in paths]
+    cells = [read_struct(path, Cell) for path in paths]
     found = {(cell.pool, cell.split): cell for cell in cells}
     pools = [pool for pool in POOLS if (pool, "validation") in found]
     if not pools:
@@ -100,10 +97,8 @@ def study_of(folder: Path) -> Study:
     best = {pool: _best(found[pool, "validation"].decisions) for pool in pools}
     played = [found[pool, split] for pool in pools for split in SPLITS if (pool, split) in found]
     return Study(
-        origin=origin("python -m benchmarks.studies.different_bases"),
-        plan=msgspec.json.decode((folder / "settings.json").read_bytes(), type=Plan),
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes(paths),
+        **sources_of("different_bases", paths, (cell.commit for cell in cells)),
+        plan=read_struct(folder / "settings.json", Plan),
         agents={pool: found[pool, "validation"].digests for pool in pools},
         best=best,
         rows=[row for cell in played for row in _rows(cell, best[cell.pool])],
@@ -203,30 +198,29 @@ def markdown(study: Study) -> str:
 
 def main_table(study: Study) -> str:
     """Every team on every test split."""
-    head = ["team of four, one call each", "split", "one agent right %", "any right %",
-            "headroom, points", "vote right %", "success of the vote %"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
-    for row in study.rows:
-        if row.split != "validation":
-            gap = _points(row.headroom, row.headroom_low, row.headroom_high)
-            shown = Interval(mean=row.success, low=row.low, high=row.high, n=0).percent()
-            lines.append(
-                f"| {_label(row)} | {SPLITS[row.split]} | {100 * row.single:.1f} | "
-                f"{100 * row.any:.1f} | {gap} | {100 * row.vote:.1f} | {shown} |"
-            )
-    return "\n".join(lines)
+    heads = ("team of four, one call each", "split", "one agent right %", "any right %",
+             "headroom, points", "vote right %", "success of the vote %")  # fmt: skip
+    lines = [
+        (
+            _label(row), SPLITS[row.split], f"{100 * row.single:.1f}", f"{100 * row.any:.1f}",
+            rates.percent(row.headroom, row.headroom_low, row.headroom_high, signed=True),
+            f"{100 * row.vote:.1f}", rates.percent(row.success, row.low, row.high),
+        )
+        for row in study.rows
+        if row.split != "validation"
+    ]  # fmt: skip
+    return markdown_table(heads, lines, "llr")
 
 
 def contrasts_table(study: Study) -> str:
     """The named differences in bold; the others are exploratory."""
-    lines = ["| difference, points | agents | split | [95 %] |", "| --- | --- | --- | ---: |"]
+    lines = []
     for one in study.contrasts:
         if one.split != "validation":
-            gap = _points(one.difference, one.low, one.high)
+            gap = rates.percent(one.difference, one.low, one.high, signed=True)
             shown = f"**{gap}**" if one.named else gap
-            split = SPLITS[one.split]
-            lines.append(f"| {MEASURES[one.measure]} | {one.pool} | {split} | {shown} |")
-    return "\n".join(lines)
+            lines.append((MEASURES[one.measure], one.pool, SPLITS[one.split], shown))
+    return markdown_table(("difference, points", "agents", "split", "[95 %]"), lines, "lllr")
 
 
 def verdict(study: Study) -> str:
@@ -235,7 +229,7 @@ def verdict(study: Study) -> str:
     for one in study.contrasts:
         if one.measure == "headroom" and one.named:
             enough = "at least" if one.difference >= LIMIT else "under"
-            gap = _points(one.difference, one.low, one.high)
+            gap = rates.percent(one.difference, one.low, one.high, signed=True)
             lines.append(
                 f"Headroom of different agents ({one.pool}) on new parameters: {gap} points, "
                 f"{enough} the {100 * LIMIT:.0f} points that were set as the limit."
@@ -246,7 +240,3 @@ def verdict(study: Study) -> str:
 def _label(row: Row) -> str:
     which = f"{row.pool}: {row.name}"
     return f"{which}, the best one" if row.best else which
-
-
-def _points(mean: float, low: float, high: float) -> str:
-    return Interval(mean=mean, low=low, high=high, n=0).percent(signed=True)

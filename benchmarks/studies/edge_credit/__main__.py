@@ -25,12 +25,10 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
+from benchmarks.studies.struct_files import write_struct
 from swarm_ui.experiment.script_runner import check_study, script
-from swarm_ui.storage.run_directory import write_atomic
 
 NAME = "edge_credit"
 FILES = ("settings.json", "oracle.json", "choices/*.json", "cells/*.json")
@@ -38,8 +36,7 @@ FILES = ("settings.json", "oracle.json", "choices/*.json", "cells/*.json")
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw the learning curves")
     return parsed(parser, folder=True)
@@ -73,17 +70,17 @@ def _run(folder: Path, seeds: Sequence[int], *, quick: bool) -> None:
     check_study(folder / "settings.json", budget)
     cells = Cells(folder, budget)
     if not (folder / "oracle.json").exists():
-        write_atomic(folder / "oracle.json", msgspec.json.encode(cells.oracle()) + b"\n")
+        write_struct(folder / "oracle.json", cells.oracle())
     for arm in CANDIDATES:
         if not cells.choice_path(arm).exists():
-            write_atomic(cells.choice_path(arm), msgspec.json.encode(cells.choose(arm)) + b"\n")
+            write_struct(cells.choice_path(arm), cells.choose(arm))
             print(f"setting chosen: {arm}", file=sys.stderr, flush=True)
     # The first two arms decide the first and the third contrast, and leaving out costs most.
     for arms in (ARMS[:2], ARMS[2:3], ARMS[3:]):
         for seed, arm in product(seeds, arms):
             if not cells.path(arm, seed).exists():
                 cell = cells.run(arm, seed)
-                write_atomic(cells.path(arm, seed), msgspec.json.encode(cell) + b"\n")
+                write_struct(cells.path(arm, seed), cell)
                 spent = cell.learned.seconds
                 print(f"{arm}, seed {seed}: {spent:.0f} CPU-s", file=sys.stderr, flush=True)
 

@@ -23,13 +23,14 @@ from benchmarks.studies.edge_credit.plan import (
 )
 from benchmarks.studies.edge_credit.sources import source
 from benchmarks.studies.split.learning import AGENTS, Graphs, Learned, learn
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import commit
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.stats import Outcome
+from swarm_ui.stats import Outcome, outcomes
 
 Templates = Literal["train", "new_templates"]
 TEMPLATES: tuple[Templates, ...] = ("train", "new_templates")
@@ -102,9 +103,8 @@ class Player:
                 concurrency=CONCURRENCY,
             )
         )  # fmt: skip
-        for key, episode in zip(new, played, strict=True):
-            success = None if episode.success is None else float(episode.success)
-            self._known[key] = (success, tokens(episode))
+        results = zip(outcomes(played), map(tokens, played), strict=True)
+        self._known |= zip(new, results, strict=True)
         return [self._known[key] for key in keys]
 
     def _acting(self, job: Job) -> str:
@@ -137,7 +137,7 @@ class Cells:
     def run(self, arm: str, seed: int) -> Cell:
         """Learn once, and test after each step."""
         choice = self.choice_path(CRITIC if arm == ERRORS else arm)
-        setting = msgspec.json.decode(choice.read_bytes(), type=Choice).setting
+        setting = read_struct(choice, Choice).setting
         credit = source(arm, setting.discount, seed)
         points = {step: name for name, step in self.budget.points().items()}
         curve: dict[str, list[tuple[float, float]]] = {templates: [] for templates in TEMPLATES}
@@ -171,7 +171,7 @@ class Cells:
                     concurrency=CONCURRENCY,
                 )
             )  # fmt: skip
-            results = [(None if e.success is None else float(e.success), tokens(e)) for e in played]
+            results = list(zip(outcomes(played), map(tokens, played), strict=True))
             found[templates] = _of(jobs, results, 0)
         return found
 

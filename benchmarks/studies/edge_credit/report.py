@@ -14,10 +14,9 @@ from benchmarks.studies.edge_credit.cells import TEMPLATES, Cell, Choice, Played
 from benchmarks.studies.edge_credit.plan import ARMS, CHEAP, CONTRASTS, MAIN, Budget, Setting
 from benchmarks.studies.split.report import Study as SplitStudy
 from benchmarks.studies.split.report import needed_edges
-from benchmarks.studies.struct_files import file_hashes, read_cells
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
 from benchmarks.support.records import read_record
-from swarm_ui.stats import Interval, clustered_difference, clustered_mean, over_seeds
+from benchmarks.support.tables import markdown_table
 
 ORACLE = "oracle router"
 AS_SPLIT = "outcome, settings of the study of split facts"
@@ -79,14 +78,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Success of the graphs that were sampled in this step, on training episodes."""
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     budget: Budget
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     choices: list[Choice]
     needed: int
     """Senders that some training template needs."""
@@ -100,8 +95,8 @@ def study_of(folder: Path) -> Study:
     """The figures of what is in a folder."""
     found = read_cells(folder, Cell)
     cells = list(found.values())
-    budget = msgspec.json.decode((folder / "settings.json").read_bytes(), type=Budget)
-    oracle = msgspec.json.decode((folder / "oracle.json").read_bytes(), type=dict[str, Played])
+    budget = read_struct(folder / "settings.json", Budget)
+    oracle = read_struct(folder / "oracle.json", dict[str, Played])
     chosen = sorted((folder / "choices").glob("*.json"))
     arms = {
         name: sorted((c for c in cells if c.arm == name), key=lambda c: c.seed) for name in ARMS
@@ -109,11 +104,9 @@ def study_of(folder: Path) -> Study:
     arms = {name: own for name, own in arms.items() if own}
     size = Sizes(budget)
     return Study(
-        origin=origin("python -m benchmarks.studies.edge_credit"),
+        **sources_of("edge_credit", [*chosen, *found], (cell.commit for cell in cells)),
         budget=budget,
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes([*chosen, *found]),
-        choices=[msgspec.json.decode(path.read_bytes(), type=Choice) for path in chosen],
+        choices=[read_struct(path, Choice) for path in chosen],
         needed=len(_needed()),
         rows=[_oracle(oracle[t], t) for t in TEMPLATES]
         + [_as_split(t) for t in TEMPLATES]
@@ -140,17 +133,13 @@ class Sizes:
 
 
 def _row(name: str, tested: Sequence[Played], templates: str, point: str, episodes: int) -> Row:
-    rate = clustered_mean([o for one in tested for o in one.outcomes])
-    assert rate is not None, f"{name}: every episode has a fault"
-    each = [one.success for one in tested]
-    t, spent = _t(each), _t([one.tokens for one in tested])
+    spent = [one.tokens for one in tested]
+    tokens_low, tokens_high = rates.bounds(spent, 1)
+    row = rates.row(name, [o for one in tested for o in one.outcomes])
     return Row(
-        name=name, templates=templates, point=point, training_episodes=episodes,
-        success=round(rate.mean, 4), low=round(rate.low, 4), high=round(rate.high, 4),
-        t_low=_round(t, "low"), t_high=_round(t, "high"), by_seed=[round(v, 4) for v in each],
-        seeds=len(tested), episodes=len(tested[0].outcomes),
-        tokens=round(fmean(one.tokens for one in tested), 1),
-        tokens_low=_round(spent, "low", 1), tokens_high=_round(spent, "high", 1),
+        **msgspec.structs.asdict(row), templates=templates, point=point,
+        training_episodes=episodes, tokens=round(fmean(spent), 1), tokens_low=tokens_low,
+        tokens_high=tokens_high,
     )  # fmt: skip
 
 
@@ -188,30 +177,23 @@ def _contrast(
     """Over the seeds that both have."""
     mine = {cell.seed: cell.tests[point][templates] for cell in ours}
     other = {cell.seed: cell.tests[point][templates] for cell in theirs}
-    seeds = sorted(set(mine) & set(other))
-    each = [
-        mine[s].success - other[s].success
-        if measure == "success"
-        else mine[s].tokens - other[s].tokens
-        for s in seeds
-    ]
-    t, digits = _t(each), 4 if measure == "success" else 1
-    gap = t
-    if measure == "success":
-        gap = clustered_difference(
-            [o for s in seeds for o in mine[s].outcomes],
-            [o for s in seeds for o in other[s].outcomes],
-        )
-    low, high = (fmean(each), fmean(each)) if gap is None else (gap.low, gap.high)
     pair = (ours[0].arm, theirs[0].arm)
     at = MAIN if measure == "success" else "all"
+    named = pair in CONTRASTS and templates == "train" and point == at
+    if measure == "success":
+        sides = [[o for played in side.values() for o in played.outcomes] for side in (mine, other)]
+        gap = rates.contrast((pair[0], sides[0]), (pair[1], sides[1]), named=named)
+    else:
+        each = [mine[s].tokens - other[s].tokens for s in sorted(set(mine) & set(other))]
+        difference, (low, high) = round(fmean(each), 1), rates.bounds(each, 1)
+        gap = rates.Contrast(
+            ours=pair[0], theirs=pair[1], named=named, difference=difference,
+            low=difference if low is None else low, high=difference if high is None else high,
+            t_low=low, t_high=high, by_seed=[round(value, 1) for value in each],
+        )  # fmt: skip
     return Contrast(
-        ours=pair[0], theirs=pair[1], templates=templates, point=point, measure=measure,
-        named=pair in CONTRASTS and templates == "train" and point == at,
-        difference=round(fmean(each), digits), low=round(low, digits), high=round(high, digits),
-        t_low=_round(t, "low", digits), t_high=_round(t, "high", digits),
-        by_seed=[round(value, digits) for value in each],
-    )  # fmt: skip
+        **msgspec.structs.asdict(gap), templates=templates, point=point, measure=measure
+    )
 
 
 def _speed(name: str, cells: Sequence[Cell], size: Sizes, tokens: float) -> Speed:
@@ -245,7 +227,7 @@ def _needed() -> set[tuple[str, str]]:
 
 def _line(name: str, cells: Sequence[Cell], templates: str, size: Sizes) -> Line:
     columns = list(zip(*(cell.curve[templates] for cell in cells), strict=True))
-    found = [_t([success for success, _ in column]) for column in columns]
+    found = [rates.student([success for success, _ in column]) for column in columns]
     means = [fmean(success for success, _ in column) for column in columns]
     ends = [
         (mean, mean) if t is None else (max(0.0, t.low), min(1.0, t.high))
@@ -264,23 +246,13 @@ def _line(name: str, cells: Sequence[Cell], templates: str, size: Sizes) -> Line
     )
 
 
-def _t(values: Sequence[float]) -> Interval | None:
-    return over_seeds(values) if len(values) >= rates.FEW else None
-
-
-def _round(interval: Interval | None, end: str, digits: int = 4) -> float | None:
-    return None if interval is None else round(float(getattr(interval, end)), digits)
-
-
 # -- tables ---------------------------------------------------------------------------------------
 
 
 def markdown(study: Study) -> str:
     """All tables."""
-    dirty = " with changes" if study.origin.dirty else ""
-    head = f"Commit {study.origin.commit[:10]}{dirty}, {study.origin.machine}. {_NOTE}"
-    parts = [head, curve_table(study), speed_table(study), contrasts_table(study)]
-    return "\n\n".join([*parts, choices_table(study)])
+    tables = [curve_table(study), speed_table(study), contrasts_table(study), choices_table(study)]
+    return "\n\n".join([f"{study.origin.place}. {_NOTE}", *tables])
 
 
 def curve_table(study: Study) -> str:
@@ -289,71 +261,66 @@ def curve_table(study: Study) -> str:
     points = list(study.budget.points())
     rows = {(r.name, r.templates, r.point): r for r in study.rows}
     counts = {r.point: r.training_episodes for r in study.rows if r.name == study.speeds[0].name}
-    head = ["edges learn from", *(f"after {counts[p]:,} episodes" for p in points), "tokens",
-            "new templates", "tokens there"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
+    heads = ["edges learn from", *(f"after {counts[p]:,} episodes" for p in points), "tokens",
+             "new templates", "tokens there"]  # fmt: skip
+    lines = []
     runs = {row.name: row.seeds for row in study.rows}
     for name in [ORACLE, AS_SPLIT, *(speed.name for speed in study.speeds)]:
         known, new = rows[name, "train", "all"], rows[name, "new_templates", "all"]
-        cells = [_rate(rows[name, "train", p]) if (name, "train", p) in rows else "–"
-                 for p in points]  # fmt: skip
-        cells += [f"{known.tokens:,.0f}", _rate(new), f"{new.tokens:,.0f}"]
+        played = [rows.get((name, "train", p)) for p in points]
+        cells = ["–" if row is None else rates.success_shown(row) for row in played]
+        cells += [f"{known.tokens:,.0f}", rates.success_shown(new), f"{new.tokens:,.0f}"]
         label = f"{name}, {runs[name]} run{'s' * (runs[name] > 1)}" if runs[name] else name
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([label, *cells])
+    return markdown_table(heads, lines, "lr")
 
 
 def speed_table(study: Study) -> str:
     """Episodes until known templates are near the oracle, calls, and the edges that were found."""
-    head = ["edges learn from", "episodes to 95 % of the oracle, each run",
-            f"the same with at most {CHEAP:g} times its tokens",
-            f"needed senders of {study.needed}", "other edges", "calls of the episodes",
-            "calls for credit", "CPU-s"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- |" + " ---: |" * (len(head) - 3)]
+    heads = ("edges learn from", "episodes to 95 % of the oracle, each run",
+             f"the same with at most {CHEAP:g} times its tokens",
+             f"needed senders of {study.needed}", "other edges", "calls of the episodes",
+             "calls for credit", "CPU-s")  # fmt: skip
+    lines = []
     for one in study.speeds:
         reached, cheap = (
             ", ".join("never" if v is None else f"{v:,}" for v in values)
             for values in (one.reached, one.cheap)
         )
-        needed, others = (_span(v) for v in (one.needed_found, one.other_edges))
-        lines.append(
-            f"| {one.name} | {reached} | {cheap} | {needed} | {others} | {one.calls:,.0f} | "
-            f"{one.credit_calls:,.0f} | {one.seconds:.0f} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            one.name, reached, cheap, _span(one.needed_found), _span(one.other_edges),
+            f"{one.calls:,.0f}", f"{one.credit_calls:,.0f}", f"{one.seconds:.0f}",
+        ))  # fmt: skip
+    return markdown_table(heads, lines, "lllr")
 
 
 def contrasts_table(study: Study) -> str:
     """The named differences in bold, and the same at the other points, which are exploratory."""
-    head = ["difference", "templates", "after", "success, points", "t over runs", "tokens"]
-    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- |" + " ---: |" * 3]
+    heads = ("difference", "templates", "after", "success, points", "t over runs", "tokens")
+    lines = []
     spent = {(c.ours, c.templates, c.point): c for c in study.contrasts if c.measure == "tokens"}
     for one in study.contrasts:
         if one.measure == "success":
             other = spent[one.ours, one.templates, one.point]
-            gap = _points(one.difference, one.low, one.high)
-            t = (
-                "–"
-                if one.t_low is None
-                else f"[{100 * one.t_low:+.1f}, {100 * (one.t_high or 0):+.1f}]"
-            )
             cost = f"{other.difference:+,.0f}"
             if other.t_low is not None:
                 cost += f" [{other.low:+,.0f}, {other.high:+,.0f}]"
-            shown = [_bold(gap, one.named), t, _bold(cost, other.named)]
-            where = [f"{one.ours} - {one.theirs}", LABELS[one.templates], one.point]
-            lines.append(f"| {' | '.join([*where, *shown])} |")
-    return "\n".join(lines)
+            lines.append((
+                f"{one.ours} - {one.theirs}", LABELS[one.templates], one.point,
+                rates.difference_shown(one), rates.seeds_shown(one), _bold(cost, other.named),
+            ))  # fmt: skip
+    return markdown_table(heads, lines, "lllr")
 
 
 def choices_table(study: Study) -> str:
     """The settings that were tried on validation parameters; the chosen ones are bold."""
-    lines = ["| arm | setting | mean success % | tokens |", "| --- | --- | ---: | ---: |"]
-    for choice in study.choices:
-        for setting, success, spent in choice.tried:
-            label = _bold(setting_label(setting), setting == choice.setting)
-            lines.append(f"| {choice.arm} | {label} | {100 * success:.1f} | {spent:,.0f} |")
-    return "\n".join(lines)
+    lines = [
+        (choice.arm, _bold(setting_label(setting), setting == choice.setting),
+         f"{100 * success:.1f}", f"{spent:,.0f}")
+        for choice in study.choices
+        for setting, success, spent in choice.tried
+    ]  # fmt: skip
+    return markdown_table(("arm", "setting", "mean success %", "tokens"), lines, "llr")
 
 
 def setting_label(setting: Setting) -> str:
@@ -371,15 +338,3 @@ def _bold(text: str, strong: bool) -> str:
 def _span(values: Sequence[int]) -> str:
     low, high = min(values), max(values)
     return str(low) if low == high else f"{low}–{high}"
-
-
-def _range(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"[{100 * low:+.1f}, {100 * high:+.1f}]"
-
-
-def _rate(row: Row) -> str:
-    return Interval(mean=row.success, low=row.low, high=row.high, n=row.episodes).percent()
-
-
-def _points(mean: float, low: float, high: float) -> str:
-    return Interval(mean=mean, low=low, high=high, n=0).percent(signed=True)

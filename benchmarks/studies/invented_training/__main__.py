@@ -31,12 +31,12 @@ import msgspec
 
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
+from benchmarks.studies.struct_files import write_struct
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from benchmarks.studies.invented_training.cells import Cells
@@ -48,8 +48,7 @@ FILES = ("settings.json", "cells/*.json", "blind.json")
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--start", choices=tuple(NAMES), default="base", help="agent to train")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", help="only these arms, such as 0 32 stage1")
@@ -98,12 +97,12 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
         untrained[GENERAL] = cells.general
     for name, make in untrained.items():
         if cells.load(name, 0) is None:
-            write_atomic(cells.path(name, 0), msgspec.json.encode(make()) + b"\n")
+            write_struct(cells.path(name, 0), make())
     for name, seed in _order(given.only or list(ARM), seeds):
         if cells.load(name, seed) is None:
             with display.bar(f"{name}-{seed}", plan.iterations + 1) as bar:
                 cell = cells.trained(name, seed, bar.update)
-            write_atomic(cells.path(name, seed), msgspec.json.encode(cell) + b"\n")
+            write_struct(cells.path(name, seed), cell)
     if given.quick:
         _blind(cells, seeds)
 
@@ -135,7 +134,7 @@ def _blind(cells: Cells, seeds: Sequence[int]) -> None:
             f"files in '{cells.folder / 'cells'}' and repeat the command without --blind"
         )
     found = {f"{name}-{seed}": cells.blind(name, seed) for name, seed in teams}
-    write_atomic(cells.blind_path(), msgspec.json.encode(found) + b"\n")
+    write_struct(cells.blind_path(), found)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from benchmarks.studies.invented_training.plan import (
     make_environment,
     training_jobs,
 )
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import commit
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone
@@ -44,7 +45,6 @@ from swarm_ui.optim.stage1.supervised import Stage1Config
 from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal
 from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.stats import Outcome
 from swarm_ui.stats.interval import by_template
@@ -104,7 +104,7 @@ class Cells:
     def load(self, arm: str, seed: int) -> Cell | None:
         """The finished cell of this arm and seed, or ``None`` if it is not finished."""
         path = self.path(arm, seed)
-        return msgspec.json.decode(path.read_bytes(), type=Cell) if path.exists() else None
+        return read_struct(path, Cell) if path.exists() else None
 
     def base(self) -> Cell:
         """The untrained team."""
@@ -152,9 +152,10 @@ class Cells:
             voters = {arm.name: arm for arm in trained_arms(settings, [], "")}["trained-vote"]
         found = {}
         for split, chosen in jobs.items():
-            policy, size = voters.policy(model), min(phone.CONCURRENCY, len(chosen))
-            played = asyncio.run(rollout_many(make_environment, policy, chosen, concurrency=size))
-            found[split] = by_template(played, seed)
+            played = rollout_many(
+                make_environment, voters.policy(model), chosen, concurrency=phone.CONCURRENCY
+            )
+            found[split] = by_template(asyncio.run(played), seed)
         return found
 
     def _stage2(self, arm: Arm, seed: int, tell: Tell) -> Cell:
@@ -164,26 +165,22 @@ class Cells:
         )
         model = LocalModel.load(self._start)
 
-        def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
-            return training_jobs(arm, seed, count, rng)
-
         def count(iteration: int, episodes: Sequence[Episode]) -> None:
             nonlocal calls
             calls += sum(len(step.trace.calls) for e in episodes for step in e.steps)
-
-        def told(at: Progress) -> None:
-            tell(at.iteration, at.phase)
 
         trainer = TeamTrainer(
             model,
             rollout_arm(settings, ()).graph(model),
             make_environment,
-            jobs,
+            lambda iteration, count, rng: training_jobs(arm, seed, count, rng),
             config=team_config(settings, phone.CONCURRENCY),
             critic=Critics(credit=solver if arm.critic else None, judge=solver),
             adversary=ScriptedAdversary(),
             rehearse=Rehearsal(KNOWN_WORDS),
-            callbacks=Callbacks(on_progress=told, on_episodes=count),
+            callbacks=Callbacks(
+                on_progress=lambda at: tell(at.iteration, at.phase), on_episodes=count
+            ),
         )
         began = time.process_time()
         history = asyncio.run(trainer.run()).history

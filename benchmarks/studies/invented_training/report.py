@@ -20,18 +20,12 @@ from benchmarks.studies.invented_training.plan import (
     WORDINGS,
     Plan,
 )
-from benchmarks.studies.struct_files import file_hashes, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_struct, sources_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.invented import APPS
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats import (
-    Interval,
-    Outcome,
-    clustered_difference,
-    clustered_mean,
-    over_seeds,
-)
+from swarm_ui.stats import Outcome, clustered_difference
 
 UNTRAINED = (BASE, GENERAL)
 """Teams of one cell, which belongs to no training seed."""
@@ -70,15 +64,10 @@ class Contrast(rates.Contrast, frozen=True, kw_only=True):
     """95 %, clustered by app and training run; only of the blind set, which has enough apps."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(Sources, frozen=True, kw_only=True):
     """All figures of a study, and where they come from."""
 
-    origin: Origin
-    commits: list[str]
-    """Of the cells."""
     settings: Plan
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     rows: list[Row]
     contrasts: list[Contrast]
 
@@ -90,17 +79,14 @@ def record_of(folder: Path) -> Record:
     if not any(cell.arm == BASE for cell in cells):
         raise ConfigError(f"'{folder}' has no finished cell of this study")
     files = [*paths, *folder.glob("blind.json")]
-    settings = (folder / "settings.json").read_bytes()
-    plan = msgspec.json.decode(settings, type=Plan)
+    plan = read_struct(folder / "settings.json", Plan)
     start = "" if plan.start == "base" else f" --start {plan.start}"
     by_arm = {name: [c for c in cells if c.arm == name] for name in labels(Plan())}
     arms = {name: sorted(found, key=lambda c: c.seed) for name, found in by_arm.items() if found}
     places = [(name, split) for split in splits_of(cells) for name in arms]
     return Record(
-        origin=origin(f"python -m benchmarks.studies.invented_training{start}"),
-        commits=sorted({cell.commit for cell in cells}),
+        **sources_of(f"invented_training{start}", files, (cell.commit for cell in cells)),
         settings=plan,
-        data=file_hashes(files),
         rows=[row for name, split in places for row in _row(arms[name], split)],
         contrasts=[
             contrast
@@ -115,7 +101,7 @@ def _with_blind(cells: Sequence[Cell], path: Path) -> list[Cell]:
     """The cells with their outcomes on the blind set, if it was played."""
     if not path.exists():
         return list(cells)
-    played = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, list[Outcome]]])
+    played = read_struct(path, dict[str, dict[str, list[Outcome]]])
     return [
         msgspec.structs.replace(c, outcomes=c.outcomes | played.get(f"{c.arm}-{c.seed}", {}))
         for c in cells
@@ -134,20 +120,13 @@ def _pairs(arms: dict[str, list[Cell]]) -> list[tuple[str, str]]:
 def _row(cells: Sequence[Cell], split: str) -> list[Row]:
     played = [cell for cell in cells if split in cell.outcomes]
     outcomes = [o for cell in played for o in cell.outcomes[split]]
-    rate = clustered_mean(outcomes)
-    if rate is None:
+    if all(o.value is None for o in outcomes):
         return []
-    trained = 0 if cells[0].arm in UNTRAINED else len(played)
-    each = [mean_of(cell.outcomes[split]) for cell in played]
-    t = _over_seeds(each)
+    row = rates.row(cells[0].arm, outcomes, seeded=cells[0].arm not in UNTRAINED)
     return [
         Row(
-            name=cells[0].arm, split=split, success=round(rate.mean, 4), low=round(rate.low, 4),
-            high=round(rate.high, 4), cluster_low=round(rate.low, 4),
-            cluster_high=round(rate.high, 4), t_low=t[0], t_high=t[1],
-            by_seed=[round(v, 4) for v in each], seeds=trained,
-            episodes=len(outcomes) // max(1, len(played)),
-            steps=round(fmean(c.steps for c in played), 1),
+            **msgspec.structs.asdict(row), split=split, cluster_low=row.low,
+            cluster_high=row.high, steps=round(fmean(c.steps for c in played), 1),
             samples=round(fmean(c.samples for c in played), 1),
             calls=round(fmean(c.calls for c in played), 1),
             work=round(fmean(c.training_seconds for c in played), 1),
@@ -164,26 +143,19 @@ def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[
     elif ours[0].arm in UNTRAINED and mine:
         mine = _for_seeds(mine, other)
     seeds = sorted(set(mine) & set(other))
-    gap = clustered_difference(
-        [o for s in seeds for o in mine[s]], [o for s in seeds for o in other[s]]
-    )
-    if gap is None:
+    pooled = [[o for s in seeds for o in side[s]] for side in (mine, other)]
+    if any(all(o.value is None for o in side) for side in pooled):
         return []
+    pair = (ours[0].arm, theirs[0].arm)
+    gap = rates.contrast(
+        (pair[0], pooled[0]), (pair[1], pooled[1]), named=pair in CONTRASTS and split == "apps"
+    )
     by_app = None
     if split == "blind":
-        by_app = clustered_difference(
-            [of_app(o) for s in seeds for o in mine[s]],
-            [of_app(o) for s in seeds for o in other[s]],
-        )
-    each = [mean_of(mine[s]) - mean_of(other[s]) for s in seeds]
-    t = _over_seeds(each)
-    pair = (ours[0].arm, theirs[0].arm)
+        by_app = clustered_difference(*([of_app(o) for o in side] for side in pooled))
     return [
         Contrast(
-            ours=pair[0], theirs=pair[1], split=split,
-            named=pair in CONTRASTS and split == "apps", difference=round(gap.mean, 4),
-            low=round(gap.low, 4), high=round(gap.high, 4), t_low=t[0], t_high=t[1],
-            by_seed=[round(v, 4) for v in each],
+            **msgspec.structs.asdict(gap), split=split,
             app_low=None if by_app is None else round(by_app.low, 4),
             app_high=None if by_app is None else round(by_app.high, 4),
         )
@@ -205,16 +177,6 @@ def of_app(outcome: Outcome) -> Outcome:
     return msgspec.structs.replace(outcome, template=f"{number} {app}")
 
 
-def mean_of(outcomes: Sequence[Outcome]) -> float:
-    """Success, masked episodes left out."""
-    return fmean(float(o.value) for o in outcomes if o.value is not None)
-
-
-def _over_seeds(values: Sequence[float]) -> tuple[float | None, float | None]:
-    found = over_seeds(values) if len(values) >= rates.FEW else None
-    return (None, None) if found is None else (round(found.low, 4), round(found.high, 4))
-
-
 def summary(record: Record) -> str:
     """All tables as Markdown."""
     return "\n\n".join([rows_table(record), contrasts_table(record), _NOTE])
@@ -223,41 +185,33 @@ def summary(record: Record) -> str:
 def rows_table(record: Record) -> str:
     """Success of every arm on every split, and the work of training."""
     splits = [s for s in SPLITS if any(row.split == s for row in record.rows)]
-    head = ["policy", *(f"{SPLITS[s]} %" for s in splits), "seeds", "steps", "pairs", "calls",
-            "CPU-s"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
+    heads = ["policy", *(f"{SPLITS[s]} %" for s in splits), "seeds", "steps", "pairs", "calls",
+             "CPU-s"]  # fmt: skip
+    lines = []
     for name, label in labels(record.settings).items():
         rows = {row.split: row for row in record.rows if row.name == name}
         if rows:
             any_row = next(iter(rows.values()))
-            shown = [_rate(rows[s]) if s in rows else "–" for s in splits]
+            shown = [rates.success_shown(rows[s]) if s in rows else "–" for s in splits]
             work = [any_row.steps, any_row.samples, any_row.calls, any_row.work]
             cells = [label, *shown, str(any_row.seeds or "–")]
             cells += [f"{value:,.0f}" if value else "–" for value in work]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append(cells)
+    return markdown_table(heads, lines, "lr")
 
 
 def contrasts_table(record: Record) -> str:
     """Differences in points: the three named ones, then the exploratory ones."""
-    head = ["difference, points", "split", "clustered by template", "by app", "t over seeds",
-            "each seed"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    heads = ("difference, points", "split", "clustered by template", "by app", "t over seeds",
+             "each seed")  # fmt: skip
+    lines = []
     named = labels(record.settings)
     for one in sorted(record.contrasts, key=lambda c: not c.named):
         name = f"{named[one.ours]} minus {named[one.theirs]}"
-        if one.named:
-            name = f"**{name}**"
-        gap = Interval(mean=one.difference, low=one.low, high=one.high, n=0).percent(signed=True)
-        t, apps = _range(one.t_low, one.t_high), _range(one.app_low, one.app_high)
-        each = ", ".join(f"{100 * value:+.1f}" for value in one.by_seed)
-        lines.append(f"| {name} | {SPLITS[one.split]} | {gap} | {apps} | {t} | {each} |")
-    return "\n".join(lines)
-
-
-def _range(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"[{100 * low:+.1f}, {100 * high:+.1f}]"
-
-
-def _rate(row: Row) -> str:
-    return Interval(mean=row.success, low=row.low, high=row.high, n=row.episodes).percent()
+        gap = rates.percent(one.difference, one.low, one.high, signed=True)
+        apps = rates.percent_range(one.app_low, one.app_high, signed=True)
+        lines.append((
+            f"**{name}**" if one.named else name, SPLITS[one.split], gap, apps,
+            rates.seeds_shown(one), rates.each_shown(one),
+        ))  # fmt: skip
+    return markdown_table(heads, lines, "llr")

@@ -90,31 +90,29 @@ def _edges(split: Record, windows: Record) -> str:
 
 
 def _credit(learning: Record) -> str:
-    line = _contrast(learning, "critic against outcome")
-    ends = (line["gap"], line["low"], line["high"])
-    return (
-        f"{_verdict(*ends[1:], line['seeds'])}. On known templates, training with credit of the "
-        f"scripted critic differs from training with the outcome by {_points(*ends)}, with "
-        f"{_seeds(line['seeds'])}. Neither has guidance."
+    what = (
+        "On known templates, training with credit of the scripted critic differs from training "
+        "with the outcome"
     )
+    return f"{_contrast(learning, 'critic against outcome', what)} Neither has guidance."
 
 
 def _team(learning: Record) -> str:
-    line = _contrast(learning, "team against one agent")
-    ends = (line["gap"], line["low"], line["high"])
-    return (
-        f"{_verdict(*ends[1:], line['seeds'])}. On whole screens, a team trained by RFT differs "
-        f"from one agent with the same calls in training and at test by {_points(*ends)}, with "
-        f"{_seeds(line['seeds'])}."
+    what = (
+        "On whole screens, a team trained by RFT differs from one agent with the same calls in "
+        "training and at test"
     )
+    return _contrast(learning, "team against one agent", what)
 
 
-def _contrast(learning: Record, name: str) -> Record:
-    """The contrast on known templates."""
-    return next(
+def _contrast(learning: Record, name: str, what: str) -> str:
+    """The verdict of a contrast on known templates; ``what`` says what differs from what."""
+    line = next(
         line for line in learning["contrasts"]
         if (line["name"], line["split"]) == (name, "new_parameters")
     )  # fmt: skip
+    ends, seeds = (line["gap"], line["low"], line["high"]), line["seeds"]
+    return f"{_verdict(*ends[1:], seeds)}. {what} by {_points(*ends)}, with {_seeds(seeds)}."
 
 
 def _of_windows(differences: list[Record], name: str) -> tuple[float, float, float]:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.learning.variants import VARIANTS
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import Origin
 from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.optim.update.update_config import UpdateConfig
@@ -114,7 +116,7 @@ def cell_origins(folder: Path) -> list[dict[str, Any]]:
         run, kept = RunDirectory.open_existing(path.parent), path.parent / CELL_FILE
         line: dict[str, Any] = {"cell": path.parent.name, "created": run.document()["created"]}
         if kept.exists():
-            begun = msgspec.json.decode(kept.read_bytes(), type=CellOrigin)
+            begun = read_struct(kept, CellOrigin)
             line |= msgspec.to_builtins(begun.origin) | {"trainer": begun.trainer}
         found.append(line)
     return found
@@ -145,18 +147,12 @@ def _row(
     if len({test.checker for test in every}) != 1:
         raise SystemExit(f"{name}, {split}: its runs have different versions of the success check")
     runs = {
-        seed: tuple(_mean(values) for values in zip(*(t.outcomes for t in played), strict=True))
+        seed: tuple(map(rates.known_mean, zip(*(t.outcomes for t in played), strict=True)))
         for seed, played in tests.items()
     }
     graphs = max(map(len, tests.values()))
     work = work_of([cells[seed] for seed in tests])
     return [Row(name, split, every[0].jobs, runs, graphs, work, trained, every[0].checker)]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean of the outcomes of one episode that are not masked."""
-    kept = [value for value in values if value is not None]
-    return fmean(kept) if kept else None
 
 
 def work_of(cells: Sequence[Path]) -> Work:

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from benchmarks.studies import rates
 from benchmarks.studies.learning.cells import SPLITS, Row
 from benchmarks.studies.learning.variants import FULL
-from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
+from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 
 RESAMPLES = 2000
-_FEW = 3
-"""Training runs from which their variance is estimated."""
 
 
 class Contrast(NamedTuple):
@@ -159,7 +158,7 @@ def _common(ours: Row, theirs: Row) -> list[int]:
 
 
 def _t(each: Sequence[float]) -> dict[str, float | None]:
-    interval: Interval | None = over_seeds(each) if len(each) >= _FEW else None
+    interval = rates.student(each)
     return {
         "t_low": None if interval is None else interval.low,
         "t_high": None if interval is None else interval.high,
@@ -180,9 +179,8 @@ def _pairs(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> list[tuple[flo
 
 def _by_episode(row: Row) -> list[float]:
     """The mean of each episode over the runs that did not mask it."""
-    columns = zip(*row.runs.values(), strict=True)
-    kept = [[value for value in column if value is not None] for column in columns]
-    return [fmean(column) for column in kept if column]
+    means = map(rates.known_mean, zip(*row.runs.values(), strict=True))
+    return [mean for mean in means if mean is not None]
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:

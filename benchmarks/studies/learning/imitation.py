@@ -19,7 +19,7 @@ from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import rollout_arm
+from swarm_ui.experiment.teams import agent_names, rollout_arm
 from swarm_ui.experiment.training.stage2 import TrainingEnvironment, fixed_graph, team_config
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
@@ -115,7 +115,7 @@ async def imitate(
     """
     config = team_config(settings, environment.concurrency)
     config = dataclasses.replace(config, update=dataclasses.replace(config.update, method="rft"))
-    names = [f"agent_{k}" for k in range(settings.agents)]
+    names = agent_names(settings.agents)
     began = time.process_time()
     make_environment = environment.make_environment
     assert environment.critic is not None and not isinstance(make_environment, RolloutActors)

@@ -10,6 +10,8 @@ from rich.table import Table as RichTable
 
 from benchmarks.studies.learning.cells import SPLITS
 from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder, main_row
+from benchmarks.studies.rates import percent, percent_range
+from benchmarks.support.tables import markdown_table
 
 _ARMS = {"": "team on DAGs", "_vote": "vote without edges", "_greedy": "one agent"}
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
@@ -27,9 +29,7 @@ class Table(NamedTuple):
     def markdown(self) -> str:
         """As Markdown, under its title in bold."""
         title = f"**{self.title[0].upper()}{self.title[1:]}**"
-        head = f"| {' | '.join(self.columns)} |"
-        rule = "| --- |" + " ---: |" * (len(self.columns) - 1)
-        return "\n".join([title, "", head, rule, *(f"| {' | '.join(x)} |" for x in self.lines)])
+        return f"{title}\n\n{markdown_table(self.columns, self.lines, 'lr')}"
 
 
 def show(data: dict[str, Any], console: Console) -> None:
@@ -52,10 +52,7 @@ def markdown(data: dict[str, Any]) -> str:
 def short_table(data: dict[str, Any]) -> str:
     """Success of the main policies on all splits as Markdown, for docs/results.md."""
     splits = list(SPLITS.values())
-    lines = [
-        "| policy | " + " | ".join(split.replace("_", " ") for split in splits) + " | seeds |",
-        "| --- |" + " ---: |" * (len(splits) + 1),
-    ]
+    lines = []
     for name in _SHOWN:
         for suffix in ("_vote", "_greedy", ""):
             if (ALONE.get(name) == suffix) or (name not in ALONE and suffix != "_greedy"):
@@ -65,8 +62,9 @@ def short_table(data: dict[str, Any]) -> str:
                 seeds = max((line["seeds"] for line in found if line), default=0)
                 if seeds:
                     count = str(seeds) if _trained(name) else "–"
-                    lines.append(f"| {' | '.join([label(key), *cells, count])} |")
-    return "\n".join(lines) + "\n"
+                    lines.append([label(key), *cells, count])
+    heads = ["policy", *(split.replace("_", " ") for split in splits), "seeds"]
+    return markdown_table(heads, lines, "lr") + "\n"
 
 
 def coverage(data: dict[str, Any]) -> str:
@@ -84,18 +82,16 @@ def edge_power_table(data: dict[str, Any]) -> str:
     """The record of edge_power.py as Markdown: power and gap by budget."""
     names = {"step": "default optimiser", "thompson": "Thompson sampling"}
     budgets = sorted({(r["iterations"], r["episodes"]) for r in data["rows"]})
-    heads = [f"{count} iterations, {episodes:,} episodes" for count, episodes in budgets]
-    lines = [
-        f"| points between best and worst DAG | learner | {' | '.join(heads)} |",
-        "| --- | --- |" + " ---: |" * len(budgets),
-    ]
+    lines = []
     for chance in data["chance"]:
         spread = chance["spread"]
         for name, shown in names.items():
             rows = [r for r in data["rows"] if (r["spread"], r["learner"]) == (spread, name)]
             cells = [f"{100 * r['power']:.0f} % ({100 * r['gap']:.1f})" for r in rows]
-            lines.append(f"| {100 * spread:.0f} | {shown} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            lines.append([f"{100 * spread:.0f}", shown, *cells])
+    heads = ["points between best and worst DAG", "learner"]
+    heads += [f"{count} iterations, {episodes:,} episodes" for count, episodes in budgets]
+    return markdown_table(heads, lines, "llr") + "\n"
 
 
 def tables(data: dict[str, Any]) -> list[Table]:
@@ -112,7 +108,10 @@ def _contrasts(contrasts: Sequence[Line]) -> Table:
         sides = f"{label(line['ours'])} − {label(line['theirs'])}"
         gap, over = "not measured", "–"
         if line["seeds"]:
-            gap, over = _interval(line["gap"], line["low"], line["high"], "+"), _over_seeds(line)
+            gap, over = (
+                percent(line["gap"], line["low"], line["high"], signed=True),
+                _over_seeds(line),
+            )
         split = line["split"].replace("_", " ")
         lines.append([line["name"], split, sides, gap, over, str(line["seeds"]), line["equal"]])
     columns = ["contrast", "split", "difference of", "points [95 %, clustered]"]
@@ -135,7 +134,7 @@ def _of_split(data: dict[str, Any], split: str) -> list[Table]:
         "[95 %, clustered]",
         ["other", "difference", "t over seeds", "each seed"],
         [
-            [label(line["other"]), _interval(line["gap"], line["low"], line["high"], "+"),
+            [label(line["other"]), percent(line["gap"], line["low"], line["high"], signed=True),
              _over_seeds(line), _each(line["each_seed"], "+")]
             for line in others
         ],
@@ -152,13 +151,17 @@ def _row(rows: dict[str, Line], name: str) -> list[str]:
         arms[""] = None
     gap = own = talk = over = each = "–"
     if "over_base_x4" in main:
-        gap = _interval(main["over_base_x4"], main["beats_base_x4_low"], main["over_high"], "+")
+        gap = percent(
+            main["over_base_x4"], main["beats_base_x4_low"], main["over_high"], signed=True
+        )
     vote = main if ALONE.get(name) == "_vote" else rows.get(name + "_vote", {})
     if "over_own_agent" in vote:
-        own = _interval(vote["over_own_agent"], vote["over_own_low"], vote["over_own_high"], "+")
+        own = percent(
+            vote["over_own_agent"], vote["over_own_low"], vote["over_own_high"], signed=True
+        )
     if "over_own_vote" in main:
         ends = (main["over_own_vote_low"], main["over_own_vote_high"])
-        talk = _interval(main["over_own_vote"], *ends, "+")
+        talk = percent(main["over_own_vote"], *ends, signed=True)
     if _trained(name):
         over, each = _over_seeds(main), _each(main["by_seed"])
     graphs = str(main["graphs"]) if arms[""] is not None else "–"
@@ -187,7 +190,7 @@ def _web(data: dict[str, Any]) -> list[Table]:
     rows = [line for line in data["rows"] if line["split"].startswith("web")]
     lines = [
         [line["name"], line["split"],
-         _interval(line["success"], line["low"], line["high"]),
+         percent(line["success"], line["low"], line["high"]),
          _each(line["by_seed"]), str(line["tasks"])]
         for line in rows
     ]  # fmt: skip
@@ -214,18 +217,12 @@ def _trained(name: str) -> bool:
 def _success(line: Line | None) -> str:
     if line is None:
         return "–"
-    return _interval(line["success"], line["cluster_low"], line["cluster_high"])
+    return percent(line["success"], line["cluster_low"], line["cluster_high"])
 
 
 def _over_seeds(line: Line) -> str:
-    if line["t_low"] is None:
-        return "–"
-    return f"[{100 * line['t_low']:.1f}, {100 * line['t_high']:.1f}]"
+    return percent_range(line["t_low"], line["t_high"])
 
 
 def _each(values: Sequence[float], sign: str = "") -> str:
     return " ".join(f"{100 * value:{sign}.1f}" for value in values)
-
-
-def _interval(value: float, low: float, high: float, sign: str = "") -> str:
-    return f"{100 * value:{sign}.1f} [{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from benchmarks.studies.learning.arms import base_graph_arms, copies_vote, graph_arms
 from benchmarks.studies.learning.cells import CELL_FILE, CellOrigin
 from benchmarks.studies.learning.imitation import imitate
 from benchmarks.studies.learning.kept import restored
 from benchmarks.studies.learning.variants import FULL, Variant
+from benchmarks.studies.struct_files import write_struct
 from benchmarks.support.origin import origin
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
@@ -42,7 +41,7 @@ from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
-from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.storage.run_directory import RunDirectory
 
 BASE_CELL = "base"
 UNTRAINED_CELL = "untrained"
@@ -197,7 +196,7 @@ class Study:
                 origin=origin("python benchmarks/learning.py"),
                 trainer={} if variant is None else _explicit(variant),
             )
-            write_atomic(path / CELL_FILE, msgspec.json.encode(begun) + b"\n")
+            write_struct(path / CELL_FILE, begun)
         results = Results.load(path)
         results.labels = (phone.label(phone.scripted_critic(settings).name),)
         results.splits = dict(phone.SPLITS)

@@ -29,13 +29,10 @@ from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 
 NAME = "miniwob"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--blind", action="store_true", help="the tasks that nobody looked at")
     return parsed(parser, folder=True)
 
@@ -47,7 +44,7 @@ def main() -> int:
 
     tasks: Tasks = "blind" if given.blind else "reference"
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(folder, tasks, quick=given.quick),
         read=study_of,
     )  # fmt: skip

@@ -12,6 +12,7 @@ import msgspec
 
 from benchmarks.studies.different_bases.agents import digest
 from benchmarks.studies.miniwob.plan import RANDOM, Plan, Tasks
+from benchmarks.studies.struct_files import read_struct, write_struct
 from benchmarks.support.origin import commit
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import MiniWobBrowser
@@ -24,7 +25,6 @@ from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.stats import Outcome
 from swarm_ui.stats.interval import by_template
-from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.records import Episode
 
 ARM = Arm(name="base-greedy", label="base, greedy")
@@ -56,7 +56,7 @@ def _begun(path: Path, tasks: Tasks, policy: str, agent: str) -> Cell:
     """What the file has, or an empty cell."""
     if not path.exists():
         return Cell(tasks=tasks, policy=policy, agent=agent, commits=[], outcomes=[], seconds=0.0)
-    cell = msgspec.json.decode(path.read_bytes(), type=Cell)
+    cell = read_struct(path, Cell)
     if cell.agent != agent:
         raise ConfigError(
             f"'{path}' was measured with another base agent ({cell.agent[:10]}, now {agent[:10]}). "
@@ -86,7 +86,7 @@ async def _play(path: Path, cell: Cell, plan: Plan, display: ProgressDisplay) ->
                 outcomes=sorted([*cell.outcomes, *by_template(episodes)], key=lambda o: o.template),
                 seconds=round(before + time.process_time() - began, 1),
             )
-            write_atomic(path, msgspec.json.encode(cell) + b"\n")
+            write_struct(path, cell)
             move(task, episodes)
 
         async with MiniWobBrowser(pages=web.PAGES, binary=web.checked_browser()) as browser:

@@ -11,8 +11,8 @@ import msgspec
 from benchmarks.studies import rates
 from benchmarks.studies.miniwob.cells import Cell
 from benchmarks.studies.miniwob.plan import AGENT, CONTRAST, LABELS, POLICIES, RANDOM, Plan, Tasks
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
-from benchmarks.support.origin import Origin, origin
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome, wilson
 from swarm_ui.stats.interval import Z
 
@@ -53,14 +53,10 @@ class Contrast(rates.Contrast, frozen=True, kw_only=True):
     tasks: Tasks
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     agent: str
     """SHA-256 of the base agent's weights."""
     rows: list[Row]
@@ -76,10 +72,8 @@ def study_of(folder: Path) -> Study:
     cells = sorted(found.values(), key=lambda c: (c.tasks == "blind", POLICIES.index(c.policy)))
     played = {(cell.tasks, cell.policy): cell.outcomes for cell in cells}
     return Study(
-        origin=origin("python -m benchmarks.studies.miniwob"),
+        **sources_of("miniwob", found, (name for cell in cells for name in cell.commits)),
         plan=read_struct(folder / "settings.json", Plan),
-        commits=sorted({name for cell in cells for name in cell.commits}),
-        data=file_hashes(found),
         agent=next((cell.agent for cell in cells if cell.agent), ""),
         rows=[_row(cell) for cell in cells],
         contrasts=[one for tasks in LABELS if (one := _contrast(played, tasks)) is not None],
@@ -151,21 +145,24 @@ def markdown(study: Study) -> str:
 
 def main_table(study: Study) -> str:
     """Each policy on each set of tasks, and the differences."""
-    head = ["policy", "success %", "95 % over episodes of these tasks", "95 % over tasks",
-            "episodes", "masked"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | ---: | --- | --- | ---: | ---: |"]
-    for row in study.rows:
-        lines.append(
-            f"| {row.name} | {100 * row.success:.1f} | {_range(row.these_low, row.these_high)} | "
-            f"{_range(row.low, row.high)} | {row.episodes:,} | {row.masked} |"
+    heads = ("policy", "success %", "95 % over episodes of these tasks", "95 % over tasks",
+             "episodes", "masked")  # fmt: skip
+    lines = [
+        (
+            row.name, f"{100 * row.success:.1f}",
+            rates.percent_range(row.these_low, row.these_high),
+            rates.percent_range(row.low, row.high), f"{row.episodes:,}", str(row.masked),
         )
-    for gap in study.contrasts:
-        shown = f"[{100 * gap.low:+.1f}, {100 * gap.high:+.1f}]"
-        lines.append(
-            f"| {gap.ours} - {gap.theirs}, {LABELS[gap.tasks]} | {100 * gap.difference:+.1f} | – | "
-            f"{shown} | – | – |"
+        for row in study.rows
+    ]  # fmt: skip
+    lines += [
+        (
+            f"{gap.ours} - {gap.theirs}, {LABELS[gap.tasks]}", f"{100 * gap.difference:+.1f}", "–",
+            rates.percent_range(gap.low, gap.high, signed=True), "–", "–",
         )
-    return "\n".join(lines)
+        for gap in study.contrasts
+    ]  # fmt: skip
+    return markdown_table(heads, lines, "lrllr")
 
 
 def task_table(study: Study, tasks: Tasks) -> str:
@@ -179,13 +176,8 @@ def task_table(study: Study, tasks: Tasks) -> str:
         other = control.get(name)
         by_chance = f" ({100 * other.success:.0f})" if other and other.success > 0 else ""
         groups.setdefault(one.success, []).append(f"{name}{by_chance}")
-    lines = ["| success % | tasks (with random actions, if above 0) |", "| ---: | --- |"]
-    lines += [
-        f"| {100 * success:.0f} | {', '.join(names)} |"
+    lines = [
+        (f"{100 * success:.0f}", ", ".join(names))
         for success, names in sorted(groups.items(), reverse=True)
     ]
-    return "\n".join(lines)
-
-
-def _range(low: float, high: float) -> str:
-    return f"[{100 * low:.1f}, {100 * high:.1f}]"
+    return markdown_table(("success %", "tasks (with random actions, if above 0)"), lines, "rl")

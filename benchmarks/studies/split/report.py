@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.split.arms import CONTRASTS, SIZES, Arms, Difference, Row
 from benchmarks.studies.split.learning import AGENTS, Learned, Plan, learn
 from benchmarks.support.origin import Origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 
 _LABELS = {"train": "known templates", "new_templates": "new templates"}
@@ -72,22 +74,20 @@ def run(
 
 def markdown(study: Study) -> str:
     """The tables of the study."""
-    origin = study.origin
-    dirty = " with changes" if origin.dirty else ""
     parts = [
-        f"Commit {origin.commit[:10]}{dirty}, {origin.machine}: {origin.command}",
+        f"{study.origin.place}: {study.origin.command}",
         "Scripted agents on the simulated phone. They are no evidence about language models.",
     ]
     parts += [f"**{AGENTS} agents**", main_table(study)]
     sized = [r for r in study.rows if r.templates == "train" and r.name in SIZED]
     sized.sort(key=lambda row: row.agents)
     parts += ["**Other numbers of agents, known templates**", _sized_table(sized)]
-    lines = ["| difference | templates | success | tokens, ratio |", "| --- | --- | --- | --- |"]
-    for gap in study.differences:
-        shown = _percent(gap.difference, gap.low, gap.high, "+.1f")
-        label = _LABELS[gap.templates]
-        lines.append(f"| {gap.name} | {label} | {shown} | {gap.tokens:.2f} |")
-    parts.append("\n".join(lines))
+    lines = [
+        (gap.name, _LABELS[gap.templates], rates.percent(gap.difference, gap.low, gap.high,
+                                                         signed=True), f"{gap.tokens:.2f}")
+        for gap in study.differences
+    ]  # fmt: skip
+    parts.append(markdown_table(("difference", "templates", "success", "tokens, ratio"), lines))
     if study.learned:
         parts.append(_senders(study.learned))
     return "\n\n".join(parts)
@@ -107,38 +107,32 @@ def main_table(study: Study) -> str:
     """All arms with the full number of agents; tokens are those of an episode."""
     rows = {(r.name, r.templates): r for r in study.rows if r.agents == AGENTS}
     counts = [rows["broadcast", templates].episodes for templates in ("train", "new_templates")]
-    lines = [
-        f"| arm | known templates, success % of {counts[0]} episodes | tokens "
-        f"| new templates, success % of {counts[1]} | tokens |",
-        "| --- | --- | ---: | --- | ---: |",
-    ]
+    heads = ("arm", f"known templates, success % of {counts[0]} episodes", "tokens",
+             f"new templates, success % of {counts[1]}", "tokens")  # fmt: skip
+    lines = []
     for (name, templates), row in rows.items():
         if templates == "train":
             label = f"{name}, {row.seeds} runs" if row.seeds else name
-            lines.append(f"| {label} | {_cells(row)} | {_cells(rows[name, 'new_templates'])} |")
-    return "\n".join(lines)
+            lines.append((label, *_cells(row), *_cells(rows[name, "new_templates"])))
+    return markdown_table(heads, lines, "llrlr")
 
 
 def _sized_table(rows: Sequence[Row]) -> str:
-    lines = ["| arm | agents | success % | tokens |", "| --- | ---: | --- | ---: |"]
-    return "\n".join([*lines, *(f"| {r.name} | {r.agents} | {_cells(r)} |" for r in rows)])
+    lines = [(row.name, row.agents, *_cells(row)) for row in rows]
+    return markdown_table(("arm", "agents", "success %", "tokens"), lines, "lrlr")
 
 
-def _cells(row: Row) -> str:
-    return f"{_percent(row.success, row.low, row.high, '.1f')} | {row.tokens:,.0f}"
-
-
-def _percent(mean: float, low: float, high: float, form: str) -> str:
-    return f"{100 * mean:{form}} [{100 * low:{form}}, {100 * high:{form}}]"
+def _cells(row: Row) -> tuple[str, str]:
+    return rates.percent(row.success, row.low, row.high), f"{row.tokens:,.0f}"
 
 
 def _senders(learned: Sequence[Learned]) -> str:
     """How many of the needed senders the learned graphs have, and how many others."""
-    lines = ["| run | needed senders found | other edges | CPU-s |", "| --- | --- | --- | --- |"]
+    lines = []
     needed = {(app, acting) for acting, apps in needed_edges().items() for app in apps}
     for one in learned:
         found = {(s, r) for acting, edges in one.edges.items() for s, r in edges if r == acting}
         total = sum(len(edges) for edges in one.edges.values())
         hit = len(found & needed)
-        lines.append(f"| {one.seed} | {hit} of {len(needed)} | {total - hit} | {one.seconds:.0f} |")
-    return "\n".join(lines)
+        lines.append((one.seed, f"{hit} of {len(needed)}", total - hit, f"{one.seconds:.0f}"))
+    return markdown_table(("run", "needed senders found", "other edges", "CPU-s"), lines)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import resource
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from benchmarks.studies.split.arms import Templates
 from benchmarks.studies.split.report import Study as ScriptedStudy
 from benchmarks.studies.split_model.controls import SwappedValues
 from benchmarks.studies.split_model.facts import Arm, Facts, facts_of
 from benchmarks.studies.split_model.plan import TRAINING, Sizes
+from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
@@ -80,7 +79,7 @@ class Player:
         folder, path = self._folder(arm, templates), self.facts_path(arm, templates)
         kept = Arm(cpu_s=0.0, episodes=[])
         if path.exists():
-            kept = msgspec.json.decode(path.read_bytes(), type=Arm)
+            kept = read_struct(path, Arm)
         seconds = [float(part.read_text(encoding="utf-8")) for part in folder.glob("*.cpu")]
         played = [facts_of(e, self.sizes.apps) for part in sorted(folder.glob("*.jsonl"))
                   for e in read_jsonl(part)]  # fmt: skip
@@ -115,12 +114,12 @@ class Player:
             "learned edges": learned_edges(teams.phone),
         }
         policy = teams.policy(arm, edges.get(arm, teams.oracle))
-        used = _cpu()
+        began = time.process_time()
         played = asyncio.run(rollout_many(make, policy, jobs, concurrency=len(jobs)))
         folder = self._folder(arm, templates)
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob("*.jsonl")))
-        write_atomic(folder / f"{number:03}.cpu", f"{_cpu() - used:.1f}\n")
+        write_atomic(folder / f"{number:03}.cpu", f"{time.process_time() - began:.1f}\n")
         write_jsonl(folder / f"{number:03}.jsonl", played)
 
     def _teams(self, arm: str) -> SplitTeams:
@@ -131,8 +130,3 @@ class Player:
     def _folder(self, arm: str, templates: Templates) -> Path:
         name = "".join(c if c.isalnum() else "-" for c in f"{arm}-{templates}")
         return self._out / "episodes" / name
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.commands.cells import Record, record_of
 from benchmarks.studies.kept_results import chosen
 from benchmarks.studies.restore import found_files
@@ -16,6 +17,7 @@ from benchmarks.studies.split_model.facts import Facts
 from benchmarks.studies.split_model.plan import SETTINGS_FILE, TRAINING, Sizes, training_cells
 from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player
 from benchmarks.support.origin import Origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
 from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 
@@ -189,10 +191,8 @@ def _training(out: Path) -> Training:
 
 def markdown(found: Study) -> str:
     """The tables of the study."""
-    origin = found.origin
-    dirty = " with changes" if origin.dirty else ""
     parts = [
-        f"Commit {origin.commit[:10]}{dirty}, {origin.machine}: {origin.command}",
+        f"{found.origin.place}: {found.origin.command}",
         f"{found.sizes.model} on the simulated phone, one training, one seed of test episodes.",
         main_table(found),
         contrast_table(found),
@@ -204,17 +204,17 @@ def markdown(found: Study) -> str:
 
 def main_table(found: Study) -> str:
     """One line for each arm and set of templates; tokens are those of a decision."""
-    head = ["arm", "templates", "success %", "values copied %", "values computed %", "said %",
-            "calls", "tokens a decision", "episodes"]  # fmt: skip
-    lines = ["| " + " | ".join(head) + " |", "| --- | --- | --- |" + " ---: |" * 6]
-    for row in found.rows:
-        cells = [
-            row.name, _LABELS[row.templates], _percent(row.success, row.low, row.high, ".1f"),
+    heads = ("arm", "templates", "success %", "values copied %", "values computed %", "said %",
+             "calls", "tokens a decision", "episodes")  # fmt: skip
+    lines = [
+        (
+            row.name, _LABELS[row.templates], rates.percent(row.success, row.low, row.high),
             _share(row.copying), _share(row.computing), _share(row.said), f"{row.calls:.1f}",
-            f"{row.tokens:,.0f}", str(row.episodes),
-        ]  # fmt: skip
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            f"{row.tokens:,.0f}", row.episodes,
+        )
+        for row in found.rows
+    ]  # fmt: skip
+    return markdown_table(heads, lines, "lllr")
 
 
 def _share(value: float | None) -> str:
@@ -223,11 +223,12 @@ def _share(value: float | None) -> str:
 
 def contrast_table(found: Study) -> str:
     """The differences that were named in advance."""
-    lines = ["| difference | templates | points | tokens, ratio |", "| --- | --- | --- | ---: |"]
-    for gap in found.differences:
-        points = _percent(gap.difference, gap.low, gap.high, "+.1f")
-        lines.append(f"| {gap.name} | {_LABELS[gap.templates]} | {points} | {gap.tokens:.2f} |")
-    return "\n".join(lines)
+    lines = [
+        (gap.name, _LABELS[gap.templates], rates.percent(gap.difference, gap.low, gap.high,
+                                                         signed=True), f"{gap.tokens:.2f}")
+        for gap in found.differences
+    ]  # fmt: skip
+    return markdown_table(("difference", "templates", "points", "tokens, ratio"), lines, "lllr")
 
 
 def control_line(found: Study) -> str:
@@ -251,7 +252,3 @@ def curve_line(found: Study) -> str:
         f"The model was trained for {found.training.steps} steps on {found.training.samples} "
         f"samples. The mean loss, over the steps since the previous value, was {points}."
     )
-
-
-def _percent(mean: float, low: float, high: float, form: str) -> str:
-    return f"{100 * mean:{form}} [{100 * low:{form}}, {100 * high:{form}}]"

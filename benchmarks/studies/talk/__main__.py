@@ -22,25 +22,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
+from benchmarks.studies.struct_files import write_struct
 from benchmarks.studies.talk.plan import QUICK, Plan
 from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.storage.run_directory import write_atomic
 
 NAME = "talk"
-FILES = ("settings.json", "cells/*.json")
-"""What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
-    flags = ("quick", "summarise", "record", "recorded", "restore")
-    parser = study_options(__doc__, *flags)
+    parser = study_options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     return parsed(parser, folder=True)
 
@@ -52,7 +47,7 @@ def main() -> int:
 
     seeds = given.seeds[:1] if given.quick else given.seeds
     study = recorded_study(
-        given, NAME, Study, settings=Plan(), files=FILES,
+        given, NAME, Study, settings=Plan(),
         run=lambda folder: _run(folder, seeds, quick=given.quick),
         read=study_of,
     )  # fmt: skip
@@ -72,7 +67,7 @@ def _run(folder: Path, seeds: Sequence[int], *, quick: bool) -> None:
         path = folder / "cells" / f"{seed}.json"
         if not path.exists():
             cell = play(folder / "teams" / str(seed), seed, plan, display)
-            write_atomic(path, msgspec.json.encode(cell) + b"\n")
+            write_struct(path, cell)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def play(folder: Path, seed: int, plan: Plan, display: ProgressDisplay) -> Cell:
     asyncio.run(
         rollout_many(
             PhoneEnvironment, GraphPolicy(arms["trained-vote"].graph(model)), jobs,
-            concurrency=min(phone.CONCURRENCY, len(jobs)), intervention=watch,
+            concurrency=phone.CONCURRENCY, intervention=watch,
         )
     )  # fmt: skip
     return Cell(

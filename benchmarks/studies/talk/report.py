@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.studies import rates
-from benchmarks.studies.struct_files import file_hashes, read_cells, read_struct
+from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
 from benchmarks.studies.talk.cells import Cell, Decision, Seen
 from benchmarks.studies.talk.plan import CONTRASTS, MEASURES, SILENT, TALKING, Plan
-from benchmarks.support.origin import Origin, origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
 _NOTE = (
@@ -35,14 +35,10 @@ class Contrast(rates.Contrast, frozen=True, kw_only=True):
     measure: str
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Sources, frozen=True, kw_only=True):
     """All figures, and where they come from."""
 
-    origin: Origin
     plan: Plan
-    commits: list[str]
-    data: dict[str, str]
-    """SHA-256 of each cell."""
     rows: list[Row]
     contrasts: list[Contrast]
     decisions: int
@@ -59,10 +55,8 @@ def study_of(folder: Path) -> Study:
     sides = {name: (_values(cells, name, False), _values(cells, name, True)) for name in MEASURES}
     sides = {name: both for name, both in sides.items() if both[0]}
     return Study(
-        origin=origin("python -m benchmarks.studies.talk"),
+        **sources_of("talk", found, (cell.commit for cell in cells)),
         plan=plan,
-        commits=sorted({cell.commit for cell in cells}),
-        data=file_hashes(found),
         rows=[
             _row(name, outcomes, edges, plan)
             for name, both in sides.items()
@@ -121,14 +115,14 @@ def markdown(study: Study) -> str:
 def table(study: Study) -> str:
     """Every measure; the differences that were named before are bold."""
     rows = {(row.measure, row.edges): row for row in study.rows}
-    head = ["share of decisions, %", SILENT, TALKING, "difference, 95 % by template", "Student-t",
-            "each team", "decisions"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | ---: | ---: | --- | --- | --- | ---: |"]
+    heads = ("share of decisions, %", SILENT, TALKING, "difference, 95 % by template", "Student-t",
+             "each team", "decisions")  # fmt: skip
+    lines = []
     for gap in study.contrasts:
         silent, talking = rows[gap.measure, False], rows[gap.measure, True]
-        lines.append(
-            f"| {MEASURES[gap.measure]} | {100 * silent.success:.1f} | "
-            f"{100 * talking.success:.1f} | {rates.difference_shown(gap)} | "
-            f"{rates.seeds_shown(gap)} | {rates.each_shown(gap)} | {silent.decisions:,} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            MEASURES[gap.measure], f"{100 * silent.success:.1f}", f"{100 * talking.success:.1f}",
+            rates.difference_shown(gap), rates.seeds_shown(gap), rates.each_shown(gap),
+            f"{silent.decisions:,}",
+        ))  # fmt: skip
+    return markdown_table(heads, lines, "lrrlllr")

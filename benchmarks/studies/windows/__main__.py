@@ -109,16 +109,9 @@ def main() -> int:
 
         _show(read_record(NAME, Record))
         return 0
-    options = Options(
-        episodes=given.episodes,
-        episodes_random=given.episodes_random,
-        episodes_all=given.episodes_all,
-        budget=given.budget,
-        seeds=tuple(given.seeds),
-        steps=given.steps,
-        agent="" if given.agent is None else str(given.agent),
-        episodes_new=given.episodes_new,
-    )
+    chosen = {name: getattr(given, name) for name in Options.__struct_fields__}
+    agent = "" if given.agent is None else str(given.agent)
+    options = Options(**{**chosen, "seeds": tuple(given.seeds), "agent": agent})
     check_learning(Settings())
     study = Study(given.out, options)
     if given.restore:
@@ -208,7 +201,7 @@ class Study:
         """Run all parts that are not finished."""
         import torch
 
-        from benchmarks.studies.windows.arms import control_arms, test_jobs
+        from benchmarks.studies.windows.arms import control_arms, random_arms, test_jobs
         from benchmarks.studies.windows.edges import METHODS
         from benchmarks.studies.windows.stage2 import agent_made
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
@@ -219,31 +212,20 @@ class Study:
         display = ProgressDisplay()
         agent = self._agent()
         agent_made(agent, self._note())  # that of the results that are there
-        model = LocalModel.load(agent)
-        jobs = test_jobs("forms", self._options.episodes)
-        self._measure(display, model, control_arms(), jobs, "forms")
+        model, options = LocalModel.load(agent), self._options
+        measure = partial(self._measure, display, model)
+        jobs = test_jobs("forms", options.episodes)
+        measure(control_arms(), jobs, "forms")
         for method in METHODS:
-            for seed in self._options.seeds:
+            for seed in options.seeds:
                 self._learn(display, model, method, seed)
-            self._measure(display, model, self._learned_arms(), jobs, "forms")
+            measure(self._learned_arms(), jobs, "forms")
             if method == "thompson":
-                self._others(display, model, jobs)
-        new = test_jobs("new", self._options.episodes_new)
-        self._measure(display, model, [*control_arms(), *self._learned_arms()], new, "new")
+                measure(random_arms(), jobs[: options.episodes_random], "random")
+                measure(control_arms(), test_jobs("all", options.episodes_all), "all")
+        new = test_jobs("new", options.episodes_new)
+        measure([*control_arms(), *self._learned_arms()], new, "new")
         write_atomic(self._folder / "summary.md", self.summary())
-
-    def _others(self, display: ProgressDisplay, model: LocalModel, jobs: Sequence[Job]) -> None:
-        """Random graphs, and the controls on all templates."""
-        from benchmarks.studies.windows.arms import (
-            control_arms,
-            random_arms,
-            test_jobs,
-        )
-
-        fewer = jobs[: self._options.episodes_random]
-        self._measure(display, model, random_arms(), fewer, "random")
-        every = test_jobs("all", self._options.episodes_all)
-        self._measure(display, model, control_arms(), every, "all")
 
     def summary(self) -> str:
         """All tables as Markdown."""

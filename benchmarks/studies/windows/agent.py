@@ -66,16 +66,12 @@ class WindowAgentConfig:
 
 
 def make_window_agent(
-    config: WindowAgentConfig,
-    folder: Path,
-    *,
-    start: Path = BASE_AGENT,
-    report: Callable[[Progress], None] | None = None,
+    config: WindowAgentConfig, folder: Path, *, report: Callable[[Progress], None] | None = None
 ) -> Progress:
-    """Train a window agent from the base agent in ``start`` and save it into ``folder``."""
+    """Train a window agent from the shipped base agent and save it into ``folder``."""
     torch.manual_seed(config.seed)
     names = COLLEAGUES if config.messages else ()
-    learner = LocalModel.load(start).with_words([PASS, *names], seed=config.seed)
+    learner = LocalModel.load(BASE_AGENT).with_words([PASS, *names], seed=config.seed)
     others = Stream(config.seed, KNOWN_WORDS, mix_of(config))
     stream = WindowStream(config.seed, pool(config), others, config.windows)
     last = train(learner, stream, config.stage1, report=report)

@@ -32,6 +32,7 @@ from swarm_ui.node import Ties, derive
 from swarm_ui.rollout.delivery import RecordedMessages, shuffled
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
+from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
 AGENTS = 4
@@ -42,7 +43,7 @@ CHAIN = tuple(pairwise(NAMES))
 RANDOM_GRAPHS = 20
 DENSITY = 0.5
 CONCURRENCY = 128
-_REPLY_TOKENS = 64
+REPLY_TOKENS = 64
 
 
 Split = Literal["forms", "new", "all"]
@@ -72,33 +73,52 @@ class WindowArm:
         """The policy of the arm."""
         if self.kind == "scroll":
             return SlidingWindowPolicy(
-                model, parts=AGENTS, max_tokens=_REPLY_TOKENS, name=self.label
+                model, parts=AGENTS, max_tokens=REPLY_TOKENS, name=self.label
             )
         if self.kind != "team":
             copies = AGENTS if self.kind == "whole" else self.copies
             view = Window(part=self.part, parts=AGENTS, copies=copies)
-            one = CollabGraph.solo(model, view=view, max_tokens=_REPLY_TOKENS)
+            one = CollabGraph.solo(model, view=view, max_tokens=REPLY_TOKENS)
             return GraphPolicy(one, name=self.label)
-        if self.redrawn:
-            return GraphPolicy(partial(self._drawn, self.graph(model)), name=self.label)
-        return GraphPolicy(self.graph(model), name=self.label)
+        graph = self.graph(model)
+        return GraphPolicy(redrawn(graph) if self.redrawn else graph, name=self.label)
 
     def graph(self, model: ChatModel) -> CollabGraph:
         """The team's graph."""
-        return CollabGraph.collaborative(
-            AGENTS,
-            1,
-            model=model,
-            edges=self.edges,
-            views=windows(AGENTS, self.copies),
-            ties=self.ties,
-            max_tokens=_REPLY_TOKENS,
-        )
+        return team(model, self.edges, copies=self.copies, ties=self.ties, trained=False)
 
-    @staticmethod
-    def _drawn(graph: CollabGraph, task: str, seed: int) -> tuple[CollabGraph, float | None]:
+
+def team(
+    model: ChatModel,
+    edges: Sequence[Edge],
+    *,
+    copies: int = 1,
+    ties: Ties = "seed",
+    temperature: float = 0.0,
+    trained: bool = True,
+) -> CollabGraph:
+    """Four agents with a window each; ``trained``: each with the adapter of its own name."""
+    return CollabGraph.collaborative(
+        AGENTS,
+        1,
+        model=model,
+        edges=edges,
+        adapters=NAMES if trained else None,
+        views=windows(AGENTS, copies),
+        ties=ties,
+        temperatures=temperature,
+        max_tokens=REPLY_TOKENS,
+    )
+
+
+def redrawn(graph: CollabGraph) -> Callable[[str, int], tuple[CollabGraph, None]]:
+    """A team with a random graph for each episode."""
+
+    def draw(task: str, seed: int) -> tuple[CollabGraph, None]:
         rng = random.Random(derive(seed, "redrawn", task))
         return graph.with_edges(random_dag(NAMES, DENSITY, rng)), None
+
+    return draw
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +201,6 @@ def tuning_jobs(count: int, seed: int) -> list[Job]:
 
 
 def play(
-    model: ChatModel,
     policy: Policy,
     jobs: Sequence[Job],
     *,
@@ -190,8 +209,7 @@ def play(
 ) -> list[Episode]:
     """Play episodes on long screens."""
     make = partial(PhoneEnvironment, long=True, memory=MEMORY, patience=patience)
-    size = min(CONCURRENCY, len(jobs))
-    return asyncio.run(rollout_many(make, policy, jobs, concurrency=size, progress=progress))
+    return asyncio.run(rollout_many(make, policy, jobs, concurrency=CONCURRENCY, progress=progress))
 
 
 def measure(
@@ -207,16 +225,16 @@ def measure(
     """
     began, policy = time.process_time(), arm.policy(model)
     if arm.shuffled:
-        messages = RecordedMessages.of(play(model, policy, jobs))
+        messages = RecordedMessages.of(play(policy, jobs))
         policy = GraphPolicy(shuffled(arm.graph(model), messages), name=arm.label)
-    episodes = play(model, policy, jobs, patience=arm.patience, progress=progress)
+    episodes = play(policy, jobs, patience=arm.patience, progress=progress)
     traces = [record.trace for episode in episodes for record in episode.steps]
     used = [call.usage for trace in traces for call in trace.calls]
     return Played(
         name=arm.name,
         label=arm.label,
         edges=arm.edges,
-        outcomes=tuple(None if e.success is None else float(e.success) for e in episodes),
+        outcomes=tuple(outcomes(episodes)),
         decisions=len(traces),
         lost=sum(t.action is None and len(t.passed) == len(t.agents) for t in traces),
         calls=sum(len(t.agents) for t in traces),

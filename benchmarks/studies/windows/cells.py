@@ -20,15 +20,12 @@ import msgspec
 
 from benchmarks.studies.weights import digest
 from benchmarks.studies.windows.agent import WindowAgentConfig, long_phone, mix_of, pool
-from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
+from benchmarks.studies.windows.arms import CONCURRENCY, DENSITY, NAMES, team
 from benchmarks.studies.windows.held_out import SETS
 from benchmarks.support.origin import commit
-from swarm_ui.agent_view import windows
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
-from swarm_ui.model import ChatModel
-from swarm_ui.node import Ties, derive
+from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
@@ -49,7 +46,6 @@ CreditArm = Literal["critic", "outcome"]
 _MODES: dict[EdgeArm, EdgeMode] = {
     "none": "fixed", "redrawn": "redraw", "random": "fixed", "learned": "learned",
 }  # fmt: skip
-_REPLY_TOKENS = 64
 _TEMPERATURE = 0.8
 
 
@@ -162,29 +158,6 @@ class Spent:
 def arm_name(edges: EdgeArm, credit: CreditArm) -> str:
     """Name of an arm in tables and files."""
     return f"{edges}-{credit}"
-
-
-def team(
-    model: ChatModel,
-    edges: Sequence[Edge],
-    *,
-    copies: int = 1,
-    ties: Ties = "seed",
-    temperature: float = 0.0,
-    trained: bool = True,
-) -> CollabGraph:
-    """Four agents with a window each; ``trained``: each with the adapter of its own name."""
-    return CollabGraph.collaborative(
-        AGENTS,
-        1,
-        model=model,
-        edges=edges,
-        adapters=NAMES if trained else None,
-        views=windows(AGENTS, copies),
-        ties=ties,
-        temperatures=temperature,
-        max_tokens=_REPLY_TOKENS,
-    )
 
 
 def own_graph(seed: int) -> tuple[Edge, ...]:

@@ -5,27 +5,23 @@ Every condition plays the same test episodes of known and of held-out templates.
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Literal
 
 import msgspec
 
-from benchmarks.studies.windows.agent import MEMORY
-from benchmarks.studies.windows.arms import AGENTS, CONCURRENCY, DENSITY, NAMES
-from benchmarks.studies.windows.cells import Spent, team
+from benchmarks.studies.windows.arms import AGENTS, NAMES, REPLY_TOKENS, play, redrawn, team
+from benchmarks.studies.windows.cells import Spent
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
 from benchmarks.support.origin import commit
 from swarm_ui.agent_view import Window
-from swarm_ui.environments.phone import TEST_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
-from swarm_ui.node import Ties, derive
+from swarm_ui.node import Ties
 from swarm_ui.rollout.delivery import RecordedMessages, muted, shuffled
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.episodes import Job
 from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
 from swarm_ui.stats.interval import Outcome, by_template
 from swarm_ui.trace.records import Episode
@@ -43,7 +39,6 @@ that moves from window to window, in four times the steps, so that it may make a
 team; ``whole screen``: one agent that sees everything.
 """
 _PATIENCE = 4
-_REPLY_TOKENS = 64
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,14 +113,14 @@ class Tests:
         """The episodes of all sets, in order; they are played together."""
         jobs = [job for some in self._jobs.values() for job in some]
         if condition == "own edges":
-            self._own = self._own or _play(self._as_trained(), jobs)
+            self._own = self._own or play(self._as_trained(), jobs)
             return self._own
         if condition == "shuffled":
             messages = RecordedMessages.of(self._episodes("own edges"), seed=self._who.seed)
             policy: Policy = GraphPolicy(shuffled(self._team(self._who.graph), messages))
         else:
             policy = self._policy(condition)
-        return _play(policy, jobs, _PATIENCE if condition.startswith("scroller") else 1)
+        return play(policy, jobs, patience=_PATIENCE if condition.startswith("scroller") else 1)
 
     def _team(self, edges: Sequence[Edge], *, copies: int = 1, ties: Ties = "seed") -> CollabGraph:
         trained = self._who.trained
@@ -133,7 +128,7 @@ class Tests:
 
     def _as_trained(self) -> Policy:
         graph = self._team(self._who.graph)
-        return GraphPolicy(_Redrawn(graph) if self._who.redrawn else graph, name="own edges")
+        return GraphPolicy(redrawn(graph) if self._who.redrawn else graph, name="own edges")
 
     def _policy(self, condition: Condition) -> Policy:
         graphs: dict[Condition, Callable[[], CollabGraph]] = {
@@ -147,34 +142,18 @@ class Tests:
         return _one_agent(self._who, condition)
 
 
-def _play(policy: Policy, jobs: Sequence[Job], patience: int = 1) -> list[Episode]:
-    make = partial(PhoneEnvironment, long=True, memory=MEMORY, patience=patience)
-    return asyncio.run(rollout_many(make, policy, jobs, concurrency=min(CONCURRENCY, len(jobs))))
-
-
 def _one_agent(who: Contestant, condition: Condition) -> Policy:
     """Controls with one agent. A scroller acts in each window with the adapter of its agent."""
     if condition == "whole screen":
         view = Window(part=0, parts=AGENTS, copies=AGENTS)
         adapter = NAMES[0] if who.trained else None
-        one = CollabGraph.solo(who.model, adapter=adapter, view=view, max_tokens=_REPLY_TOKENS)
+        one = CollabGraph.solo(who.model, adapter=adapter, view=view, max_tokens=REPLY_TOKENS)
         return GraphPolicy(one, name=condition)
     return SlidingWindowPolicy(
         who.model,
         parts=AGENTS,
         notes=AGENTS - 1 if condition == "scroller with notes" else 0,
         adapter=NAMES if who.trained else None,
-        max_tokens=_REPLY_TOKENS,
+        max_tokens=REPLY_TOKENS,
         name=condition,
     )
-
-
-class _Redrawn:
-    """Draws the edges of each episode."""
-
-    def __init__(self, graph: CollabGraph) -> None:
-        self._graph = graph
-
-    def __call__(self, task: str, seed: int) -> tuple[CollabGraph, float | None]:
-        rng = random.Random(derive(seed, "redrawn", task))
-        return self._graph.with_edges(random_dag(NAMES, DENSITY, rng)), None

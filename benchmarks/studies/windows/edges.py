@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 import torch
@@ -19,10 +19,11 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.optim.edges.thompson import ThompsonEdges
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.stats import outcomes
 
 BUDGET = 800
 """Episodes that one run of edge learning may play."""
@@ -55,42 +56,6 @@ def learned_name(method: Method, seed: int) -> str:
     return f"learned-{method}-{seed}"
 
 
-class _Learner(Protocol):
-    def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]: ...
-
-    def mode(self) -> EdgeSample: ...
-
-    def marginals(self) -> dict[Edge, float]: ...
-
-    def step(
-        self,
-        samples: Sequence[EdgeSample],
-        utilities: Sequence[float | None],
-        *,
-        groups: Sequence[object],
-    ) -> EdgeUpdate: ...
-
-
-class _Score:
-    """The score-function learner with the interface of the Thompson sampler."""
-
-    def __init__(self) -> None:
-        self._edges = EdgeDistribution(NAMES)
-        self._optimizer = EdgeOptimizer(self._edges, normalise=True)
-        self.sample, self.mode, self.marginals = (
-            self._edges.sample, self._edges.mode, self._edges.marginals,
-        )  # fmt: skip
-
-    def step(
-        self,
-        samples: Sequence[EdgeSample],
-        utilities: Sequence[float | None],
-        *,
-        groups: Sequence[object],
-    ) -> EdgeUpdate:
-        return self._optimizer.step(samples, utilities, groups=groups)
-
-
 def learn(
     model: ChatModel,
     method: Method,
@@ -106,7 +71,13 @@ def learn(
         progress: called with the number of played episodes.
     """
     began = time.process_time()
-    learner: _Learner = ThompsonEdges(NAMES, noise=_NOISE) if method == "thompson" else _Score()
+    edges: EdgeDistribution | ThompsonEdges
+    learner: EdgeOptimizer[EdgeDistribution] | ThompsonEdges
+    if method == "thompson":
+        edges = learner = ThompsonEdges(NAMES, noise=_NOISE)
+    else:
+        edges = EdgeDistribution(NAMES)
+        learner = EdgeOptimizer(edges, normalise=True)
     generator = torch.Generator().manual_seed(seed)
     jobs = tuning_jobs(budget // GRAPHS, seed + 1)
     team = WindowArm(name="learning", label="learning").graph(model)
@@ -114,7 +85,7 @@ def learn(
     each = BATCH // GRAPHS
     for at in range(0, len(jobs), each):
         batch = jobs[at : at + each]
-        samples = learner.sample(len(batch) * GRAPHS, generator)
+        samples = edges.sample(len(batch) * GRAPHS, generator)
         sets = [samples[g * len(batch) : (g + 1) * len(batch)] for g in range(GRAPHS)]
         utilities = asyncio.run(_try(model, team, batch, sets))
         learner.step(samples, utilities, groups=[job for _ in range(GRAPHS) for job in batch])
@@ -125,10 +96,10 @@ def learn(
     return LearnedEdges(
         method=method,
         seed=seed,
-        edges=learner.mode().edges,
+        edges=edges.mode().edges,
         episodes=len(jobs) * GRAPHS,
         success=tuple(success),
-        chances={f"{a} -> {b}": round(p, 4) for (a, b), p in learner.marginals().items()},
+        chances={f"{a} -> {b}": round(p, 4) for (a, b), p in edges.marginals().items()},
         seconds=time.process_time() - began,
     )
 
@@ -143,7 +114,7 @@ async def _try(
         graphs = {job: team.with_edges(s.edges) for job, s in zip(jobs, samples, strict=True)}
         policy = GraphPolicy(lambda task, seed: (graphs[task, seed], None), name="learning")
         episodes = await rollout_many(make, policy, jobs, concurrency=len(jobs))
-        return [None if e.success is None else float(e.success) for e in episodes]
+        return outcomes(episodes)
 
     found = await asyncio.gather(*(play(samples) for samples in sets))
     return [value for values in found for value in values]

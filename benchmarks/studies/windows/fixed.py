@@ -12,16 +12,12 @@ from statistics import fmean
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.windows.arms import Played, Split, arrows, control_arms
 from benchmarks.studies.windows.edges import METHODS, LearnedEdges, learned_name
-from benchmarks.studies.windows.rows import (
-    Contrast,
-    Row,
-    bounds_over_seeds,
-    percent,
-    percent_range,
-)
+from benchmarks.studies.windows.rows import Contrast, Row
 from benchmarks.studies.windows.stage2 import AgentMade
+from benchmarks.support.tables import markdown_table
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.episodes import Job
 from swarm_ui.stats import clustered_difference, clustered_mean
@@ -145,8 +141,7 @@ def best_crossed(random: Sequence[Played]) -> list[float | None]:
 
 
 def _rate(values: Sequence[float | None]) -> float:
-    seen = [value for value in values if value is not None]
-    return fmean(seen) if seen else 0.0
+    return rates.known_mean(values) or 0.0
 
 
 def _groups(
@@ -173,7 +168,7 @@ def _groups(
 def _row(group: Group, split: Split, jobs: Sequence[Job]) -> Row:
     rate = clustered_mean(group.outcomes(jobs))
     assert rate is not None, f"{group.label}: every episode has a fault"
-    t_low, t_high = bounds_over_seeds([_rate(arm.outcomes) for arm in group.arms])
+    t_low, t_high = rates.bounds([_rate(arm.outcomes) for arm in group.arms])
     each = len(group.arms[0].outcomes)
     return Row(
         name=group.label, templates=split, success=round(rate.mean, 4), low=round(rate.low, 4),
@@ -190,9 +185,9 @@ def _contrast(ours: Group, theirs: Group, split: Split, jobs: Sequence[Job]) -> 
     left, right = ours.outcomes(jobs[:count], runs), theirs.outcomes(jobs[:count], runs)
     gap = clustered_difference(left, right)
     assert gap is not None, f"{ours.label}, {theirs.label}: every episode has a fault"
-    rates = [[_rate([o.value for o in side if o.run == run]) for run in range(runs)]
-             for side in (left, right)]  # fmt: skip
-    t_low, t_high = bounds_over_seeds([a - b for a, b in zip(*rates, strict=True)])
+    each = [[_rate([o.value for o in side if o.run == run]) for run in range(runs)]
+            for side in (left, right)]  # fmt: skip
+    t_low, t_high = rates.bounds([a - b for a, b in zip(*each, strict=True)])
     return Contrast(
         name=f"{ours.label} - {theirs.label}", templates=split, difference=round(gap.mean, 4),
         low=round(gap.low, 4), high=round(gap.high, 4), t_low=t_low, t_high=t_high, seeds=runs,
@@ -213,34 +208,32 @@ def fixed_tables(fixed: Fixed) -> str:
 def rows_of(fixed: Fixed, split: Split) -> str:
     """The success of all policies on a split."""
     gaps = {g.name.rpartition(" - ")[0]: g for g in fixed.gaps if g.templates == split}
-    heads = ["success %", "difference to no edges", "graphs", "calls", "tokens"]
-    lines = [
-        f"| policy, {TITLES[split]} | {' | '.join(heads)} |",
-        "| --- | --- | --- | ---: | ---: | ---: |",
-    ]
+    lines = []
     for row in (row for row in fixed.rows if row.templates == split):
         gap = gaps.get(row.name)
-        told = "–" if gap is None else percent(gap.difference, gap.low, gap.high, "+.1f")
-        rate = percent(row.success, row.low, row.high)
-        lines.append(
-            f"| {row.name} | {rate} | {told} | {row.seeds} | {row.calls:.0f} | {row.tokens:,.0f} |"
-        )
-    return "\n".join(lines)
+        lines.append((
+            row.name, rates.percent(row.success, row.low, row.high),
+            "–" if gap is None else rates.percent(gap.difference, gap.low, gap.high, signed=True),
+            row.seeds, f"{row.calls:.0f}", f"{row.tokens:,.0f}",
+        ))  # fmt: skip
+    heads = (f"policy, {TITLES[split]}", "success %", "difference to no edges", "graphs", "calls",
+             "tokens")  # fmt: skip
+    return markdown_table(heads, lines, "lllr")
 
 
 def differences(fixed: Fixed) -> str:
     """The further differences."""
     lines = [
-        f"| difference, {TITLES['forms']} | points | 95 %, Student's t over seeds |",
-        "| --- | --- | --- |",
-    ]
-    for one in fixed.contrasts:
-        gap = percent(one.difference, one.low, one.high, "+.1f")
-        lines.append(f"| {one.name} | {gap} | {percent_range(one.t_low, one.t_high, '+.1f')} |")
-    return "\n".join(lines)
+        (
+            one.name, rates.percent(one.difference, one.low, one.high, signed=True),
+            rates.percent_range(one.t_low, one.t_high, signed=True),
+        )
+        for one in fixed.contrasts
+    ]  # fmt: skip
+    heads = (f"difference, {TITLES['forms']}", "points", "95 %, Student's t over seeds")
+    return markdown_table(heads, lines)
 
 
 def _graphs(fixed: Fixed) -> str:
-    lines = ["| edges learned by | seed | episodes | edges |", "| --- | ---: | ---: | --- |"]
-    lines += [f"| {g.method} | {g.seed} | {g.episodes} | {arrows(g.edges)} |" for g in fixed.graphs]
-    return "\n".join(lines)
+    lines = [(g.method, g.seed, g.episodes, arrows(g.edges)) for g in fixed.graphs]
+    return markdown_table(("edges learned by", "seed", "episodes", "edges"), lines, "lrrl")

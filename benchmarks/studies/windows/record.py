@@ -7,20 +7,16 @@ from statistics import fmean
 
 import msgspec
 
+from benchmarks.studies import rates
 from benchmarks.studies.windows.arms import arrows
 from benchmarks.studies.windows.cells import Cell, Plan
 from benchmarks.studies.windows.controls import Condition, Tested
 from benchmarks.studies.windows.fixed import Fixed, fixed_tables
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
-from benchmarks.studies.windows.rows import (
-    Contrast,
-    Row,
-    bounds_over_seeds,
-    percent,
-    percent_range,
-)
+from benchmarks.studies.windows.rows import Contrast, Row
 from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
 from benchmarks.support.origin import Origin
+from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import clustered_difference, clustered_mean
 from swarm_ui.stats.interval import Outcome
 
@@ -121,7 +117,7 @@ def _row(name: Played, found: Sequence[Tested], templates: TemplateSet) -> Row:
     outcomes = [o for one in found for o in one.outcomes[templates]]
     rate = clustered_mean(outcomes)
     assert rate is not None, f"{name}: every episode has a fault"
-    t_low, t_high = bounds_over_seeds([_mean(one.outcomes[templates]) for one in found])
+    t_low, t_high = rates.bounds([rates.mean(one.outcomes[templates]) for one in found])
     return Row(
         name=label(name), templates=templates, success=round(rate.mean, 4),
         low=round(rate.low, 4), high=round(rate.high, 4), t_low=t_low, t_high=t_high,
@@ -139,18 +135,22 @@ def _contrast(
     named: bool,
 ) -> Contrast | None:
     """The difference on the seeds that both have; the untrained agent has the same for all."""
-    left = {one.seed: one.outcomes[templates] for one in played[ours]}
-    right = {one.seed: one.outcomes[templates] for one in played[theirs]}
+    left: dict[int, Sequence[Outcome]] = {one.seed: one.outcomes[templates] for one in played[ours]}
+    right: dict[int, Sequence[Outcome]] = {
+        one.seed: one.outcomes[templates] for one in played[theirs]
+    }
     if theirs[0] == UNTRAINED:
         (only,) = right.values()
-        right = {seed: _as_run(only, seed) for seed in left}
+        right = {seed: rates.repeated(only, [seed]) for seed in left}
     seeds = sorted(left.keys() & right.keys())
     gap = clustered_difference(
         [o for seed in seeds for o in left[seed]], [o for seed in seeds for o in right[seed]]
     )
     if gap is None:
         return None
-    t_low, t_high = bounds_over_seeds([_mean(left[seed]) - _mean(right[seed]) for seed in seeds])
+    t_low, t_high = rates.bounds(
+        [rates.mean(left[seed]) - rates.mean(right[seed]) for seed in seeds]
+    )
     return Contrast(
         name=f"{label(ours)} - {label(theirs)}", templates=templates,
         difference=round(gap.mean, 4), low=round(gap.low, 4), high=round(gap.high, 4),
@@ -158,64 +158,51 @@ def _contrast(
     )  # fmt: skip
 
 
-def _as_run(outcomes: Sequence[Outcome], run: int) -> tuple[Outcome, ...]:
-    return tuple(msgspec.structs.replace(outcome, run=run) for outcome in outcomes)
-
-
-def _mean(outcomes: Sequence[Outcome]) -> float:
-    return fmean(o.value for o in outcomes if o.value is not None)
-
-
 # -- tables ---------------------------------------------------------------------------------------
 
 
 def rows_table(record: Record, templates: TemplateSet) -> str:
     """All arms and controls on one set of templates."""
-    rows = [row for row in record.rows if row.templates == templates]
+    heads = (f"team, {_LABELS[templates]}", "success %", "over seeds", "seeds", "calls", "tokens")
     lines = [
-        f"| team, {_LABELS[templates]} | success % | over seeds | seeds | calls | tokens |",
-        "| --- | --- | --- | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        rate = percent(row.success, row.low, row.high)
-        seeds = percent_range(row.t_low, row.t_high)
-        lines.append(
-            f"| {row.name} | {rate} | {seeds} | {row.seeds} | {row.calls:.0f} | {row.tokens:,.0f} |"
+        (
+            row.name, rates.percent(row.success, row.low, row.high),
+            rates.percent_range(row.t_low, row.t_high), row.seeds, f"{row.calls:.0f}",
+            f"{row.tokens:,.0f}",
         )
-    return "\n".join(lines)
+        for row in record.rows
+        if row.templates == templates
+    ]  # fmt: skip
+    return markdown_table(heads, lines, "lllr")
 
 
 def contrasts_table(record: Record) -> str:
     """The named contrasts, then the exploratory ones."""
+    heads = ("contrast", "templates", "difference, points", "over seeds", "seeds")
     lines = [
-        "| contrast | templates | difference, points | over seeds | seeds |",
-        "| --- | --- | --- | --- | ---: |",
-    ]
-    for named in (True, False):
-        for one in record.contrasts:
-            if one.named is named:
-                gap = percent(one.difference, one.low, one.high, "+.1f")
-                kind = "**named**" if named else "exploratory"
-                lines.append(
-                    f"| {kind}: {one.name} | {one.templates.replace('_', '-')} | {gap} | "
-                    f"{percent_range(one.t_low, one.t_high, '+.1f')} | {one.seeds} |"
-                )
-    return "\n".join(lines)
+        (
+            f"{'**named**' if one.named else 'exploratory'}: {one.name}",
+            one.templates.replace("_", "-"),
+            rates.percent(one.difference, one.low, one.high, signed=True),
+            rates.percent_range(one.t_low, one.t_high, signed=True), one.seeds,
+        )
+        for one in sorted(record.contrasts, key=lambda one: not one.named)
+    ]  # fmt: skip
+    return markdown_table(heads, lines, "llllr")
 
 
 def cells_table(record: Record) -> str:
     """What each run of stage 2 did, and the graph that it was tested with."""
+    heads = ("arm", "seed", "gradient steps", "rollouts", "calls", "CPU-s", "edges of the test")
     lines = [
-        "| arm | seed | gradient steps | rollouts | calls | CPU-s | edges of the test |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]
-    for cell in record.cells:
-        graph = "redrawn" if cell.edges == "redrawn" else arrows(cell.graph)
-        lines.append(
-            f"| {_ARMS[cell.arm]} | {cell.seed} | {cell.steps} | {cell.episodes} | {cell.calls:,} "
-            f"| {cell.seconds:.0f} | {graph} |"
+        (
+            _ARMS[cell.arm], cell.seed, cell.steps, cell.episodes, f"{cell.calls:,}",
+            f"{cell.seconds:.0f}",
+            "redrawn" if cell.edges == "redrawn" else arrows(cell.graph),
         )
-    return "\n".join(lines)
+        for cell in record.cells
+    ]  # fmt: skip
+    return markdown_table(heads, lines, "lrrrrrl")
 
 
 def all_rows(record: Record) -> list[Row]:

@@ -1,15 +1,11 @@
-"""The rows and differences of the record, and how tables show them."""
+"""The rows and differences of the record."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Sequence
 
 import msgspec
 
 from benchmarks.studies.windows.arms import Split
 from benchmarks.studies.windows.held_out import TemplateSet
-from swarm_ui.stats import over_seeds
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,21 +42,3 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int
     named: bool
     """Whether the contrast was named before the study was run. If not, it is exploratory."""
-
-
-def bounds_over_seeds(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Student's t over seeds; ``None``: fewer than three, or all equal."""
-    found = over_seeds(values) if len(values) >= 3 else None
-    if found is None or math.isinf(found.low):
-        return None, None
-    return round(found.low, 4), round(found.high, 4)
-
-
-def percent(mean: float, low: float, high: float, form: str = ".1f") -> str:
-    return f"{100 * mean:{form}} [{100 * low:{form}}, {100 * high:{form}}]"
-
-
-def percent_range(low: float | None, high: float | None, form: str = ".1f") -> str:
-    if low is None or high is None:
-        return "–"
-    return f"[{100 * low:{form}}, {100 * high:{form}}]"

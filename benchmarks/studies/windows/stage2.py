@@ -75,7 +75,7 @@ def agent_made(folder: Path, note: Path) -> AgentMade:
         if noted is None:
             raise ConfigError(f"there is no window agent in '{folder}': run the study first")
         return noted
-    made = msgspec.json.decode((folder / "made.json").read_bytes(), type=dict[str, float])
+    made = read_struct(folder / "made.json", dict[str, float])
     weights = (folder / "model.safetensors").read_bytes()
     found = AgentMade(
         steps=int(made["steps"]), tokens=int(made["tokens"]), cpu_seconds=made["cpu_seconds"],

@@ -9,7 +9,6 @@ from swarm_ui.environments.phone.invented.goal_owner import (
     free_fields,
     goal,
     joined,
-    random_row,
     record,
 )
 from swarm_ui.environments.phone.invented.invented_apps import InventedApp
@@ -24,6 +23,7 @@ from swarm_ui.environments.phone.tasks.goal import (
     Goal,
     Source,
 )
+from swarm_ui.environments.phone.tasks.task_kinds import random_row
 
 
 def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
@@ -85,7 +85,7 @@ def open_app(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def copy(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
     """A value of a record is copied into a new record of another app."""
     table, other, rng = origin.records, into.records, sampler.rng
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     field = sampler.pick([f.name for f in table.form[1:] if f.kind == "text"])
     slot = sampler.pick([f.name for f in other.form[1:] if f.kind == "text"])
     given = {other.title: record(sampler, other)[other.title]}
@@ -102,8 +102,8 @@ def copy(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
 def carry(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
     """A value of a record is copied into an existing record of another app."""
     table, other, rng = origin.records, into.records, sampler.rng
-    key, row = random_row(sampler, device, table)
-    key2, row2 = random_row(sampler, device, other)
+    key, row = random_row(table, sampler, device)
+    key2, row2 = random_row(other, sampler, device)
     field = sampler.pick([f.name for f in table.form[1:] if f.kind == "text"])
     slot = sampler.pick([f.name for f in other.form[1:] if f.kind == "text"])
     words = {

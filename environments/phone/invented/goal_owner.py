@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
@@ -69,13 +69,6 @@ Make = Callable[[Owner, Sampler, Device], Goal]
 def record(sampler: Sampler, table: Table) -> dict[str, str]:
     """Random values for all fields."""
     return {field.name: field.random_value(sampler) for field in table.fields}
-
-
-def random_row(sampler: Sampler, device: Device, table: Table) -> tuple[int, Mapping[str, str]]:
-    """Identity and values of any record of the table."""
-    rows = device.tables[table.name]
-    key = sampler.pick(list(rows))
-    return key, rows[key]
 
 
 def goal(text: str, **end: object) -> Goal:

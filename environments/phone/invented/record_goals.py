@@ -13,7 +13,6 @@ from swarm_ui.environments.phone.invented.goal_owner import (
     free_fields,
     goal,
     joined,
-    random_row,
     record,
     self_telling,
 )
@@ -21,6 +20,7 @@ from swarm_ui.environments.phone.invented.wordings import listed, phrase, rest, 
 from swarm_ui.environments.phone.invented.words import VALUE_OF
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Change, Create, Delete, Goal, ScreenInFront
+from swarm_ui.environments.phone.tasks.task_kinds import random_row
 
 
 def _given(sampler: Sampler, table: Table, full: bool) -> dict[str, str]:
@@ -51,7 +51,7 @@ def create(full: bool, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """One field of a record gets another value."""
     table = owner.records
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     field, value = _changed(sampler, table, row)
     kind = "edit"
     if owner.wordings == "many" and sampler.rng.random() < 0.3:
@@ -64,7 +64,7 @@ def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def edit_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """Two fields of a record get other values."""
     table, rng = owner.records, sampler.rng
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     fields: dict[str, str] = {}
     while len(fields) < 2:
         field, value = _changed(sampler, table, row)
@@ -89,7 +89,7 @@ def _changed(sampler: Sampler, table: Table, row: Mapping[str, str]) -> tuple[Fi
 def delete(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """A record is deleted."""
     table = owner.records
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     text = owner.text("delete", sampler.rng, title=row[table.title])
     return goal(text, wants=(Delete(table=table.name, row=key),))
 
@@ -117,7 +117,7 @@ def create_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def toggle(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """A switch of a record is toggled."""
     table = owner.records
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     field, state = sampler.pick(table.switches).name, sampler.pick(("on", "on", "off"))
     device.update(table.name, key, {field: "off" if state == "on" else "on"})
     kind, chance = "toggle", sampler.rng.random()
@@ -145,7 +145,7 @@ def check(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def read(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """A value of a record is the answer."""
     table = owner.records
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     field = sampler.pick([field.name for field in table.form[1:]])
     text = owner.text("read", sampler.rng, title=row[table.title], field=field)
     return goal(text, answer=row[field], look=table.path("detail", key))
@@ -154,7 +154,7 @@ def read(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """``on`` or ``off``, the state of a switch, is the answer."""
     table = owner.records
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     field = sampler.pick(table.switches).name
     text = owner.text("state", sampler.rng, title=row[table.title], switch=field)
     return goal(text, answer=row[field], look=table.path("detail", key))
@@ -163,7 +163,7 @@ def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 def show(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     """The screen of a record is open."""
     table = owner.records
-    key, row = random_row(sampler, device, table)
+    key, row = random_row(table, sampler, device)
     text = owner.text("show", sampler.rng, title=row[table.title])
     return goal(text, wants=(ScreenInFront(path=table.path("detail", key)),))
 

@@ -69,27 +69,27 @@ def app_color(name: str) -> str:
     return _COLORS[crc32(name.encode()) % len(_COLORS)]
 
 
-def glyph(pen: Pen, name: str, left: int, top: int, color: str = _WHITE) -> bool:
+def glyph(pen: Pen, name: str, left: int, top: int) -> bool:
     """Draw the symbol of an app, 60 by 60 pixels; false if it has none."""
     for kind, numbers in _GLYPHS.get(name, ()):
         at = tuple(n + (left, top)[k % 2] for k, n in enumerate(numbers[:4]))
         if kind == "line":
-            pen.line(at, color, 4)
+            pen.line(at, _WHITE, 4)
         elif kind == "dot":
-            pen.ellipse(at, fill=color)
+            pen.ellipse(at, fill=_WHITE)
         elif kind == "ring":
-            pen.ellipse(at, outline=color, width=4)
+            pen.ellipse(at, outline=_WHITE, width=4)
         elif kind == "box":
-            pen.rounded_rectangle(at, 5, fill=color)
+            pen.rounded_rectangle(at, 5, fill=_WHITE)
         elif kind == "frame":
-            pen.rounded_rectangle(at, 5, outline=color, width=4)
+            pen.rounded_rectangle(at, 5, outline=_WHITE, width=4)
         elif kind == "arc":
-            pen.arc(at, numbers[4], numbers[5], color, 4)
+            pen.arc(at, numbers[4], numbers[5], _WHITE, 4)
         elif kind == "pie":
-            pen.pieslice(at, numbers[4], numbers[5], fill=color)
+            pen.pieslice(at, numbers[4], numbers[5], fill=_WHITE)
         else:
             all_at = [n + (left, top)[k % 2] for k, n in enumerate(numbers)]
-            pen.polygon(all_at, fill=color)
+            pen.polygon(all_at, fill=_WHITE)
     return name in _GLYPHS
 
 

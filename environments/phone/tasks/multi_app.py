@@ -26,10 +26,9 @@ from swarm_ui.environments.phone.tasks.template import (
 
 def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
     """The time of an event as an alarm and in a message."""
-    row = random_row(sampler, device, EVENT)
-    event = device.tables["event"][row]
+    key, event = random_row(EVENT, sampler, device)
     to = sampler.first_name()
-    source = Source.of(EVENT, row, event, "time")
+    source = Source.of(EVENT, key, event, "time")
     wants = (
         Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
         Create(table=MESSAGE.name, fields={"to": to, "text": event["time"]}, source=source),
@@ -64,9 +63,8 @@ def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
 def _tidy(sampler: Sampler, device: Device) -> Goal:
     """Two tasks checked, a note pinned, two switches set."""
     checked = _check_two(sampler, device)
-    note = random_row(sampler, device, NOTE)
+    note, row = random_row(NOTE, sampler, device)
     device.update("note", note, {"pinned": "off"})
-    title = device.tables["note"][note]["title"]
     for key in ("bluetooth", "dark mode"):
         device.set(key, "off")
     wants: tuple[Want, ...] = (
@@ -75,7 +73,7 @@ def _tidy(sampler: Sampler, device: Device) -> Goal:
         Configure(key="bluetooth", value="on"),
         Configure(key="dark mode", value="on"),
     )
-    return Goal(words={**checked.words, "title": title}, wants=wants)
+    return Goal(words={**checked.words, "title": row["title"]}, wants=wants)
 
 
 def _report(sampler: Sampler, device: Device) -> Goal:

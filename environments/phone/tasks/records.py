@@ -42,11 +42,11 @@ from swarm_ui.environments.phone.tasks.template import Template, TemplateSplit, 
 
 def _delete_similar(sampler: Sampler, device: Device) -> Goal:
     """Delete a contact; another one has the same first name."""
-    row = random_row(sampler, device, CONTACT)
-    name = device.tables["contact"][row]["name"]
+    key, row = random_row(CONTACT, sampler, device)
+    name = row["name"]
     twin = {**sample(sampler, CONTACT), "name": sampler.full_name(name.split()[0])}
     device.insert("contact", twin)
-    return Goal(words={"name": name}, wants=(Delete(table="contact", row=row),))
+    return Goal(words={"name": name}, wants=(Delete(table="contact", row=key),))
 
 
 def _send_two(sampler: Sampler, device: Device) -> Goal:
@@ -56,9 +56,9 @@ def _send_two(sampler: Sampler, device: Device) -> Goal:
 
 
 def _reply(sampler: Sampler, device: Device) -> Goal:
-    row = random_row(sampler, device, MESSAGE)
-    fields = {"to": device.tables["message"][row]["to"], "text": sampler.phrase(2)}
-    want = Create(table="message", fields=fields, path=reply_path(row))
+    key, row = random_row(MESSAGE, sampler, device)
+    fields = {"to": row["to"], "text": sampler.phrase(2)}
+    want = Create(table="message", fields=fields, path=reply_path(key))
     return Goal(words=fields, wants=(want,))
 
 
@@ -72,10 +72,9 @@ def copy_value(
     (source_table, field), (table, slot) = origin, into
 
     def make(sampler: Sampler, device: Device) -> Goal:
-        row = random_row(sampler, device, source_table)
-        found = device.tables[source_table.name][row]
+        key, found = random_row(source_table, sampler, device)
         words = values(sampler, table, given)
-        source = Source.of(source_table, row, found, field)
+        source = Source.of(source_table, key, found, field)
         want = Create(table=table.name, fields={slot: found[field], **words}, source=source)
         title = source_table.title
         return Goal(words={f"the_{title}": found[title], **words}, wants=(want,))

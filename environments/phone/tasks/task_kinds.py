@@ -8,6 +8,7 @@ tags, and the goal texts if they are the same in all apps. Other texts are given
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -39,9 +40,11 @@ def values(sampler: Sampler, table: Table, names: Sequence[str]) -> dict[str, st
     return {name: record[name] for name in names}
 
 
-def random_row(sampler: Sampler, device: Device, table: Table) -> int:
-    """Any record of the table."""
-    return sampler.pick(list(device.tables[table.name]))
+def random_row(table: Table, sampler: Sampler, device: Device) -> tuple[int, Row]:
+    """Identity and values of any record of the table."""
+    rows = device.tables[table.name]
+    key = sampler.pick(list(rows))
+    return key, rows[key]
 
 
 def numbered(name: str, texts: Sequence[str]) -> dict[str, str]:
@@ -65,7 +68,7 @@ def with_record(
     names: Sequence[str],
     *wants: Callable[[int, Row], Want],
 ) -> Make:
-    """Conditions on a record that ``add`` stores; the goal gives its fields ``names``."""
+    """Conditions on a record that ``add`` stores or picks; the goal gives its fields ``names``."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add(sampler, device)
@@ -110,12 +113,11 @@ def edit(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
     """Change a field of a record."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
-        row = random_row(sampler, device, table)
-        before = device.tables[table.name][row]
+        key, before = random_row(table, sampler, device)
         changed = values(sampler, table, (field,))
         while changed[field] == before[field]:
             changed = values(sampler, table, (field,))
-        want = Change(table=table.name, row=row, fields=changed)
+        want = Change(table=table.name, row=key, fields=changed)
         return Goal(words={table.title: before[table.title], **changed}, wants=(want,))
 
     tags = "edit" + _choice_tag(table, (field,))
@@ -127,13 +129,15 @@ def edit(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
 
 def delete(name: str, split: TemplateSplit, table: Table) -> Template:
     """Delete a record."""
-
-    def make(sampler: Sampler, device: Device) -> Goal:
-        row = random_row(sampler, device, table)
-        words = {table.title: device.tables[table.name][row][table.title]}
-        return Goal(words=words, wants=(Delete(table=table.name, row=row),))
-
+    make = deleted(table, random_row)
     return template(split, name, make, 4, table.app, "delete").phrased(*deletion_texts(table))
+
+
+def deleted(table: Table, add: Callable[[Table, Sampler, Device], tuple[int, Row]]) -> Make:
+    """Delete a record that ``add`` stores or picks."""
+    return with_record(
+        partial(add, table), (table.title,), lambda key, row: Delete(table=table.name, row=key)
+    )
 
 
 def missing(name: str, split: TemplateSplit, table: Table) -> Template:
@@ -191,10 +195,9 @@ def read(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
     """Answer with a field of a record."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
-        row = random_row(sampler, device, table)
-        record = device.tables[table.name][row]
-        words = {table.title: record[table.title]}
-        return Goal(words=words, answer=record[field], look=table.path("detail", row))
+        key, row = random_row(table, sampler, device)
+        words = {table.title: row[table.title]}
+        return Goal(words=words, answer=row[field], look=table.path("detail", key))
 
     return template(split, name, make, 3, table.app, "answer").phrased(
         f"what is the {field} of the {table.name} {{{table.title}}}",

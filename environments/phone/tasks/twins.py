@@ -13,7 +13,6 @@ import msgspec
 from swarm_ui.environments.phone.apps.record_apps import CONTACT, EVENT, RECIPE
 from swarm_ui.environments.phone.apps.settings import SWITCHES
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks import (
     camera_browser,
@@ -23,8 +22,8 @@ from swarm_ui.environments.phone.tasks import (
     settings,
     system_ui,
 )
-from swarm_ui.environments.phone.tasks.goal import Delete, Goal
-from swarm_ui.environments.phone.tasks.task_kinds import add_record, switch
+from swarm_ui.environments.phone.tasks.goal import Goal
+from swarm_ui.environments.phone.tasks.task_kinds import add_record, deleted, switch
 from swarm_ui.environments.phone.tasks.template import Make, Template
 
 _MISSING: Mapping[str, Template] = {
@@ -33,21 +32,6 @@ _MISSING: Mapping[str, Template] = {
     for template in module.TEMPLATES
     if "infeasible" in template.tags
 }
-
-
-def _deleted(table: Table) -> Make:
-    """The task to delete a record that exists.
-
-    The record's values are drawn in the same way as those in the goal of the ``-missing`` task.
-    """
-
-    def make(sampler: Sampler, device: Device) -> Goal:
-        key, row = add_record(table, sampler, device)
-        return Goal(
-            words={table.title: row[table.title]}, wants=(Delete(table=table.name, row=key),)
-        )
-
-    return make
 
 
 def _twin(missing: str, steps: int, *makes: Make) -> Template:
@@ -71,10 +55,11 @@ def _twin(missing: str, steps: int, *makes: Make) -> Template:
     )
 
 
+# The values of a record are drawn in the same way as those in the goal of the ``-missing`` task.
 TEMPLATES = (
-    _twin("contacts-delete-missing", 4, _deleted(CONTACT)),
-    _twin("calendar-delete-missing", 4, _deleted(EVENT)),
-    _twin("recipes-discard-missing", 4, _deleted(RECIPE)),
+    _twin("contacts-delete-missing", 4, deleted(CONTACT, add_record)),
+    _twin("calendar-delete-missing", 4, deleted(EVENT, add_record)),
+    _twin("recipes-discard-missing", 4, deleted(RECIPE, add_record)),
     _twin("settings-missing", 3, switch("", "twins", SWITCHES["network"]).make),
     _twin("drawer-missing", 2, system_ui.open_hidden),
     _twin("files-trash-missing", 6, files_gallery.trash("files", "downloads", "name", "folder")),
