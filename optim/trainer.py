@@ -119,13 +119,7 @@ class TeamTrainer:
         Raises:
             ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
-        if not isinstance(model, Trainable):
-            raise ConfigError(
-                f"team training: expected a model in this process whose adapters can be trained, "
-                f"such as LocalModel.load() or CausalModel.named('smollm2'), got {model!r}"
-            )
-        if not isinstance(make_environment, RolloutActors):
-            check_factory(make_environment)
+        _check_kinds(model, make_environment)
         self.config = (config or TeamConfig()).filled(defaults_of(model))
         credit, judge, _ = critics = as_critics(critic)
         self.config.check_roles(judged=(judge or credit) is not None, credited=credit is not None)
@@ -352,3 +346,13 @@ class TeamTrainer:
 
     def _probabilities(self) -> dict[str, float]:
         return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
+
+
+def _check_kinds(model: object, make_environment: object) -> None:
+    if not isinstance(model, Trainable):
+        raise ConfigError(
+            f"team training: expected a model in this process whose adapters can be trained, "
+            f"such as LocalModel.load() or CausalModel.named('smollm2'), got {model!r}"
+        )
+    if not isinstance(make_environment, RolloutActors):
+        check_factory(make_environment)
