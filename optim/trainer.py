@@ -119,8 +119,7 @@ class TeamTrainer:
         Raises:
             ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
-        _check_kinds(model, make_environment)
-        self.config = (config or TeamConfig()).filled(defaults_of(model))
+        self.config = _filled(config or TeamConfig(), model, make_environment)
         credit, judge, _ = critics = as_critics(critic)
         self.config.check_roles(judged=(judge or credit) is not None, credited=credit is not None)
         if self.config.rehearsal and rehearse is None:
@@ -348,7 +347,8 @@ class TeamTrainer:
         return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
 
 
-def _check_kinds(model: object, make_environment: object) -> None:
+def _filled(config: TeamConfig, model: object, make_environment: object) -> TeamConfig:
+    """The settings with the defaults of the model, after checking the kinds of the other two."""
     if not isinstance(model, Trainable):
         raise ConfigError(
             f"team training: expected a model in this process whose adapters can be trained, "
@@ -356,3 +356,4 @@ def _check_kinds(model: object, make_environment: object) -> None:
         )
     if not isinstance(make_environment, RolloutActors):
         check_factory(make_environment)
+    return config.filled(defaults_of(model))
