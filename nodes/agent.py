@@ -19,7 +19,7 @@ from swarm_ui.agent_view import (
     windowed,
 )
 from swarm_ui.message import Message
-from swarm_ui.model import ChatModel, Completion, Decision, Request
+from swarm_ui.model import ChatModel, Completion, Decision, Request, check_model
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.nodes.completion import completed
 from swarm_ui.prompts import format_named
@@ -41,6 +41,9 @@ class AgentNode:
     max_tokens: int = 256
     timeout: float | None = None
     """Seconds for one call; ``None``: the limit of the run."""
+
+    def __post_init__(self) -> None:
+        check_model(f"agent '{self.id}'", self.model)
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         view = self.look(context)

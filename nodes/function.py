@@ -40,6 +40,11 @@ class FunctionNode:
     safe to call from several threads if several runs are under way."""
 
     def __post_init__(self) -> None:
+        if (own := _other_arguments(self.function)) is not None:
+            raise ConfigError(
+                f"function node '{self.id}': a function of a node gets the arguments (inbox, "
+                f"context), and this one has {own}"
+            )
         if self.thread and inspect.iscoroutinefunction(self.function):
             raise ConfigError(
                 f"function node '{self.id}': thread=True is for functions that block, and this one "
@@ -62,9 +67,22 @@ class FunctionNode:
         if isinstance(answer, NodeReply | Message):
             return answer
         raise TypeError(
-            f"function node '{self.id}' returned a {type(answer).__name__}; "
+            f"function node '{self.id}' returned a value of type {type(answer).__name__}; "
             "expected a str, Action, Message, NodeReply or None"
         )
+
+
+def _other_arguments(function: NodeFunction) -> str | None:
+    """The arguments of a function that cannot be called with two; ``None`` if it can be."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a built-in function that does not tell
+        return None
+    try:
+        signature.bind((), None)
+    except TypeError:
+        return str(signature)
+    return None
 
 
 @overload

@@ -11,7 +11,7 @@ from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.team_spec import TeamSpec, Views, VoteRule
 from swarm_ui.graph.topology import random_dag
-from swarm_ui.model import ChatModel, ScoringModel
+from swarm_ui.model import ChatModel, ScoringModel, check_model
 from swarm_ui.node import Node, Scope, Ties
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
@@ -22,6 +22,7 @@ G = TypeVar("G", bound=Dag)
 def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
     """See :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`; ``kind`` is the graph's class."""
     agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperatures
+    check_model("collaborative", model)
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")
     adapter_names = [None] * agents if adapters is None else list(adapters)

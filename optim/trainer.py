@@ -24,6 +24,7 @@ import torch
 from msgspec.structs import replace
 
 from swarm_ui.credit import CreditAssigner
+from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
@@ -67,6 +68,13 @@ class TeamResult(NamedTuple):
     history: tuple[IterationMetrics, ...]
     """Metrics of all iterations, including those before a resume."""
     edges: EdgeDistribution
+
+    def __repr__(self) -> str:
+        shares = [m.success for m in self.history]
+        shown = ["-" if share is None else f"{100 * share:.1f}" for share in shares]
+        told = f"; success of the rollouts {', '.join(shown)} %" if shown else ""
+        plural = "s" * (len(shown) != 1)
+        return f"TeamResult({len(shown)} iteration{plural}{told}; history, edges)"
 
 
 class TeamTrainer:
@@ -112,7 +120,7 @@ class TeamTrainer:
         Raises:
             ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
-        self.config = (config or TeamConfig()).filled(defaults_of(model))
+        self.config = _filled(config or TeamConfig(), model, make_environment)
         credit, judge, _ = critics = as_critics(critic)
         self.config.check_roles(judged=(judge or credit) is not None, credited=credit is not None)
         if self.config.rehearsal and rehearse is None:
@@ -135,6 +143,13 @@ class TeamTrainer:
         self._store = None
         if folder is not None:
             self._store = TeamStore(folder, self.config, adapters=self._adapters, warn=warn)
+
+    def __repr__(self) -> str:
+        agents = ", ".join(f"{agent}: {name}" for agent, name in self._adapters.items())
+        return (
+            f"TeamTrainer({self.model!r}, adapters {agents}; {self.config.iterations} iterations "
+            f"of {self.config.episodes} episodes, {self.config.edges} edges)"
+        )
 
     @property
     def adapters(self) -> Mapping[str, str]:
@@ -365,3 +380,15 @@ def _examples_of(
         )
     ]
     return [replace(pair, staleness=behind) for pair in pairs] if behind else pairs
+
+
+def _filled(config: TeamConfig, model: object, make_environment: object) -> TeamConfig:
+    """The settings with the defaults of the model, after checking the kinds of the other two."""
+    if not isinstance(model, Trainable):
+        raise ConfigError(
+            f"team training: expected a model in this process whose adapters can be trained, "
+            f"such as LocalModel.load() or CausalModel.named('smollm2'), got {model!r}"
+        )
+    if not isinstance(make_environment, RolloutActors):
+        check_factory(make_environment)
+    return config.filled(defaults_of(model))

@@ -141,3 +141,7 @@ if not TYPE_CHECKING:  # type checkers know the names of nodes from above, and n
 
             return getattr(nodes, name)
         return _renamed(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -34,7 +34,9 @@ LONGEST_TEXT = 10_000
 ActionKey = tuple[str | int | None, ...]
 
 
-class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Action(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """A validated UI action. Wrong fields raise ``ValueError``."""
 
     action_type: ActionType

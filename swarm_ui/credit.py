@@ -25,7 +25,9 @@ def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
     )
 
 
-class CreditTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CreditTable(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """Credit of one decision's messages."""
 
     values: Matrix

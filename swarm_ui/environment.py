@@ -17,10 +17,11 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation, Past
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """The result of one action."""
 
     observation: Observation
@@ -124,3 +125,13 @@ def checker_version(environment: Environment) -> int:
     """
     version: int = getattr(environment, "checker", 1)
     return version
+
+
+def check_factory(make: object) -> None:
+    """Raise ``ConfigError`` for an environment in the place of a function that makes one."""
+    if not callable(make):
+        kind = type(make).__name__
+        raise ConfigError(
+            f"expected a function that makes an environment, got an object of type {kind}; "
+            f"write {kind} instead of {kind}(), or lambda: {kind}(...) if it has arguments"
+        )

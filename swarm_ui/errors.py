@@ -153,7 +153,8 @@ class NodeError(SwarmError):
     kind: FailureKind = "node"
 
     def __init__(self, message: str, *, node: str, round: int, run: str) -> None:
-        super().__init__(f"node '{node}', round {round}, run {run}: {message}")
+        where = f"node '{node}', round {round}" + (f", run {run}" if run else "")
+        super().__init__(f"{where}: {message}")
         self.node = node
         self.round = round
         self.run = run

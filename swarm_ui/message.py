@@ -23,7 +23,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Message(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, repr_omit_defaults=True
+):
     """The message of one node in one round; stored once, referred to by ``id``."""
 
     id: str

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError
 from swarm_ui.message import Heard, Usage
 from swarm_ui.observation import Observation
 
@@ -63,7 +64,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Indices of elements, as the agent numbers them. The others keep theirs."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """The input of one agent: its view of the screen and the messages it received."""
 
     observation: Observation
@@ -86,7 +87,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return all(i < shown or i in told for i in action.targets)
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """One call to a model. Exactly one of ``decision`` and ``chat`` is set."""
 
     decision: Decision | None = None
@@ -110,7 +111,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     them into the chat for models that know only text."""
 
 
-class Completion(msgspec.Struct, frozen=True, kw_only=True):
+class Completion(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A model's answer."""
 
     text: str
@@ -263,3 +264,13 @@ def at_leased_versions(
                 request = msgspec.structs.replace(request, adapter=version)
             exact.append(request)
         yield exact
+
+
+def check_model(where: str, model: object) -> None:
+    """Raise ``ConfigError`` for something that is not a model, such as the name of one."""
+    if isinstance(model, type) or not callable(getattr(model, "generate", None)):
+        got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+        raise ConfigError(
+            f"{where}: expected a model, such as OpenAIModel('NAME', 'http://localhost:8000/v1'), "
+            f"LocalModel.load() or CausalModel.named('smollm2') of swarm_ui.nodes, got {got}"
+        )

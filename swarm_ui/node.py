@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -31,6 +31,8 @@ from swarm_ui.trace.records import Call
 if TYPE_CHECKING:
     from swarm_ui.engine.limits import Limits
     from swarm_ui.engine.run_context import RunContext
+else:
+    RunContext = Any  # help(NodeContext) evaluates the annotations of the record
 
 Scope = Literal["last", "all"]
 Ties = Literal["seed", "top"]

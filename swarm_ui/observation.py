@@ -22,7 +22,9 @@ GRID = 10
 """Columns and rows of the grid."""
 
 
-class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Element(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """One thing on the screen that can be read or acted on."""
 
     index: int
@@ -60,7 +62,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.text or self.description or self.hint
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """One action already executed in this episode."""
 
     action: Action
@@ -69,7 +71,9 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     label: str = ""
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Observation(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """A screen, the goal, and the actions so far."""
 
     goal: str

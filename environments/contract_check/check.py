@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import product
 
-from swarm_ui.environment import Environment
+from swarm_ui.environment import Environment, check_factory
 from swarm_ui.environments.contract_check.contract_rules import (
     closed,
     closes,
@@ -61,6 +61,7 @@ async def check_environment(
         raise ConfigError(
             f"check_environment: no rule {strange[0]!r}; expected one of {', '.join(RULES)}"
         )
+    check_factory(make)
     trial = Trial(without)
     name, chosen = await _checked(trial, make(), make(), tasks, seeds, budget)
     report = Report(

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment, Step
+from swarm_ui.environment import Environment, Step, check_factory
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Observation
 
@@ -26,6 +26,7 @@ class BlockingEnvironment:
     """
 
     def __init__(self, make: Make) -> None:
+        check_factory(make)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="swarm-ui environment", daemon=True

@@ -10,7 +10,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, ModelError, ReplyError
 from swarm_ui.message import Message
-from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall
+from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall, check_model
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.nodes.chat.chat_prompt import Prompt, check_template, first_chat
 from swarm_ui.nodes.chat.json_schema import ReplySchema
@@ -81,6 +81,7 @@ class ChatNode:
 
     def __post_init__(self) -> None:
         where = f"chat node '{self.id}'"
+        check_model(where, self.model)
         check_template(self.prompt, where)
         for name, least in (("max_tokens", 1), ("max_tool_calls", 0), ("max_repairs", 0)):
             value = getattr(self, name)

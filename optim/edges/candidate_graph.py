@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import networkx as nx
@@ -119,6 +119,17 @@ class CandidateGraph:
         same_level = self.level_of[self.senders] == self.level_of[self.listeners]
         self.order_dependent = same_level & ~self.delayed
         self.blocks = self._blocks(ends)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:6])
+        if len(self.names) > 6:
+            shown += f" and {len(self.names) - 6} more"
+        edges = f"{len(self.edges)} possible edge{'s' * (len(self.edges) != 1)}"
+        return f"{len(self.names)} nodes: {shown}; {edges}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The mapping proxy cannot be pickled or copied.
+        return CandidateGraph, (self.names, self.edges, self.decision, dict(self.delays))
 
     def _delays(self, delays: Mapping[EdgeName, int]) -> Mapping[EdgeName, int]:
         for (sender, listener), delay in delays.items():

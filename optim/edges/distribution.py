@@ -95,7 +95,7 @@ class EdgeDistribution(nn.Module):
         super().__init__()
         self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision, self.delays = decision, self.graph.delays
+        self.decision = decision
         self.scores = nn.Parameter(torch.zeros(len(self.names)))
         self.logits = initial_logits(len(self.candidates), density)
 
@@ -130,6 +130,14 @@ class EdgeDistribution(nn.Module):
         with torch.no_grad():
             made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
         return made
+
+    @property
+    def delays(self) -> Mapping[EdgeName, int]:
+        """For delayed candidates, how many rounds later they deliver a message."""
+        return self.graph.delays
+
+    def extra_repr(self) -> str:
+        return str(self.graph)
 
     @torch.no_grad()
     def draw(self, batch: int, generator: torch.Generator) -> Draws:

@@ -46,7 +46,17 @@ def _listed(edges: tuple[EdgeName, ...]) -> str:
 
 
 def save_edges(distribution: EdgeDistribution, path: Path) -> None:
-    """Write scores, log-odds and their names."""
+    """Write scores, log-odds and their names. Missing folders are made.
+
+    Raises:
+        ConfigError: the distribution is of another class, or the file cannot be written.
+    """
+    if not isinstance(distribution, EdgeDistribution):
+        raise ConfigError(
+            f"save_edges: expected an EdgeDistribution, got a {type(distribution).__name__}, whose "
+            "parameters differ; pickle it, or keep its edge probabilities: "
+            "EdgeDistribution.from_probabilities(probabilities)"
+        )
     metadata = {
         "format": _FORMAT,
         "names": json.dumps(distribution.names),
@@ -58,7 +68,12 @@ def save_edges(distribution: EdgeDistribution, path: Path) -> None:
         "scores": distribution.scores.detach().contiguous(),
         "logits": distribution.logits.detach().contiguous(),
     }
-    save_file(tensors, path, metadata=metadata)
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, path, metadata=metadata)
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"{path}: the edges cannot be written ({error})") from error
 
 
 def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:

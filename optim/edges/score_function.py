@@ -125,6 +125,10 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         self.average: float | None = None
         self.seen = 0
 
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"{kind}({self.distribution!r}, lr={self.lr:g}, {self.seen} samples seen)"
+
     def step(
         self,
         samples: Sequence[EdgeSample],

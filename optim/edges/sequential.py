@@ -90,11 +90,19 @@ class SequentialEdges(nn.Module):
             )
         self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision, self.sequence, self.delays = decision, sequence, self.graph.delays
+        self.decision, self.sequence = decision, sequence
         self.logits = initial_logits(len(self.candidates), density)
         self._senders = self.graph.senders.numpy()
         self._listeners = self.graph.listeners.numpy()
         self._cyclic = self.graph.order_dependent.numpy()
+
+    @property
+    def delays(self) -> Mapping[EdgeName, int]:
+        """For delayed candidates, how many rounds later they deliver a message."""
+        return self.graph.delays
+
+    def extra_repr(self) -> str:
+        return str(self.graph)
 
     @torch.no_grad()
     def draw(self, batch: int, generator: torch.Generator) -> SequentialDraws:

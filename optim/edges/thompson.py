@@ -66,7 +66,7 @@ class ThompsonEdges:
                 raise ConfigError(f"thompson edges: {what} must be above 0, got {value}")
         self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision, self.delays = decision, self.graph.delays
+        self.decision = decision
         self.noise, self.prior, self.credit_noise, self.scale = noise, prior, credit_noise, scale
         self.seen = 0
         # In double precision: the precision of thousands of samples is added to the prior's.
@@ -74,6 +74,14 @@ class ThompsonEdges:
         self._precision = torch.eye(size, dtype=torch.double) / prior**2
         self._weighted = torch.zeros(size, dtype=torch.double)
         self._solve()
+
+    @property
+    def delays(self) -> Mapping[EdgeName, int]:
+        """For delayed candidates, how many rounds later they deliver a message."""
+        return self.graph.delays
+
+    def __repr__(self) -> str:
+        return f"ThompsonEdges({self.graph}, {self.seen} samples seen)"
 
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
         """``batch`` graphs, each from its own sample of the weights; equal generator states give

@@ -344,7 +344,8 @@ TEAM = (
     option("rounds", int, "N", "number of message rounds", "-r", setting="team.rounds"),
     option(
         "edges", str, "EDGES",
-        "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that learned them",
+        "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run or file of learned "
+        "edges",
         setting="team.edges", complete=one_of("random", *SHAPES),
     ),
     option("views", str, "VIEW", "what agents see: same (the whole screen), shuffle (its elements, "

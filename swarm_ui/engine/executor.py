@@ -74,6 +74,7 @@ async def execute(
         ConfigError, BudgetExceeded: under any policy. Like every
             :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
     """
+    _check(observation, limits)
     past = {} if cached is None else _given(cached, seed, observation)
     journal = None
     if store is not None:
@@ -115,6 +116,19 @@ async def _finish(
     finally:
         session.deadlines.stop()
         session.release(held)
+
+
+def _check(observation: object, limits: object) -> None:
+    if not isinstance(observation, Observation):
+        hint = "; give the screen that its reset() returns" if hasattr(observation, "reset") else ""
+        raise ConfigError(
+            "a graph runs on an Observation, or on a string as the goal without a screen, "
+            f"got an object of type {type(observation).__name__}{hint}"
+        )
+    if limits is not None and not isinstance(limits, Limits):
+        raise ConfigError(
+            f"limits: expected Limits(...), such as Limits(timeout=60), got {limits!r}"
+        )
 
 
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, RecordedCall]:

@@ -125,7 +125,8 @@ def is_report(path: Path) -> bool:
 def trace_report(file: Path, path: Path) -> Path:
     """Write the report of a trace file, of episodes or of single decisions."""
     episodes, decisions = list(episodes_in(file)), holds_decisions(file)
-    summary = f"{len(episodes)} episodes, {sum(e.success is True for e in episodes)} solved."
+    plural = "s" * (len(episodes) != 1)
+    summary = f"{len(episodes)} episode{plural}, {sum(e.success is True for e in episodes)} solved."
     if decisions:
         summary = f"Decisions without their episodes: {len(episodes)}. They have no outcome."
     data = ReportData(

@@ -298,6 +298,8 @@ class Results(msgspec.Struct, kw_only=True):
 def existing_results(folder: Path) -> Results:
     """The results of a run. Raises ``ConfigError`` if it has none."""
     if not (folder / "results.json").exists():
+        if not folder.is_dir():
+            raise ConfigError(f"there is no folder '{folder}'")
         raise ConfigError(f"'{folder}' is not a run with results: it has no results.json")
     return Results.load(folder)
 

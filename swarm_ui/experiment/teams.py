@@ -110,8 +110,9 @@ def arm_of(
     ``model`` is a name for the label; ``edges`` are used instead of the configured ones.
     """
     who = f"{model}, trained" if any(name is not None for name in adapters) else model
-    shape = "learned" if os.path.isfile(os.path.join(team.edges, LEARNED_EDGES)) else team.edges
-    size = f"{team.agents} agents x {team.rounds}, {shape} edges, {team.vote} vote"
+    shape = "learned" if edges_file(team.edges) is not None else team.edges
+    edged = "no edges" if shape == "none" else f"{shape} edges"
+    size = f"{team.agents} agents x {team.rounds}, {edged}, {team.vote} vote"
     return Arm(
         name="",
         label=f"{who}, one agent" if team.agents == 1 else f"{who}, {size}",
@@ -152,7 +153,7 @@ def team_findings(team: TeamSection) -> Iterator[Finding]:
 
 def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
     """The edges of a configuration: a shape, ``random``, pairs as ``agent_0>agent_1``, or the
-    folder of a run that learned them.
+    folder of a run that learned them, or a file of ``save_edges``.
 
     Raises:
         ConfigError: the text has none of these forms, or the edges form a cycle.
@@ -162,8 +163,8 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
         return random_dag(names, team.density, random.Random(team.seed))
     if team.edges in SHAPES:
         return tuple(SHAPES[team.edges](names)) if team.agents > 1 else ()
-    if os.path.isfile(os.path.join(team.edges, LEARNED_EDGES)):  # any text may stand here
-        return _learned_edges(Path(team.edges), names) if team.agents > 1 else ()
+    if (learned := edges_file(team.edges)) is not None:
+        return _learned_edges(learned, names) if team.agents > 1 else ()
     edges = parse_edges(team.edges, names)
     try:
         topological(predecessors(names, edges))
@@ -172,21 +173,28 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
     return edges
 
 
-def _learned_edges(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
-    """The most probable graph of a run with learned edges."""
+def edges_file(text: str) -> Path | None:
+    """The file of learned edges that a setting names, by itself or by the folder of its run."""
+    if os.path.isfile(inside := os.path.join(text, LEARNED_EDGES)):  # any text may stand here
+        return Path(inside)
+    return Path(text) if text.endswith(LEARNED_EDGES.suffix) and os.path.isfile(text) else None
+
+
+def _learned_edges(file: Path, names: Sequence[str]) -> tuple[Edge, ...]:
+    """The most probable graph of a file with learned edges."""
     from swarm_ui.optim.edges.files import read_edges
 
-    distribution = read_edges(run / LEARNED_EDGES)
+    distribution = read_edges(file)
     if set(distribution.names) != set(names):
         raise ConfigError(
-            f"'{run}' learned the edges of {', '.join(distribution.names)}; the team has "
+            f"'{file}' has the edges of {', '.join(distribution.names)}; the team has "
             f"{', '.join(names)}"
         )
     edges = tuple(distribution.mode().edges)
     late = [edge for edge in edges if edge in distribution.delays]
     if late:  # the settings of a team name no delays, and without them it would be another team
         raise ConfigError(
-            f"'{run}' learned the edge {' -> '.join(late[0])} with a delay, which only Python can "
+            f"'{file}' has the edge {' -> '.join(late[0])} with a delay, which only Python can "
             "play: CollabGraph.with_edges(edges, delays=...)"
         )
     return edges
@@ -197,11 +205,13 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
     found: list[Edge] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         sender, arrow, listener = (word.strip() for word in part.partition(">"))
+        if part.endswith(LEARNED_EDGES.suffix):
+            raise ConfigError(f"there is no file '{part}'")
         if not arrow or sender not in names or listener not in names:
             raise ConfigError(
                 f"'{part}' is not SENDER>LISTENER; expected random, "
-                f"{', '.join(SHAPES)}, the folder of a run that learned edges, or pairs of "
-                f"{', '.join(names)}"
+                f"{', '.join(SHAPES)}, the folder of a run that learned edges, a file of "
+                f"save_edges, or pairs of {', '.join(names)}"
             )
         if (sender, listener) in found:
             raise ConfigError(f"the edge '{part}' is given twice")

@@ -10,6 +10,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -97,17 +98,29 @@ def named_in_code(place: str, *, here: bool = True) -> Callable[..., Any]:
         if missing is not None and f"{module}.".startswith(f"{missing}."):
             raise ConfigError(
                 f"cannot make '{place}': no module '{missing}' is installed or is in the current "
-                f"folder; {expected}"
+                f"folder; {expected}{_as_module(module)}"
             ) from error
         raise ConfigError(f"cannot import '{module}': {described(error)}") from error
     value: Any = found
     for part in name.split("."):
         if not hasattr(value, part):
-            raise ConfigError(f"cannot make '{place}': '{module}' has no '{name}'; {expected}")
+            close = get_close_matches(part, dir(value), n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            raise ConfigError(
+                f"cannot make '{place}': '{module}' has no '{name}'{hint}; {expected}"
+            )
         value = getattr(value, part)
     if not callable(value):
         raise ConfigError(f"'{place}' is a {type(value).__name__}; expected a callable")
     return value  # type: ignore[no-any-return]
+
+
+def _as_module(file: str) -> str:
+    """A hint for the path of a Python file in the place of a module's name."""
+    if not file.endswith(".py"):
+        return ""
+    name = file.removesuffix(".py").strip("./").replace("/", ".")
+    return f", such as '{name}:NAME' for the file '{file}'"
 
 
 def made_by(place: str, *given: Any, here: bool = True) -> Any:

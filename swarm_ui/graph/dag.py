@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack, overload
 
 from swarm_ui.deprecation import renamed_property
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.conditions import Key, Otherwise, Value, routes_by
+from swarm_ui.graph.elsewhere import EXPECTED_ELSEWHERE
 from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
 from swarm_ui.graph.validation import (
     GraphNode,
@@ -19,6 +20,7 @@ from swarm_ui.graph.validation import (
     check_fallbacks,
     check_heard,
     check_name,
+    check_rounds,
     check_unique,
     check_until,
     checked_edges,
@@ -107,8 +109,7 @@ class Dag(GraphNode):
                 cycle, or a delayed edge could never deliver a message.
         """
         members = named(nodes)
-        if rounds < 1:
-            raise GraphError(f"rounds must be at least 1, got {rounds}")
+        check_rounds(rounds)
         check_name(name)
         self.id = self.name = name
         self.nodes = MappingProxyType(members)
@@ -126,8 +127,52 @@ class Dag(GraphNode):
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
-            raise AttributeError(f"a graph is immutable: '{name}' cannot be set; make another one")
+            raise AttributeError(
+                f"a graph is immutable: '{name}' cannot be set; make another graph, as with "
+                "graph.with_rounds(3), graph.with_edge(...) or graph.with_node(...)"
+            )
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:  # for type checkers, a graph has no other attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = EXPECTED_ELSEWHERE.get(name)
+            text = f"'{type(self).__name__}' object has no attribute '{name}'"
+            error = AttributeError(text if hint is None else f"{text}: {hint}")
+            error.name, error.obj = name, self  # Python suggests a similar name
+            raise error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping proxy cannot be pickled or copied.
+        options: _Options = {
+            "output": self.output,
+            "rounds": self.rounds,
+            "name": self.name,
+            "when": dict(self.when),
+            "fallbacks": dict(self.fallbacks),
+            "delays": dict(self.delays),
+            "until": self.until,
+        }
+        return _rebuilt, (type(self), dict(self.nodes), self.edges, options)
+
+    # -- as a collection of nodes -------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """The number of nodes."""
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the nodes, in the order given."""
+        return iter(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.nodes
+
+    def __getitem__(self, name: str) -> Node:
+        """The node with that name. Raises ``GraphError`` if there is none."""
+        if name not in self.nodes:
+            raise GraphError(unknown("node", name, self.nodes))
+        return self.nodes[name]
 
     heard = renamed_property("heard", "predecessors")
     talk = renamed_property("talk", "communication_edges")
@@ -382,3 +427,10 @@ class Dag(GraphNode):
         }
         options.update(changes)
         return type(self)(members, pairs, **options)
+
+
+def _rebuilt(
+    kind: type[Dag], nodes: Mapping[str, Node], edges: Iterable[Edge], options: _Options
+) -> Dag:
+    """The graph of a pickle or a deep copy."""
+    return kind(nodes, edges, **options)

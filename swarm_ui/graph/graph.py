@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from random import Random
 from types import MappingProxyType
@@ -242,6 +243,14 @@ class CollabGraph(Dag):
                     "a complete team; set the fields of the record"
                 )
             return collaborative(cls, agents, model)
+        for name in options:
+            if name not in TeamOptions.__annotations__:
+                close = get_close_matches(name, TeamOptions.__annotations__, n=1)
+                hint = f" (did you mean '{close[0]}'?)" if close else ""
+                raise TypeError(
+                    f"collaborative: unexpected keyword argument '{name}'{hint}; there are "
+                    f"{', '.join(TeamOptions.__annotations__)}"
+                )
         return collaborative(cls, TeamSpec(agents=agents, rounds=rounds, **options), model)
 
     @classmethod

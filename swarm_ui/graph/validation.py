@@ -27,6 +27,8 @@ def closes(node: Node) -> bool:
 
 def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     """Nodes by name, in the order given."""
+    if isinstance(nodes, GraphNode):
+        raise GraphError("nodes: expected a list of nodes, got a graph; write [graph] to nest it")
     if isinstance(nodes, Mapping):
         pairs = list(nodes.items())
     else:
@@ -70,6 +72,13 @@ def check_name(name: str) -> None:
 _UNFIT = {"Cc", "Cs", "Zl", "Zp"}
 
 
+def check_rounds(rounds: int) -> None:
+    if not isinstance(rounds, int) or isinstance(rounds, bool):
+        raise GraphError(f"rounds must be a whole number of at least 1, got {rounds!r}")
+    if rounds < 1:
+        raise GraphError(f"rounds must be at least 1, got {rounds}")
+
+
 def check_unique(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
@@ -84,11 +93,23 @@ def check_unique(names: Sequence[str]) -> None:
 def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[Edge, ...]:
     """The edges as a tuple of pairs, after checking that names exist and no edge is repeated."""
     pairs: dict[Edge, None] = {}
+    if isinstance(edges, str | Mapping):
+        raise GraphError(
+            "edges: expected a list of pairs of names, as in [('ada', 'grace')], got "
+            f"a {type(edges).__name__}"
+        )
     for edge in edges:
         if not isinstance(edge, tuple | list) or len(edge) != 2:
             raise GraphError(f"an edge is a pair (sender, listener) of names, got {edge!r}")
         sender, listener = edge
         for end in (sender, listener):
+            if not isinstance(end, str):
+                name = getattr(end, "id", None)
+                hint = f"; write '{name}'" if isinstance(name, str) else ""
+                raise GraphError(
+                    "an edge is a pair (sender, listener) of names, not of nodes: got "
+                    f"an object of type {type(end).__name__}{hint}"
+                )
             if end not in members:
                 where = f"edge {sender} -> {listener}: node"
                 raise GraphError(unknown(where, end, members))

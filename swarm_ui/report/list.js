@@ -105,7 +105,7 @@ class EpisodeList {
     const [found, all] = [this.found.length, this.entries.length].map((count) => count.toLocaleString("en"));
     const outcomes = tally(this.found, "outcome");
     const parts = Object.keys(MARKS).filter((outcome) => outcomes.has(outcome)).map((outcome) => `${outcomes.get(outcome).toLocaleString("en")} ${outcome}`);
-    return `${found} of ${all} episodes${parts.length ? `: ${parts.join(", ")}` : ""}`;
+    return `${found} of ${all} episode${this.entries.length === 1 ? "" : "s"}${parts.length ? `: ${parts.join(", ")}` : ""}`;
   }
 
   draw() {

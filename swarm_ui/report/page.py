@@ -244,7 +244,7 @@ def _missing(data: ReportData) -> Markup:
 def _viewer(episodes: Packed) -> Markup:
     if not episodes.episodes:
         return note(NO_EPISODES)
-    said = [f"{episodes.episodes:,} episodes."]
+    said = [f"{episodes.episodes:,} episode{'s' * (episodes.episodes != 1)}."]
     if episodes.left_out:
         said.append(f"{episodes.left_out:,} more did not fit into this file.")
     if episodes.bare:

@@ -35,7 +35,7 @@ from swarm_ui.node import derive
 from swarm_ui.rollout.episode_spans import HERE, SpanParent, in_span
 from swarm_ui.rollout.intervention import Intervene as Intervene
 from swarm_ui.rollout.intervention import Intervention as Intervention
-from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.policy import Policy, check_policy
 from swarm_ui.rollout.pool import (
     Attempt,
     EnvironmentPool,
@@ -379,6 +379,7 @@ def attempt_of(
     parent: SpanParent = HERE,
 ) -> Attempt:
     """A function that plays episodes of a stream. ``parent``: the parent of their spans."""
+    check_policy(policy)
 
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
         play = partial(

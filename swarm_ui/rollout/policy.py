@@ -40,6 +40,14 @@ class Policy(Protocol):
         ...
 
 
+def check_policy(policy: object) -> None:
+    """Raise ``ConfigError`` for something that is not a policy, such as a graph."""
+    if not hasattr(policy, "begin"):
+        kind = type(policy).__name__
+        hint = f"; write GraphPolicy({'graph' if isinstance(policy, CollabGraph) else '...'})"
+        raise ConfigError(f"expected a policy, got an object of type {kind}{hint}")
+
+
 class GraphPolicy:
     """A team decides: the same graph in all episodes, or one drawn for each."""
 
@@ -59,6 +67,11 @@ class GraphPolicy:
             listen: makes the listener of each decision, such as
                 :class:`~swarm_ui.engine.telemetry.Spans`.
         """
+        if not callable(graph):  # a graph is callable too, as a node of another graph
+            raise ConfigError(
+                "GraphPolicy: expected a CollabGraph, or a function (task, seed) that draws one, "
+                f"got an object of type {type(graph).__name__}"
+            )
         self._graph = graph
         self._limits, self._listen = limits, listen
         self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")

@@ -19,7 +19,7 @@ from typing import Literal, Self
 
 import msgspec
 
-from swarm_ui.environment import Environment
+from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.rollout.worker_reporter import WorkerReporter, wall_clock
 from swarm_ui.trace.records import Episode
@@ -122,6 +122,7 @@ class EnvironmentPool:
         """
         if size < 1:
             raise ConfigError(f"EnvironmentPool: 'size' must be at least 1, got {size}")
+        check_factory(make)
         clock = wall_clock()
         self._seats = tuple(
             Seat(place, make, restarts or Restarts(), WorkerReporter(place, on_event, clock))
@@ -247,6 +248,8 @@ class _Source:
                 job = await anext(self._jobs, None)
             else:
                 job = next(self._jobs, None)
+            if job is not None and not (isinstance(job, tuple | list) and len(job) == 2):
+                raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
             return None if job is None else (next(self._numbers), job)
 
 

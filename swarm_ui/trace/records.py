@@ -8,6 +8,7 @@ only the order in which its agent saw the elements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -26,7 +27,9 @@ TRACE_VERSION = 1
 EdgeName = Edge
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Call(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, repr_omit_defaults=True
+):
     """One call of one node in one round."""
 
     message: str
@@ -153,7 +156,12 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for message in self.messages:
             if message.id == id:
                 return message
-        raise KeyError(id)
+        own = [message.id for message in self.messages if message.sender == id]
+        if own:
+            raise KeyError(f"'{id}' is a node, whose messages are {', '.join(own[:6])}")
+        close = get_close_matches(id, [message.id for message in self.messages], n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise KeyError(f"no message '{id}' in this trace{hint}")
 
     def matrix(self) -> list[list[Action | None]]:
         """Proposals, shape ``[rounds, agents]``; ``None`` where there is no valid one."""
@@ -208,7 +216,9 @@ DRAW: dict[str, Callable[[Trace], str]] = {}
 """The function that draws traces in notebooks. It imports the records, so ``swarm_ui`` sets it."""
 
 
-class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StepRecord(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """One step of an episode: the decision, its result, and the credit assigned later."""
 
     trace: Trace
@@ -228,7 +238,9 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A right action in this state, by the environment's own solver; ``None``: not known."""
 
 
-class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Episode(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """A task attempted once."""
 
     version: int = TRACE_VERSION

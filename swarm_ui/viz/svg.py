@@ -126,7 +126,7 @@ class Canvas:
 
 def scrolling(picture: str) -> str:
     """A picture as HTML that scrolls sideways where the page is too narrow."""
-    return f'<div style="overflow-x:auto;max-width:100%">{picture}</div>'
+    return f'<div style="overflow-x:auto;overflow-y:hidden;max-width:100%">{picture}</div>'
 
 
 def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:

@@ -182,7 +182,7 @@ def test_mcnemars_test_against_the_closed_form(better: int, worse: int, p: float
 
 def test_what_cannot_be_compared_is_told_before_anything_is_played(shell: Shell) -> None:  # noqa: F811
     done = shell(f"eval {LAMP} --model script:right.txt --against nowhere --out e")
-    assert done.code == 2 and "'nowhere' is not a run with results" in done.err
+    assert done.code == 2 and "there is no folder 'nowhere'" in done.err
     assert not (shell.folder / "e").exists()
 
 

@@ -80,6 +80,7 @@ def code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:  # noqa: F811
         ("user_code_import:make", "No module named 'no_such_package' (user_code_import.py:1)"),
         ("user_code_none:make", "no module 'user_code_none' is installed or is in the current"),
         ("user_code_here:nothing", "'user_code_here' has no 'nothing'; expected MODULE:NAME"),
+        ("user_code_here.py:World", "such as 'user_code_here:NAME' for the file"),
         ("user_code_here:lamp", "is a Lamp; expected a callable"),
         ("user_code_here:raises", "'user_code_here:raises' failed: ValueError: no key in the "
          "drawer (user_code_here.py:7)"),

@@ -50,6 +50,9 @@ class ScriptedModel:
             replies = iter(script)
             self._script = lambda _: next(replies, None)
 
+    def __repr__(self) -> str:
+        return f"ScriptedModel('{self.name}')"
+
     def __getstate__(self) -> dict[str, Any]:
         if self._in_order:
             raise ConfigError(

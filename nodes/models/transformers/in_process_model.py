@@ -137,6 +137,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             self._score, max_batch=most
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.name}')"
+
     def __reduce__(self) -> NoReturn:
         raise not_sent(f"the model '{self.name}'")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, CreditTable, as_matrix, credited
-from swarm_ui.environment import Graded
+from swarm_ui.environment import Graded, check_factory
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
@@ -71,6 +71,7 @@ class ScriptedCritic:
         """
         if not 0.0 <= flips <= 1.0:
             raise ConfigError(f"flips must be in [0, 1], got {flips}")
+        check_factory(make_environment)
         self.name = SOLVER_CREDIT + (f", {100 * flips:g} % flipped" if flips else "")
         self._make_environment, self._flips, self._seed = make_environment, flips, seed
         self._abstentions = abstentions

@@ -1,0 +1,48 @@
+"""`--edges` with a file of learned edges, and runs that do not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import TeamSection
+from swarm_ui.experiment.results import existing_results
+from swarm_ui.experiment.teams import configured_edges
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.files import save_edges
+
+
+def learned(file: Path, agents: int) -> str:
+    edges = EdgeDistribution([f"agent_{k}" for k in range(agents)])
+    with torch.no_grad():
+        edges.logits.fill_(-4.0)
+        edges.scores[edges.names.index("agent_1")] = 3.0
+        edges.logits[edges.candidates.index(("agent_1", "agent_0"))] = 4.0
+    save_edges(edges, file)
+    return str(file)
+
+
+def test_a_file_gives_its_most_probable_graph(tmp_path: Path) -> None:
+    file = learned(tmp_path / "mine.safetensors", agents=3)
+    assert configured_edges(TeamSection(agents=3, edges=file)) == (("agent_1", "agent_0"),)
+
+
+def test_the_nodes_of_the_file_must_be_the_agents(tmp_path: Path) -> None:
+    file = learned(tmp_path / "mine.safetensors", agents=3)
+    with pytest.raises(ConfigError, match="has the edges of agent_0, agent_1, agent_2; the team"):
+        configured_edges(TeamSection(agents=2, edges=file))
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"there is no file .none\.safetensors"):
+        configured_edges(TeamSection(agents=2, edges="none.safetensors"))
+
+
+def test_a_missing_run_is_not_called_a_run_without_results(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no folder"):
+        existing_results(tmp_path / "none")
+    with pytest.raises(ConfigError, match="is not a run with results"):
+        existing_results(tmp_path)

@@ -1,0 +1,193 @@
+"""What users of other libraries try first on a graph: it works, or the error says what to do."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import swarm_ui
+from swarm_ui import CollabGraph, GraphError, Limits, MajorityVote, NodeContext, NodeError, shapes
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
+from swarm_ui.nodes import AgentNode, ChatNode, ScriptedModel, function_node
+
+
+def waits(request: Any) -> str:
+    return '{"action_type": "wait"}'
+
+
+def sent(message: Message) -> bool:
+    return bool(message.content)
+
+
+MODEL = ScriptedModel(waits)
+
+
+def team() -> CollabGraph:
+    nodes = [AgentNode(name, MODEL) for name in ("ada", "grace", "edsger")]
+    graph = CollabGraph([*nodes, MajorityVote()], [("ada", "grace")], rounds=3)
+    graph = graph.with_edge("edsger", "ada", delay=1).with_edge("grace", "edsger", when=sent)
+    return graph.with_fallback("ada", AgentNode("spare", MODEL)).named("three")
+
+
+def test_a_graph_is_a_collection_of_its_nodes() -> None:
+    graph = team()
+    assert len(graph) == 4
+    assert list(graph) == ["ada", "grace", "edsger", "vote"]
+    assert "ada" in graph and "adda" not in graph
+    assert graph["ada"] is graph.nodes["ada"]
+    with pytest.raises(GraphError, match=r"node 'adda' is not in the graph .did you mean 'ada'"):
+        graph["adda"]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_copies_and_pickles_decide_the_same(copied: Callable[[CollabGraph], CollabGraph]) -> None:
+    graph = team()
+    other = copied(graph)
+    assert other is not graph and other.to_json() == graph.to_json()
+    assert list(other.fallbacks) == ["ada"] and other.delays == graph.delays
+    assert other.run_sync("wait").messages == graph.run_sync("wait").messages
+    assert other["ada"].model is other["grace"].model  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("parameters", "EdgeDistribution"),
+        ("train", "TeamTrainer"),
+        ("state_dict", "save_edges"),
+        ("save", "to_json"),
+        ("forward", "run_sync"),
+        ("add_edge", "with_edge"),
+        ("remove_node", "without_node"),
+        ("cuda", "device"),
+        ("plot", "to_mermaid"),
+    ],
+)
+def test_names_of_other_libraries_are_errors_that_say_what_to_use(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': .*{said}"):
+        getattr(team(), name)
+    assert not hasattr(team(), name)
+
+
+def test_other_missing_attributes_are_the_usual_error() -> None:
+    with pytest.raises(
+        AttributeError, match="'CollabGraph' object has no attribute 'egdes'"
+    ) as told:
+        getattr(team(), "egdes")  # noqa: B009
+    assert told.value.name == "egdes"
+
+
+def test_assignment_names_the_operation() -> None:
+    with pytest.raises(AttributeError, match="with_rounds"):
+        team().rounds = 4
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda n: CollabGraph(n, {"ada": ["grace"]}), "expected a list of pairs .* got a dict"),
+        (lambda n: CollabGraph(n, "ada>grace"), "expected a list of pairs .* got a str"),
+        (lambda n: CollabGraph(n, [(n[0], n[1])]), "of names, not of nodes: .*; write 'ada'"),
+        (lambda n: CollabGraph(n, rounds="2"), "rounds must be a whole number"),
+        (lambda n: CollabGraph(n, rounds=1.5), "rounds must be a whole number"),
+        (lambda n: CollabGraph(CollabGraph.chain(n)), r"write \[graph\] to nest it"),
+        (lambda n: CollabGraph.layered([CollabGraph.chain(n)]), "layer 0 must be a list"),
+    ],
+)
+def test_arguments_of_another_kind(make: Callable[[Any], CollabGraph], said: str) -> None:
+    with pytest.raises(GraphError, match=said):
+        make([AgentNode("ada", MODEL), AgentNode("grace", MODEL)])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model: AgentNode("ada", model),
+        lambda model: ChatNode("ada", model),
+        lambda model: CollabGraph.collaborative(2, 1, model=model),
+        lambda model: CollabGraph.solo(model),
+    ],
+)
+@pytest.mark.parametrize("model", ["gpt-4", None, ScriptedModel])
+def test_a_name_is_not_a_model(make: Callable[[Any], object], model: object) -> None:
+    with pytest.raises(ConfigError, match="expected a model, such as OpenAIModel"):
+        make(model)
+
+
+def test_an_option_that_does_not_exist_gets_a_suggestion() -> None:
+    options: Any = {"temperature": 0.5}
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument .temperature. .did you mean .temperatures"
+    ):
+        CollabGraph.collaborative(2, 1, model=MODEL, edges=shapes.chain, **options)
+
+
+@pytest.mark.parametrize(
+    ("screen", "said"),
+    [(3, "of type int"), (None, "of type NoneType"), (PhoneEnvironment(), "its reset.. returns")],
+)
+def test_a_graph_runs_on_a_screen_or_a_text(screen: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"runs on an Observation.*{said}"):
+        team().run_sync(screen)
+
+
+def test_limits_of_another_kind() -> None:
+    limits: Any = {"timeout": 3}
+    with pytest.raises(ConfigError, match=r"expected Limits\(\.\.\.\)"):
+        team().run_sync("wait", limits=limits)
+
+
+def test_a_function_with_other_arguments_is_no_node() -> None:
+    function: Any = lambda inbox: "hello"  # noqa: E731
+    with pytest.raises(ConfigError, match=r"gets the arguments \(inbox, context\).*has \(inbox\)"):
+        function_node(id="greet")(function)
+    assert function_node(id="any")(lambda *given: "hello").id == "any"
+    assert function_node(id="str")(max).id == "str"  # it does not tell its arguments
+
+
+def test_an_error_of_a_run_without_a_name_does_not_mention_the_run() -> None:
+    @function_node
+    def broken(inbox: object, context: object) -> str:
+        raise ValueError("too late")
+
+    with pytest.raises(NodeError, match=r"^node 'broken', round 0: ValueError: too late$"):
+        CollabGraph([broken]).run_sync("go", limits=Limits(on_failure="abort"))
+
+
+def test_an_unknown_message_of_a_trace() -> None:
+    trace = team().run_sync("wait")
+    with pytest.raises(KeyError, match="'ada' is a node, whose messages are ada:0, ada:1, ada:2"):
+        trace.message("ada")
+    with pytest.raises(KeyError, match="did you mean 'ada:0'"):
+        trace.message("adda:0")
+
+
+def test_help_and_completion_know_the_names() -> None:
+    assert "observation" in str(inspect.signature(NodeContext))
+    assert set(swarm_ui.__all__) <= set(dir(swarm_ui))
+
+
+def test_records_and_models_are_short_when_printed() -> None:
+    trace = team().run_sync("wait")
+    assert repr(trace.action) == "Action(action_type='wait')"
+    assert "model=ScriptedModel('scripted')" in repr(team()["ada"])
+    assert "logprob" not in repr(trace.messages[0])
+
+
+def test_a_node_with_a_scope_is_a_vote() -> None:
+    class First:
+        id, scope = "vote", "last"
+
+        async def __call__(self, inbox: Any, context: NodeContext) -> Any:
+            return inbox[0]
+
+    trace = CollabGraph([AgentNode("ada", MODEL), First()], rounds=2).run_sync("wait")
+    assert trace.agents == ("ada",)
+    assert [call.message for call in trace.calls] == ["ada:0", "ada:1", "vote:1"]

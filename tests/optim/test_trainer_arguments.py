@@ -1,0 +1,50 @@
+"""What a trainer prints, and what it says about arguments of another kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swarm_ui import CollabGraph, ScriptedModel
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes import LocalModel
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.trainer import TeamResult, TeamTrainer
+
+
+def no_jobs(iteration: int, count: int, rng: object) -> list[tuple[str, int]]:
+    return []
+
+
+def test_a_model_without_weights_cannot_be_trained() -> None:
+    model: Any = ScriptedModel(lambda request: "")
+    team = CollabGraph.collaborative(2, 1, model=model)
+    with pytest.raises(ConfigError, match=r"adapters can be trained.*got ScriptedModel"):
+        TeamTrainer(model, team, PhoneEnvironment, no_jobs)
+
+
+def test_an_environment_in_the_place_of_its_class() -> None:
+    model, made = LocalModel.load(), PhoneEnvironment()
+    environment: Any = made
+    team = CollabGraph.collaborative(2, 1, model=model)
+    with pytest.raises(ConfigError, match="write PhoneEnvironment instead"):
+        TeamTrainer(model, team, environment, no_jobs)
+    with pytest.raises(ConfigError, match="write PhoneEnvironment instead"):
+        ScriptedCritic(environment)
+
+
+def test_trainer_and_result_are_printed_in_one_line() -> None:
+    model = LocalModel.load()
+    team = CollabGraph.collaborative(2, 1, model=model)
+    trainer = TeamTrainer(model, team, PhoneEnvironment, no_jobs, config=TeamConfig(iterations=3))
+    assert repr(trainer) == (
+        "TeamTrainer(LocalModel('base-agent'), adapters agent_0: agent_0, agent_1: agent_1; "
+        "3 iterations of 128 episodes, redraw edges)"
+    )
+    assert repr(TeamResult((), EdgeDistribution(["a", "b"]))) == (
+        "TeamResult(0 iterations; history, edges)"
+    )

@@ -1,0 +1,46 @@
+"""An object in the place of a function, a graph in the place of a policy: errors say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from swarm_ui import CollabGraph, EnvironmentPool, GraphPolicy, ScriptedModel, rollout_many
+from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments.interop.blocking import BlockingEnvironment
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.errors import ConfigError
+
+TEAM = CollabGraph.solo(ScriptedModel(lambda request: '{"action_type": "wait"}'))
+JOBS = [("contacts-add", 7)]
+MADE: Any = PhoneEnvironment()
+
+
+def test_an_environment_in_the_place_of_its_class() -> None:
+    said = "write PhoneEnvironment instead of PhoneEnvironment()"
+    with pytest.raises(ConfigError) as told:
+        EnvironmentPool(MADE)
+    assert said in str(told.value)
+    with pytest.raises(ConfigError, match="expected a function that makes an environment"):
+        asyncio.run(rollout_many(MADE, GraphPolicy(TEAM), JOBS))
+    with pytest.raises(ConfigError, match="expected a function that makes an environment"):
+        asyncio.run(check_environment(MADE))
+    with pytest.raises(ConfigError, match="expected a function that makes an environment"):
+        BlockingEnvironment(MADE)
+
+
+def test_a_graph_in_the_place_of_a_policy() -> None:
+    policy: Any = TEAM
+    with pytest.raises(ConfigError, match=r"of type CollabGraph; write GraphPolicy\(graph\)"):
+        asyncio.run(rollout_many(PhoneEnvironment, policy, JOBS))
+    named: Any = "team"
+    with pytest.raises(ConfigError, match="expected a CollabGraph, or a function"):
+        GraphPolicy(named)
+
+
+def test_jobs_are_pairs() -> None:
+    jobs: Any = ["contacts-add"]
+    with pytest.raises(ConfigError, match=r"expected pairs \(task, seed\), got 'contacts-add'"):
+        asyncio.run(rollout_many(PhoneEnvironment, GraphPolicy(TEAM), jobs))
