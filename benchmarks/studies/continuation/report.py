@@ -181,7 +181,7 @@ def _row(
     if rated.played[0].element:
         line["measure"] = "share of right steps of a recorded task"
         line["element_accuracy"] = mean(
-            m for p in rated.played if (m := rates.known_mean(p.element))
+            m for p in rated.played if (m := rates.known_mean(p.element)) is not None
         )
     return line
 
