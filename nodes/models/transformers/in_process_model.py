@@ -46,6 +46,9 @@ _BATCH_ROWS = 64
 _BATCHES = 4
 """Forwards for one batch of requests. Rows of similar length are put into one forward."""
 _BATCH_TOKENS = 65_536
+_BATCH_LOGITS = 2e8
+"""Logits of one forward that scores replies, 0.8 GB in float32. Each row has logits from the first
+token of any reply on, so prompts of very different lengths need many."""
 _KEPT_REPLIES = 4 * _BATCH_ROWS * _BATCHES
 """Enough for the calls of several rounds of the episodes that fill a batch."""
 
@@ -360,7 +363,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         self._notice_changed_weights()
         out = [0.0] * len(asked)
         lengths = [len(job.prompt.ids) + len(reply) for job, reply in asked]
-        for chunk in self._chunks(lengths, [job.version for job, _ in asked]):
+        begins = [len(job.prompt.ids) for job, _ in asked]
+        for chunk in self._chunks(lengths, [job.version for job, _ in asked], begins=begins):
             samples = [(asked[i][0].prompt.ids, asked[i][1]) for i in chunk]
             network = self.network
             with self._answering([asked[i][0].version for i in chunk]):
@@ -380,13 +384,23 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         *,
         most_rows: int = _BATCH_ROWS,
         most_tokens: int = _BATCH_TOKENS,
+        begins: Sequence[int] | None = None,
     ) -> list[list[int]]:
-        """Rows in chunks of similar length; in a chunk, rows of one version are adjacent."""
+        """Rows in chunks of similar length; in a chunk, rows of one version are adjacent.
+
+        ``begins``: the first token of each row that needs logits; ``None``: only the last ones do.
+        """
         chunks: list[list[int]] = []
+        words = self.network.config.get_text_config().vocab_size
+        first = 0
         for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
             room = min(most_rows, most_tokens // max(1, lengths[i]))
+            if begins is not None:
+                first = min(first, begins[i])
+                room = min(room, int(_BATCH_LOGITS // (words * (lengths[i] - first + 1))))
             if not chunks or len(chunks[-1]) >= room:
                 chunks.append([])
+                first = 0 if begins is None else begins[i]
             chunks[-1].append(i)
         self.counters.batches += len(chunks)
         return [sorted(chunk, key=lambda i: versions[i] or "") for chunk in chunks]

@@ -232,7 +232,9 @@ def test_a_lease_names_what_exists_and_is_given_back_once() -> None:
     client = model("http://127.0.0.1:9/v1", adapter_names={"a": "b", "b": "c"})
     with pytest.raises(ModelError, match="got 'z'"):
         client.lease("z")
-    with pytest.raises(ModelError, match="maps 'a' to the served name 'b', which is itself an adapter"):
+    with pytest.raises(
+        ModelError, match="maps 'a' to the served name 'b', which is itself an adapter"
+    ):
         client.lease("a")
     version = client.lease("b")
     client.release(version)
