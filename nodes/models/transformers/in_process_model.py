@@ -280,8 +280,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             own = [versions[i] for i in chunk]
             sharing = None
             if self._prefixes.max_bytes:
-                equal_layers = self._equal_layers if self._shares_layers else None
-                sharing = Sharing(self._prefixes, own, equal_layers)
+                shared_layers = self._shared_layers if self._shares_layers else None
+                sharing = Sharing(self._prefixes, own, shared_layers)
             with self._answering(own) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
@@ -326,10 +326,11 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             first.setdefault(numbers[version], version)
         return [None if version is None else first[numbers[version]] for version in versions]
 
-    def _equal_layers(self, one: str | None, other: str | None) -> int:
-        """The number of lowest layers in which two versions have equal weights."""
-        count = self.network.config.get_text_config().num_hidden_layers
-        return self._equal.layers(one, other, self._in_memory(), count)
+    def _shared_layers(self, one: str | None, other: str | None) -> int:
+        """The number of lowest layers in which two versions have equal weights, without the last
+        layer."""
+        below_last = self.network.config.get_text_config().num_hidden_layers - 1
+        return self._equal.layers(one, other, self._in_memory(), below_last)
 
     def _register(self, name: str, number: int) -> str:
         self._forget_replies()  # saved adapters are loaded with the versions they had

@@ -117,16 +117,14 @@ def test_weights_that_change_in_place_are_noticed() -> None:
 def test_a_split_names_the_rows_that_stand_for_others() -> None:
     equal = {"ab": 5, "ac": 0, "bc": 0, "ad": 7}
 
-    def equal_layers(one: str | None, other: str | None) -> int:
+    def shared_layers(one: str | None, other: str | None) -> int:
         return equal["".join(sorted((one or "", other or "")))]
 
     prompts = [[1, 2], [3], [1, 2], [3], [4], [1, 2]]
-    split = split_of(prompts, ["a", "a", "b", "d", "a", "c"], equal_layers, most=6)
+    split = split_of(prompts, ["a", "a", "b", "d", "a", "c"], shared_layers)
     assert split == Split(layer=5, shared=[0, 1, 4, 5], of_row=[0, 1, 0, 1, 2, 3])
-    assert split_of([[1], [2]], ["a", "b"], equal_layers, most=6) is None
-    assert split_of([[1], [1]], ["a", "c"], equal_layers, most=6) is None
-    split = split_of([[1], [1]], ["a", "d"], equal_layers, most=6)
-    assert split == Split(layer=6, shared=[0], of_row=[0, 0])
+    assert split_of([[1], [2]], ["a", "b"], shared_layers) is None
+    assert split_of([[1], [1]], ["a", "c"], shared_layers) is None
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral"])

@@ -79,7 +79,7 @@ def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
 
 def equal_layers(one: AdapterWeights, other: AdapterWeights, count: int) -> int:
     """The number of the lowest of ``count`` transformer layers in which two adapters are equal."""
-    return min(map(layer_number, _different(one, other)), default=count)
+    return min([count, *map(layer_number, _different(one, other))])
 
 
 def layer_number(name: str) -> int:

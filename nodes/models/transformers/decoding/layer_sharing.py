@@ -27,19 +27,16 @@ class Split(NamedTuple):
     """For each row, the position in ``shared`` of the row that stands for it."""
 
 
-EqualLayers = Callable[[str | None, str | None], int]
-"""The number of lowest layers in which two adapter versions have equal weights."""
+SharedLayers = Callable[[str | None, str | None], int]
+"""The number of lowest layers that two adapter versions share; always fewer than all layers."""
 
 
 def split_of(
-    prompts: Sequence[list[int]],
-    versions: Sequence[str | None],
-    equal_layers: EqualLayers,
-    most: int,
+    prompts: Sequence[list[int]], versions: Sequence[str | None], shared_layers: SharedLayers
 ) -> Split | None:
     """The split of a batch: rows with equal prompts share the layers below the first one in which
-    their adapters differ, and at most the lowest ``most`` layers. Rows whose adapters differ in the
-    lowest layer share nothing; ``None`` if this holds for all rows."""
+    their adapters differ. Rows whose adapters differ in the lowest layer share nothing; ``None`` if
+    this holds for all rows."""
     shared: list[int] = []
     of_row: list[int] = []
     known: dict[tuple[int, ...], list[int]] = {}
@@ -47,8 +44,8 @@ def split_of(
     for row, (ids, version) in enumerate(zip(prompts, versions, strict=True)):
         alike = known.setdefault(tuple(ids), [])
         for at in alike:
-            if equal := min(most, equal_layers(versions[shared[at]], version)):
-                layers.append(equal)
+            if count := shared_layers(versions[shared[at]], version):
+                layers.append(count)
                 break
         else:
             at = len(shared)

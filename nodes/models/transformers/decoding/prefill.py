@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.decoding.layer_sharing import (
-    EqualLayers,
+    SharedLayers,
     Split,
     repeated_before,
     split_of,
@@ -54,7 +54,7 @@ class Sharing(NamedTuple):
     store: PrefixStore
     versions: Sequence[str | None]
     """Adapter version of each row; ``None``: the base model."""
-    equal_layers: EqualLayers | None = None
+    shared_layers: SharedLayers | None = None
     """``None``: lower layers are not shared."""
 
 
@@ -107,7 +107,8 @@ class _Reader(NamedTuple):
         if sharing is not None:
             found = zip(rows, prompts, strict=True)
             prefixes = [sharing.store.find(sharing.versions[row], ids) for row, ids in found]
-            prefixes = _of_equal_length(prompts, prefixes)
+            if sharing.shared_layers is not None:
+                prefixes = _of_equal_length(prompts, prefixes)
         known = [0 if prefix is None else prefix.length for prefix in prefixes]
         lengths = [len(ids) - count for ids, count in zip(prompts, known, strict=True)]
         joinable = KVCache(self.network.config).joinable
@@ -129,14 +130,13 @@ class _Reader(NamedTuple):
         self, rows: Sequence[int], prompts: Sequence[list[int]], sharing: Sharing | None
     ) -> _RoutedSplit | None:
         """How rows with equal prompts and other adapters share lower layers; ``None``: not."""
-        if sharing is None or sharing.equal_layers is None or self.routing is None:
+        if sharing is None or sharing.shared_layers is None or self.routing is None:
             return None
-        layers = transformer_layers(self.network)
-        if layers is None:
+        split = split_of(prompts, [sharing.versions[row] for row in rows], sharing.shared_layers)
+        layers = None if split is None else transformer_layers(self.network)
+        if split is None or layers is None:
             return None
-        versions = [sharing.versions[row] for row in rows]
-        split = split_of(prompts, versions, sharing.equal_layers, most=len(layers) - 1)
-        return None if split is None else _RoutedSplit(split, layers, self.routing, rows)
+        return _RoutedSplit(split, layers, self.routing, rows)
 
     def _forward(
         self,
