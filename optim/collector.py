@@ -89,7 +89,7 @@ class Collector:
         self._environments, self._sample_jobs = environments, sample_jobs
         critics = critics or Critics()
         self._critic, self._batch = critics.credit, critics.batch
-        self._judge = critics.judge or critics.credit
+        self._judge, self._teacher = critics.judge or critics.credit, critics.teacher
         self._adversary, self._on_warning = adversary, on_warning
         self.trust = None if self._critic is None else CriticTrust(config.trust)
         """The learned weight of the critic, or ``None`` if there is no critic."""
@@ -184,6 +184,7 @@ class Collector:
             self._critic,
             self._adversary,
             judge=self._judge,
+            teacher=self._teacher,
             guide=self._guide,
             grade_negatives=self._config.grade_negatives is not False,
             trust=self._guidance_trust(),

@@ -1,4 +1,4 @@
-"""Credit, negatives and guidance between a decision and its execution in training."""
+"""Credit, negatives, corrections and guidance between a decision and its execution in training."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.preferences.adversary import Adversary, negative
 from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.preferences.teacher import Teacher
 from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Episode, Trace
 
 
 class Critics(NamedTuple):
-    """The assigner of credit to messages, and the judge of single actions."""
+    """The assigner of credit to messages, the judge of single actions, and the teacher."""
 
     credit: CreditAssigner | None = None
     """``None``: credit is assigned after the episodes."""
@@ -30,19 +31,42 @@ class Critics(NamedTuple):
     batch: BatchAssigner | None = None
     """Assigns the credit of an iteration's episodes after they were played; ``None``: the outcome
     is the credit. It cannot be combined with ``credit``."""
+    teacher: Teacher | None = None
+    """Shows a right action where no agent proposed one; ``None``: nobody does. The judge grades
+    what it shows."""
+
+
+Notes = dict[int, tuple[list[ScoredAction], list[ScoredAction]]]
+"""The actions of adversary and teacher in an episode, by step."""
+
+
+class _Written(NamedTuple):
+    """What was written for one decision. The trace is kept too, so that no other trace can get its
+    id."""
+
+    trace: Trace
+    negatives: list[ScoredAction]
+    """Wrong actions of the adversary."""
+    shown: list[ScoredAction]
+    """Right actions of the teacher."""
 
 
 def as_critics(critic: CreditAssigner | Critics | None) -> Critics:
     """The sources of credit and of judgements. A single critic serves as both.
 
     Raises:
-        ConfigError: there are two sources of credit.
+        ConfigError: there are two sources of credit, or a teacher that nobody judges.
     """
     critics = critic if isinstance(critic, Critics) else Critics(critic, critic)
     if critics.credit is not None and critics.batch is not None:
         raise ConfigError(
             "team training: Critics has both credit and batch, but each message gets its credit "
             f"from one source; leave out '{critics.credit.name}' or '{critics.batch.name}'"
+        )
+    if critics.teacher is not None and critics.judge is None and critics.credit is None:
+        raise ConfigError(
+            f"team training: the actions of '{critics.teacher.name}' need a judge, and there is "
+            "neither a judge nor a critic; give Critics(judge=...), or leave the teacher out"
         )
     return critics
 
@@ -52,12 +76,15 @@ class RolloutSupervisor:
 
     The critic scores every message while the environment is still in the state of the decision.
     The judge, which is the critic unless another is given, decides which single actions are right.
-    For one of the right actions, the adversary writes a wrong alternative. In a *guided* rollout, a
-    right action is executed if the team voted for a wrong one. Guidance is our addition to the
-    paper: without it an untrained team fails at the first hard step and never reaches later ones.
+    For one of the right actions, the adversary writes a wrong alternative. If no agent proposed a
+    right action, the teacher shows one, which the judge grades. In a *guided* rollout, a right
+    action is executed if the team voted for a wrong one. Guidance and the teacher are our additions
+    to the paper: without guidance an untrained team fails at the first hard step and never reaches
+    later ones.
 
-    It can be sent to other processes if critic, judge and adversary can. The negatives come back
-    with each episode (:class:`swarm_ui.rollout.intervention.KeepsNotes`).
+    It can be sent to other processes if critic, judge, adversary and teacher can. What adversary
+    and teacher wrote comes back with each episode
+    (:class:`swarm_ui.rollout.intervention.KeepsNotes`).
     """
 
     def __init__(
@@ -66,6 +93,7 @@ class RolloutSupervisor:
         adversary: Adversary | None = None,
         *,
         judge: CreditAssigner | None = None,
+        teacher: Teacher | None = None,
         guide: float = 0.0,
         grade_negatives: bool = True,
         trust: float = 1.0,
@@ -79,23 +107,25 @@ class RolloutSupervisor:
             judge: decides which actions are right; ``None``: the critic. Without a critic and a
                 judge there is no guidance, the adversary writes an alternative to the voted
                 action, and every action of the adversary is taken as wrong.
-            guide: probability of executing a right proposal of an agent instead of a wrong vote.
+            teacher: ``None``: nobody shows a right action. It needs a judge.
+            guide: probability of executing a right proposal of an agent, or what the teacher
+                showed, instead of a wrong vote.
             grade_negatives: keep only actions of the adversary that the judge finds wrong.
             trust: the critic's weight relative to the outcome, in [0, 1]. The probability of
-                guidance is multiplied by it. Below 0.5 the adversary does not use the critic. It
-                does not apply to a judge that is not the critic.
+                guidance is multiplied by it. Below 0.5 the adversary does not use the critic, and
+                the teacher is not asked. It does not apply to a judge that is not the critic.
             seed: the seed of guidance and adversary. Equal decisions get equal draws.
             thresholds: the credit of right and of wrong actions.
         """
         if judge is not None and judge is not critic:
             trust = 1.0
         self._critic, self._adversary = critic, adversary
-        self._judge = judge or critic
+        self._judge, self._teacher = judge or critic, teacher
         self._guide, self._seed = guide * trust, seed
         self._trusted = self._judge is not None and trust >= 0.5
         self._grades = self._trusted and grade_negatives
         self._limits = thresholds or PairConfig()
-        self._written: dict[int, tuple[Trace, list[ScoredAction]]] = {}
+        self._written: dict[int, _Written] = {}
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -117,6 +147,8 @@ class RolloutSupervisor:
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._trusted:
             await self._oppose(trace, rng.choice(good), state, rng)
+        elif self._trusted:
+            good = await self._taught(trace, state)
         execute = self._guidance(trace, graded, good, rng)
         if table is None:
             return Intervention(execute=execute)
@@ -129,26 +161,32 @@ class RolloutSupervisor:
 
     def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
         """The actions that the adversary wrote for a decision, in screen indices."""
-        return self._written.get(id(trace), (trace, []))[1]
+        written = self._written.get(id(trace))
+        return [] if written is None else written.negatives
 
-    def take_notes(self, episode: Episode) -> dict[int, list[ScoredAction]] | None:
-        """Remove and return the negatives of an episode, by step; ``None`` if there are none."""
+    def shown(self, trace: Trace) -> Sequence[ScoredAction]:
+        """The right actions that the teacher showed for a decision, in screen indices."""
+        written = self._written.get(id(trace))
+        return [] if written is None else written.shown
+
+    def take_notes(self, episode: Episode) -> Notes | None:
+        """Remove and return what was written for an episode, by step; ``None`` if nothing was."""
         found = {
-            index: written[1]
+            index: (written.negatives, written.shown)
             for index, record in enumerate(episode.steps)
             if (written := self._written.pop(id(record.trace), None)) is not None
         }
         return found or None
 
     def add_notes(self, episode: Episode, notes: object) -> None:
-        """Keep the negatives of an episode that was played in another process."""
+        """Keep what was written for an episode that was played in another process."""
         assert isinstance(notes, dict)
-        for index, written in notes.items():
+        for index, (negatives, shown) in notes.items():
             trace = episode.steps[index].trace
-            self._written[id(trace)] = (trace, written)
+            self._written[id(trace)] = _Written(trace, negatives, shown)
 
     def __getstate__(self) -> dict[str, object]:
-        """The state without the written negatives, which belong to traces of this process."""
+        """The state without what was written for traces of this process."""
         return {**self.__dict__, "_written": {}}
 
     def _guidance(
@@ -189,5 +227,21 @@ class RolloutSupervisor:
             below=self._limits.bad_below,
         )
         if written is not None:
-            # The trace is kept too, so that no other trace can get its id.
-            self._written[id(trace)] = (trace, [ScoredAction(action=written, credit=0.0)])
+            negatives = [ScoredAction(action=written, credit=0.0)]
+            self._written[id(trace)] = _Written(trace, negatives, [])
+
+    async def _taught(self, trace: Trace, state: object | None) -> list[Action]:
+        """What the teacher shows, if the judge finds it right."""
+        if self._teacher is None or self._judge is None:
+            return []
+        seed = derive(self._seed, trace.run, trace.seed, "teacher") % 2**31
+        context = Decision(observation=trace.observation)
+        action = await self._teacher.show(context, state, seed=seed)
+        if action is None:
+            return []
+        credit = await score_of_action(self._judge, trace, action, state)
+        if credit is None or credit <= self._limits.good_above:
+            return []
+        shown = [ScoredAction(action=action, credit=credit)]
+        self._written[id(trace)] = _Written(trace, [], shown)
+        return [action]

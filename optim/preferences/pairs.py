@@ -2,7 +2,7 @@
 
 A right action of an agent is preferred to a wrong action that another agent proposed at this step,
 or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
-another agent.
+another agent or, if no agent was right, of the action that a teacher showed.
 
 Pairs contain whole replies. A reply of the agent itself is the exact text that it sent, with its
 reason. Actions of other agents are mapped into the agent's own view and written in its own prompt
@@ -11,6 +11,7 @@ format:
 - a colleague's action with the reason that a colleague gave for it, if there is one. An agent that
   sees a part of the screen also learns such an action on a hidden element that a message named to
   it;
+- a teacher's action without a reason;
 - an adversary's action with the reason of the preferred reply, so that the two sides differ only in
   the action, and the presence of a reason is not learned.
 
@@ -77,8 +78,8 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, "rejected_text", self.rejected.json())
 
 
-Negatives = Callable[[Trace], Sequence[ScoredAction]]
-"""The actions that an adversary wrote for a decision."""
+Written = Callable[[Trace], Sequence[ScoredAction]]
+"""The actions that an adversary or a teacher wrote for a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,8 @@ class PairConfig:
     bad_below: float = 0.5
     """A message with less credit is wrong. One between the two thresholds is neither."""
     corrections: bool = True
-    """Whether a wrong action of an agent is paired with a right action of another agent."""
+    """Whether a wrong action of an agent is paired with a right action of another agent or of a
+    teacher."""
     adversary_share: float = 0.0
     """Share of pairs that reject an action of the adversary although a real mistake is known."""
     easy_share: float = 0.35
@@ -117,12 +119,14 @@ def make_pairs(
     rng: random.Random,
     *,
     config: PairConfig | None = None,
-    negatives: Negatives | None = None,
+    negatives: Written | None = None,
+    shown: Written | None = None,
 ) -> list[PreferencePair]:
     """All pairs from all rounds of the scored steps.
 
     Steps and messages without credit are skipped, because unscored does not mean wrong. Masked
-    episodes are skipped too. Only wrong actions among the adversary's ``negatives`` are used.
+    episodes are skipped too. Only wrong actions among the adversary's ``negatives`` are used, and
+    only right ones among those that a teacher has ``shown``.
     ``rng`` chooses if several actions are possible for the other side of a pair.
     """
     settings = config or PairConfig()
@@ -132,8 +136,9 @@ def make_pairs(
             continue
         for record in episode.steps:
             if record.credit is not None:
-                written = negatives(record.trace) if negatives is not None else ()
-                pairs += _StepPairs(record, written, settings, rng).all()
+                wrong = negatives(record.trace) if negatives is not None else ()
+                right = shown(record.trace) if shown is not None else ()
+                pairs += _StepPairs(record, wrong, right, settings, rng).all()
     return _unique(pairs) if settings.unique else pairs
 
 
@@ -144,6 +149,7 @@ class _StepPairs:
         self,
         record: StepRecord,
         negatives: Sequence[ScoredAction],
+        shown: Sequence[ScoredAction],
         config: PairConfig,
         rng: random.Random,
     ) -> None:
@@ -152,7 +158,8 @@ class _StepPairs:
         self.rng = rng
         self.credit = credit_by_message(record.trace, record.credit or ())
         graded = scored_proposals(record.trace, record.credit or ())
-        self.good = [g for g in graded if g.credit > config.good_above]
+        self.good = [(g, "colleague") for g in graded if g.credit > config.good_above]
+        self.good += [(g, "teacher") for g in shown if g.credit > config.good_above]
         self.bad = [g for g in graded if g.credit < config.bad_below]
         self.adversarial = [g for g in negatives if g.credit < config.bad_below]
 
@@ -170,11 +177,11 @@ class _StepPairs:
             own = ScoredAction(action=said, credit=credit, reason=reason_given(message))
             return self._with_mistake(call, view, own)
         if credit < self.config.bad_below and self.config.corrections:
-            chosen, _ = self._pick([(g, "colleague") for g in self.good], call, view, avoid=said)
+            chosen, kind = self._pick(self.good, call, view, avoid=said)
             if chosen is None:
                 return None
             wrong = None if said is None else ScoredAction(action=said, credit=credit)
-            return self._made(call, view, chosen, wrong, "colleague > own")
+            return self._made(call, view, chosen, wrong, f"{kind} > own")
         return None
 
     def _with_mistake(self, call: Call, view: View, own: ScoredAction) -> PreferencePair | None:
@@ -249,7 +256,7 @@ class _StepPairs:
             return None
         message = self.trace.message(call.message)
         form, screen = format_named(message.prompt_format), view.observation
-        corrected = source == "colleague > own"
+        corrected = source.endswith("> own")
         bad_text = None
         if corrected and (bad is not None or unparsed(self.trace, call)):
             bad_text = message.content

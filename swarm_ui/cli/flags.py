@@ -451,6 +451,9 @@ TRAINING = (
            complete=one_of("scripted", "llm", "learned")),
     option("adversary", str, "NAME", "who writes mistakes: scripted, llm or none",
            setting="critic.adversary", complete=one_of("scripted", "llm", "none")),
+    option("teacher", str, "NAME", "who shows a right action where no agent proposed one: "
+           "scripted (the solver of a simulated environment), llm or none",
+           setting="critic.teacher", complete=one_of("scripted", "llm", "none")),
     Option("no_critic", bool, typer.Option("--no-critic", hidden=True), default=False),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
     option("actor", str, "URL", "vLLM server that acts with the learner's adapters (default: "

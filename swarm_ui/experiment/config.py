@@ -89,11 +89,12 @@ class TeamSection(_Section, frozen=True, kw_only=True):
 
 
 class CriticSection(_Section, frozen=True, kw_only=True):
-    """Critic and adversary of ``swarm-ui train``."""
+    """Critic, adversary and teacher of ``swarm-ui train``."""
 
     kind: Literal["", "scripted", "llm", "learned", "outcome"] = ""
     judge: Literal["", "scripted", "llm", "learned"] = ""
     adversary: Literal["scripted", "llm", "none"] = "scripted"
+    teacher: Literal["scripted", "llm", "none"] = "none"
     model: str = ""
     url: str = ""
     key_env: str = "OPENAI_API_KEY"

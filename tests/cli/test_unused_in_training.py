@@ -53,6 +53,7 @@ def _file(folder: Path, text: str) -> Draft:
             "critic.kind=learned critic.model=smollm2-critic critic.judge=llm",
             "answers no questions",
         ),
+        ("critic.teacher=scripted train.update.method=pg", "the agents' own replies"),
         ("critic.key_env=KEY", "without --critic llm"),
         ("environment.name=miniwob environment.split=blind", "training uses only 'reference'"),
         ("environment.name=miniwob environment.split=all", "training uses only 'reference'"),

@@ -19,7 +19,7 @@ from tiny_llama import save_llama
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, CriticSection, ModelSection
+from swarm_ui.experiment.config import Config, CriticSection, EnvironmentSection, ModelSection
 from swarm_ui.experiment.models import model_findings
 from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
 from swarm_ui.graph.graph import CollabGraph
@@ -96,11 +96,48 @@ async def test_a_critics_folder_cannot_name_code_to_import(tmp_path: Path) -> No
             pass
 
 
-@pytest.mark.parametrize("section", [CriticSection(kind="llm"), CriticSection(adversary="llm")])
+@pytest.mark.parametrize(
+    "section",
+    [CriticSection(kind="llm"), CriticSection(adversary="llm"), CriticSection(teacher="llm")],
+)
 def test_the_embedded_agent_cannot_judge_in_words(section: CriticSection) -> None:
     [(name, mistake)] = critic_findings(Config(critic=section))
     assert name == ("critic", "model")
     assert "name a language model with --critic-model" in mistake
+
+
+async def test_a_scripted_teacher_is_of_the_environment() -> None:
+    for name in ("phone", "invented", "phone-split"):
+        section = CriticSection(teacher="scripted")
+        config = Config(environment=EnvironmentSection(name=name), critic=section)
+        assert not list(critic_findings(config))
+        async with open_critics(config, object()) as roles:
+            assert roles.teacher is not None and roles.teacher.name == "scripted teacher"
+            assert sent(roles.teacher).name == roles.teacher.name  # to workers
+
+
+@pytest.mark.parametrize(
+    ("environment", "section", "told"),
+    [
+        ("miniwob", CriticSection(teacher="scripted", kind="llm", model="m", url="http://h/v1"),
+         "'miniwob' has no scripted teacher; expected llm or none"),
+        ("phone", CriticSection(teacher="scripted", kind="outcome"), "needs a judge"),
+        ("phone", CriticSection(teacher="llm", kind="learned", model="smollm2-critic"),
+         "the model of a learned critic writes no actions"),
+    ],
+)  # fmt: skip
+def test_a_teacher_that_cannot_be_had(environment: str, section: CriticSection, told: str) -> None:
+    config = Config(environment=EnvironmentSection(name=environment), critic=section)
+    [(name, mistake)] = critic_findings(config)
+    assert name == ("critic", "teacher") and told in mistake
+
+
+async def test_a_language_model_can_be_critic_and_teacher() -> None:
+    section = CriticSection(teacher="llm", kind="llm")
+    config = Config(model=ModelSection(name="gpt", url="http://localhost:1/v1"), critic=section)
+    assert not list(critic_findings(config))
+    async with open_critics(config, HashModel()) as roles:
+        assert roles.teacher is not None and roles.teacher.name.startswith("LLM teacher")
 
 
 async def test_the_outcome_needs_no_role(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import msgspec
@@ -15,8 +16,9 @@ from swarm_ui.model import Decision
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.grading import score_of_action
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.trace.records import Trace
+from swarm_ui.optim.preferences.teacher import ScriptedTeacher
+from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor, as_critics
+from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
 class Opposing:
@@ -133,6 +135,77 @@ async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided
     )
     assert guidance is None
     assert [n.action.index for n in referee.negatives(trace)] == [right]
+
+
+class Showing:
+    """Always shows the same action."""
+
+    name = "showing"
+
+    def __init__(self, action: Action | None) -> None:
+        self.action, self.seeds = action, list[int]()
+
+    async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
+        self.seeds.append(seed)
+        return self.action
+
+
+async def test_the_teacher_shows_a_right_action_only_where_no_agent_has_one() -> None:
+    environment, right, wrong = await world()
+    bad, good = click(wrong[0]), click(right)
+    scripted = ScriptedTeacher(ButtonWorld)
+    for rows, shown in (([[bad, bad]], [right]), ([[bad, good]], []), ([[None, bad]], [right])):
+        _, trace, referee = await judged(rows, environment, teacher=scripted)
+        assert [(s.action.index, s.credit) for s in referee.shown(trace)] == [
+            (k, 1.0) for k in shown
+        ]
+        assert referee.negatives(trace) == []
+
+
+async def test_what_the_judge_finds_wrong_is_not_shown() -> None:
+    environment, _, wrong = await world()
+    for action in (click(wrong[1]), None):
+        guidance, trace, referee = await judged(
+            [[click(wrong[0])]], environment, teacher=Showing(action), guide=1.0
+        )
+        assert list(referee.shown(trace)) == [] and guidance.execute is None
+
+
+async def test_guidance_executes_what_the_teacher_showed() -> None:
+    environment, right, wrong = await world()
+    rows = [[click(wrong[0])]]
+    for guide, executed in ((1.0, click(right)), (0.0, None)):
+        teacher = Showing(click(right))
+        guidance, _, _ = await judged(rows, environment, teacher=teacher, guide=guide)
+        assert guidance.execute == executed
+        await judged(rows, environment, teacher=teacher)
+        assert teacher.seeds[0] == teacher.seeds[1]  # equal decisions, equal seeds
+
+
+async def test_a_critic_of_little_trust_needs_no_teacher() -> None:
+    environment, right, wrong = await world()
+    teacher = Showing(click(right))
+    await judged([[click(wrong[0])]], environment, teacher=teacher, trust=0.4)
+    assert teacher.seeds == []
+
+
+async def test_the_notes_of_another_process_have_what_was_shown() -> None:
+    environment, right, wrong = await world()
+    _, trace, there = await judged(
+        [[click(wrong[0])]], environment, teacher=ScriptedTeacher(ButtonWorld)
+    )
+    played = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=trace),))
+    notes = pickle.loads(pickle.dumps(there.take_notes(played)))
+    here: RolloutSupervisor = pickle.loads(pickle.dumps(there))
+    assert list(there.shown(trace)) == []
+    here.add_notes(played, notes)
+    assert [shown.action.index for shown in here.shown(trace)] == [right]
+
+
+def test_a_teacher_needs_a_judge() -> None:
+    with pytest.raises(ConfigError, match="'showing' need a judge"):
+        as_critics(Critics(teacher=Showing(None)))
+    assert as_critics(Critics(judge=ScriptedCritic(ButtonWorld), teacher=Showing(None))).teacher
 
 
 class Differences:

@@ -4,7 +4,7 @@
     python -m benchmarks.studies.invented_training --out runs/invented --blind
     python -m benchmarks.studies.invented_training --out runs/invented --summarise --record
     python -m benchmarks.studies.invented_training --out runs/more --restore --seeds 1 2 3 4
-    python -m benchmarks.studies.invented_training --recorded [--start general]
+    python -m benchmarks.studies.invented_training --recorded [--study general]
     python -m benchmarks.studies.invented_training --quick
 
 Stage 2 (RFT, scripted critic, four voters without edges) trains the shipped base agent on the
@@ -12,7 +12,9 @@ phone's training templates; in most arms half of the episodes are on 8 to 64 dev
 apps instead. All arms have equally many episodes and optimiser steps. Controls: the untrained team,
 credit by outcome, and more stage 1 with demonstrations on the same devices for the same CPU time.
 The general agent of this package, which had more of that stage 1, is tested beside them.
-``--start general`` is a study of its own, with its own record: stage 2 of the general agent.
+``--study general`` is a study of its own, with its own record: stage 2 of the general agent. So is
+``--study teacher``: a teacher shows the solver's action where no agent is right, in longer training
+with up to 512 devices.
 Each is tested as a vote of four on known templates, new templates, new apps and other invented
 devices; ``--blind`` plays the blind set, once, after all training. Finished cells are not repeated.
 The record holds the cells, without the trained agents: ``--restore`` writes those that the folder
@@ -27,8 +29,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from benchmarks.studies.options import parsed, study_options
 from benchmarks.studies.recorded_study import recorded_study, show_study
 from benchmarks.studies.struct_files import write_struct
@@ -41,15 +41,19 @@ from swarm_ui.experiment.settings import Settings
 if TYPE_CHECKING:
     from benchmarks.studies.invented_training.cells import Cells
 
-NAMES = {"base": "invented_training", "general": "invented_training_general"}
-"""Names of the records, by the agent that the study starts from."""
+NAMES = {
+    "base": "invented_training",
+    "general": "invented_training_general",
+    "teacher": "invented_training_teacher",
+}
+"""Names of the records, by study."""
 FILES = ("settings.json", "cells/*.json", "blind.json")
 """What the record holds of the study's folder."""
 
 
 def _arguments() -> argparse.Namespace:
     parser = study_options(__doc__)
-    parser.add_argument("--start", choices=tuple(NAMES), default="base", help="agent to train")
+    parser.add_argument("--study", choices=tuple(NAMES), default="base", help="which study")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", help="only these arms, such as 0 32 stage1")
     parser.add_argument("--blind", action="store_true", help="play the blind set, which ends it")
@@ -61,11 +65,11 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     given = _arguments()
     from benchmarks.studies.invented_training.picture import picture
-    from benchmarks.studies.invented_training.plan import Plan
+    from benchmarks.studies.invented_training.plan import STUDIES
     from benchmarks.studies.invented_training.report import Record, record_of, summary
 
     record = recorded_study(
-        given, NAMES[given.start], Record, settings=Plan(start=given.start), files=FILES,
+        given, NAMES[given.study], Record, settings=STUDIES[given.study], files=FILES,
         run=lambda folder: _study(given, folder),
         read=record_of,
     )  # fmt: skip
@@ -79,12 +83,13 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     """Make every cell that does not exist yet."""
     check_learning(Settings())
     from benchmarks.studies.invented_training.cells import Cells
-    from benchmarks.studies.invented_training.plan import ARM, BASE, GENERAL, QUICK, Plan
+    from benchmarks.studies.invented_training.plan import BASE, GENERAL, STUDIES, design_of, quick
 
-    unknown = sorted(set(given.only or ()) - set(ARM))
+    plan = quick(STUDIES[given.study]) if given.quick else STUDIES[given.study]
+    design = design_of(plan)
+    unknown = sorted(set(given.only or ()) - set(design.by_name))
     if unknown:
-        raise ConfigError(f"--only: expected {', '.join(ARM)}, got {unknown[0]!r}")
-    plan = msgspec.structs.replace(QUICK if given.quick else Plan(), start=given.start)
+        raise ConfigError(f"--only: expected {', '.join(design.by_name)}, got {unknown[0]!r}")
     seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
     check_study(folder / "settings.json", plan)
     cells, display = Cells(folder, plan), ProgressDisplay()
@@ -98,7 +103,7 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     for name, make in untrained.items():
         if cells.load(name, 0) is None:
             write_struct(cells.path(name, 0), make())
-    for name, seed in _order(given.only or list(ARM), seeds):
+    for name, seed in _order(given.only or list(design.by_name), seeds, design.blind_arms):
         if cells.load(name, seed) is None:
             with display.bar(f"{name}-{seed}", plan.iterations + 1) as bar:
                 cell = cells.trained(name, seed, bar.update)
@@ -107,25 +112,26 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
         _blind(cells, seeds)
 
 
-def _order(names: Sequence[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
+def _order(
+    names: Sequence[str], seeds: Sequence[int], contrasted: Sequence[str]
+) -> list[tuple[str, int]]:
     """The arms of the contrasts with all seeds, then the others."""
-    from benchmarks.studies.invented_training.plan import BLIND_ARMS
-
-    groups = [[n for n in names if n in BLIND_ARMS], [n for n in names if n not in BLIND_ARMS]]
+    groups = [[n for n in names if n in contrasted], [n for n in names if n not in contrasted]]
     return [(name, seed) for group in groups for seed in seeds for name in group]
 
 
 def _blind(cells: Cells, seeds: Sequence[int]) -> None:
     """Play the blind set with the arms of the contrasts, and write all outcomes at once."""
-    from benchmarks.studies.invented_training.plan import BASE, BLIND_ARMS, GENERAL
+    from benchmarks.studies.invented_training.plan import BASE, GENERAL, design_of
 
+    played = design_of(cells.plan).blind_arms
     untrained = [BASE, GENERAL] if cells.plan.start == BASE else [BASE]
     teams = [(name, 0) for name in untrained]
-    teams += [(name, seed) for name in BLIND_ARMS for seed in seeds]
+    teams += [(name, seed) for name in played for seed in seeds]
     missing = [f"{name}-{seed}" for name, seed in teams if cells.load(name, seed) is None]
     if missing:
         raise ConfigError(f"--blind ends the study; not finished: {', '.join(missing)}")
-    trained = [team for team in teams if team[0] in BLIND_ARMS]
+    trained = [team for team in teams if team[0] in played]
     lost = [f"{n}-{s}" for n, s in trained if not cells.agent(n, s).exists()]
     if lost:
         raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 import shutil
 import time
@@ -12,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.studies.invented_training.plan import (
-    ARM,
     BASE,
     DEVICES_APART,
     GENERAL,
@@ -20,6 +20,7 @@ from benchmarks.studies.invented_training.plan import (
     Arm,
     Plan,
     blind_jobs,
+    design_of,
     device_tasks,
     held_out_jobs,
     make_environment,
@@ -40,6 +41,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.preferences.teacher import ScriptedTeacher
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.stage1.supervised import Stage1Config
 from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal
@@ -57,9 +59,6 @@ rehearses; all others are demonstrations."""
 _CONTROL_RATE = 1e-3
 """Peak learning rate of more stage 1, as in the learning benchmark: the agent is trained already.
 """
-_CONTROL_DEMONSTRATIONS = 128
-"""Demonstrated episodes of the control "more stage 1", on the phone and on the devices each: as
-many as stage 2 plays. Those of the base agent's own stage 1 are added."""
 Tell = Callable[[float, str], None]
 
 
@@ -88,6 +87,7 @@ class Cells:
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder, self.plan = folder, plan
+        self._arms = design_of(plan).by_name
         self._start = SHIPPED_AGENTS[plan.start]
 
     def path(self, arm: str, seed: int) -> Path:
@@ -124,8 +124,8 @@ class Cells:
 
     def trained(self, name: str, seed: int, tell: Tell) -> Cell:
         """Train one arm and test it."""
-        arm = ARM[name]
-        cell = self._more_stage1(arm, seed) if arm.stage1 else self._stage2(arm, seed, tell)
+        arm = self._arms[name]
+        cell = self._more_stage1(arm, seed) if arm.stage1_of else self._stage2(arm, seed, tell)
         outcomes = self.test(name, seed, held_out_jobs(self.plan))
         return msgspec.structs.replace(cell, outcomes=outcomes)
 
@@ -144,7 +144,7 @@ class Cells:
             model = LocalModel.load(self._start)
         elif name == GENERAL:
             model = LocalModel.load(GENERAL_AGENT)
-        elif ARM[name].stage1:
+        elif self._arms[name].stage1_of:
             model = LocalModel.load(folder)
         else:
             model = LocalModel.load(self._start)
@@ -174,8 +174,16 @@ class Cells:
             rollout_arm(settings, ()).graph(model),
             make_environment,
             lambda iteration, count, rng: training_jobs(arm, seed, count, rng),
-            config=team_config(settings, phone.CONCURRENCY),
-            critic=Critics(credit=solver if arm.critic else None, judge=solver),
+            config=dataclasses.replace(
+                team_config(settings, phone.CONCURRENCY),
+                rank=self.plan.rank,
+                alpha=2 * self.plan.rank,
+            ),
+            critic=Critics(
+                credit=solver if arm.critic else None,
+                judge=solver,
+                teacher=ScriptedTeacher(make_environment) if arm.teacher else None,
+            ),
             adversary=ScriptedAdversary(),
             rehearse=Rehearsal(KNOWN_WORDS),
             callbacks=Callbacks(
@@ -199,9 +207,11 @@ class Cells:
 
     def _more_stage1(self, arm: Arm, seed: int) -> Cell:
         """The control: more stage 1 for the CPU time of stage 2 on the same devices."""
-        other = self.load(str(arm.devices), seed)
+        other = self.load(arm.stage1_of, seed)
         assert other is not None, f"{arm.name}: stage 2 on the same devices was not run before"
-        shown = [*pool(BaseAgentConfig()), *asyncio.run(demonstrations(arm, seed))]
+        # As many episodes, on the phone and on the devices each, as stage 2 plays.
+        count = self.plan.iterations * self.plan.episodes // 2
+        shown = [*pool(BaseAgentConfig()), *asyncio.run(demonstrations(arm, seed, count))]
         probe = LocalModel.load(self._start)
         each = _train(probe, shown, seed, _PROBE_STEPS)[0] / _PROBE_STEPS
         steps = max(1, round(other.training_seconds / each))
@@ -214,14 +224,15 @@ class Cells:
         )  # fmt: skip
 
 
-async def demonstrations(arm: Arm, seed: int) -> list[ActionSample]:
-    """The solver's steps on training templates of the phone and on the arm's devices."""
+async def demonstrations(arm: Arm, seed: int, count: int) -> list[ActionSample]:
+    """The solver's steps in ``count`` episodes on training templates of the phone, and as many on
+    the arm's devices."""
     rng = random.Random(derive(seed, "demonstrations"))
     names = device_tasks(DEVICES_APART * seed, arm.devices)
     jobs = [
         job
         for group in (tasks("train"), names)
-        for job in draw_jobs(group, _CONTROL_DEMONSTRATIONS, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        for job in draw_jobs(group, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
     ]
     return await solver_steps(make_environment(), jobs, rng)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies.invented_training.plan import ARM, BASE, GENERAL, SPLITS
+from benchmarks.studies.invented_training.plan import BASE, GENERAL, SPLITS, Arm, design_of
 from benchmarks.studies.invented_training.report import Record, Row, labels
 
 _INKS = {"apps": "#b3541e", "templates": "#33658a", "parameters": "#55803c", "devices": "#7a5195"}
 _LINES = {BASE: ("#8a9ba8", "--"), GENERAL: ("#2b2d42", ":")}
-_MARKS = {"stage1": "D", "outcome": "s"}
+_MARKS = {"stage1": "D", "outcome": "s", "untaught": "s"}
 _NOTE = "bars: 95 %, clustered by template and training run. Simulated phone, scripted critic"
 
 
@@ -26,7 +26,7 @@ def picture(record: Record, path: Path) -> None:
     panels = figure.subplots(1, len(splits), squeeze=False)[0]
     for axes, split in zip(panels, splits, strict=True):
         rows = {row.name: row for row in record.rows if row.split == split}
-        _panel(axes, split, rows, labels(record.settings))
+        _panel(axes, split, rows, design_of(record.settings).by_name, labels(record.settings))
     panels[0].set_ylabel("success, %")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
@@ -34,9 +34,12 @@ def picture(record: Record, path: Path) -> None:
     figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _panel(axes: Any, split: str, rows: dict[str, Row], named: dict[str, str]) -> None:
+def _panel(
+    axes: Any, split: str, rows: dict[str, Row], arms: dict[str, Arm], named: dict[str, str]
+) -> None:
     ink = _INKS.get(split, "#444444")
-    counts = sorted(ARM[n].devices for n in rows if n.isdigit())
+    curve = [name for name in rows if name in arms and not arms[name].control]
+    counts = sorted(arms[name].devices for name in curve)
     at = {count: place for place, count in enumerate(counts)}
     for name, row in rows.items():
         if name in _LINES:
@@ -44,15 +47,16 @@ def _panel(axes: Any, split: str, rows: dict[str, Row], named: dict[str, str]) -
             axes.axhline(100 * row.success, color=color, linestyle=style, label=named[name])
             axes.axhspan(100 * row.low, 100 * row.high, color=color, alpha=0.12, linewidth=0)
         else:
-            control = name in _MARKS
-            x = at.get(ARM[name].devices, 0) + (0.22 if name == "stage1" else -0.22) * control
+            control = arms[name].control
+            x = at.get(arms[name].devices, 0) + (0.22 if name == "stage1" else -0.22) * control
             color = "#8a9ba8" if control else ink
             axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, linewidth=1.4)
             axes.plot(
                 x, 100 * row.success, _MARKS.get(name, "o"), color=color, markersize=6,
-                label=named[name].replace(", 32 invented devices", "") if control else None,
+                label=named[name].rsplit(",", 1)[0] if name != "outcome" and control
+                else named[name].split(",")[-1].strip() if control else None,
             )  # fmt: skip
-    line = sorted((at[ARM[n].devices], 100 * rows[n].success) for n in rows if n.isdigit())
+    line = sorted((at[arms[name].devices], 100 * rows[name].success) for name in curve)
     axes.plot(*zip(*line, strict=True), color=ink, linewidth=1, alpha=0.6)
     axes.set_xticks(range(len(counts)), [str(count) for count in counts])
     axes.set(title=SPLITS[split], xlabel="invented devices in training")

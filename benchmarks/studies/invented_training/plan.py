@@ -1,4 +1,4 @@
-"""The settings, arms, episodes and contrasts of the study, fixed before it was run."""
+"""The settings, arms, episodes and contrasts of the studies, fixed before they were run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ DEVICES_APART = 10_000
 """Devices of seed ``s`` begin at this number times ``s``: every seed has devices of its own."""
 TEST_DRAW = 1
 BASE = "base"
-"""The agent that the study starts from, without further training."""
+"""The agent that a study starts from, without further training."""
 GENERAL = "general"
 """The general agent beside a study that starts from the base agent; see ``docs/base_agent.md``."""
-MAIN = "32"
-"""The arm of the contrasts."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +36,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     on them."""
     steps: int = 50
     """Optimiser steps of the shared adapter in each iteration."""
+    rank: int = 16
+    """Rank of the adapter."""
     parameters: int = 38
     """Test episodes on known templates; one of each."""
     templates: int = 39
@@ -51,6 +51,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """On the blind set; one of a template, and only with one goal in one app."""
     start: Literal["base", "general"] = "base"
     """The agent that is trained: the base agent or the general agent of this package."""
+    teacher: bool = False
+    """Whether a teacher takes part: it shows the solver's action where no agent is right."""
 
     def settings(self, seed: int) -> Settings:
         """The team: four agents without edges that vote once."""
@@ -68,10 +70,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-QUICK = Plan(
-    iterations=1, episodes=8, steps=3, parameters=4, templates=4, apps=4, devices=4, blind=4
-)
-"""Shows that every arm works; the figures mean nothing."""
+STUDIES = {
+    "base": Plan(),
+    "general": Plan(start="general"),
+    "teacher": Plan(episodes=256, steps=300, rank=64, teacher=True),
+}
+"""The settings of the studies by name. Episodes, steps and rank of the one with a teacher were
+chosen on 128 episodes of invented devices that no study uses."""
+
+
+def quick(plan: Plan) -> Plan:
+    """A study that shows that every arm works; its figures mean nothing."""
+    return msgspec.structs.replace(
+        plan, iterations=1, episodes=8, steps=3, parameters=4, templates=4, apps=4, devices=4,
+        blind=4,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +98,78 @@ class Arm:
     critic: bool = True
     """Whether messages get the critic's credit; if not, the outcome of the episode. Guidance and
     the grading of negatives are the same."""
-    stage1: bool = False
-    """More stage 1 with demonstrations on the same devices, in place of stage 2."""
+    stage1_of: str = ""
+    """More stage 1 in place of stage 2, with demonstrations on the same devices and for the CPU
+    time of this other arm; empty: stage 2."""
+    teacher: bool = False
+    """Whether a teacher shows the solver's action where no agent is right."""
+
+    @property
+    def control(self) -> bool:
+        """Whether the arm is a control beside the curve over numbers of devices."""
+        return bool(self.stage1_of) or not self.critic or self.name == "untaught"
 
 
-ARMS = (
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a study compares."""
+
+    arms: tuple[Arm, ...]
+    """The contrasts need the first three, which are run first, seed by seed."""
+    controls: tuple[str, ...]
+    """The arms that the main arm is compared with."""
+    first_blind: int
+    """Number of the first device of its blind set; a device is played by one study."""
+
+    @property
+    def main(self) -> str:
+        """The arm of the contrasts."""
+        return self.arms[1].name
+
+    @property
+    def by_name(self) -> dict[str, Arm]:
+        return {arm.name: arm for arm in self.arms}
+
+    @property
+    def contrasts(self) -> tuple[tuple[str, str], ...]:
+        """The differences on new apps that were named before the study was run."""
+        return tuple((self.main, name) for name in (BASE, *self.controls))
+
+    @property
+    def blind_arms(self) -> tuple[str, ...]:
+        """The arms that play the blind set, besides the untrained teams."""
+        return tuple(arm.name for arm in self.arms[:3])
+
+
+DEVICES = (
     Arm("0", "stage 2, 0 invented devices"),
     Arm("32", "stage 2, 32 invented devices", 32),
-    Arm("stage1", "more stage 1, 32 invented devices", 32, stage1=True),
+    Arm("stage1", "more stage 1, 32 invented devices", 32, stage1_of="32"),
     Arm("16", "stage 2, 16 invented devices", 16),
     Arm("64", "stage 2, 64 invented devices", 64),
     Arm("8", "stage 2, 8 invented devices", 8),
     Arm("outcome", "stage 2, 32 invented devices, credit by outcome", 32, critic=False),
 )
-"""The contrasts need the first three, which are run first, seed by seed."""
-ARM = {arm.name: arm for arm in ARMS}
-CONTRASTS = ((MAIN, BASE), (MAIN, "stage1"), (MAIN, "0"))
-"""The differences on new apps that were named before the study was run."""
+"""Arms of the studies without a teacher."""
+TAUGHT = (
+    Arm("untaught", "stage 2 without a teacher, 512 invented devices", 512),
+    Arm("512", "stage 2 with a teacher, 512 invented devices", 512, teacher=True),
+    Arm("stage1", "more stage 1, 512 invented devices", 512, stage1_of="512"),
+    Arm("0", "stage 2 with a teacher, 0 invented devices", teacher=True),
+    Arm("32", "stage 2 with a teacher, 32 invented devices", 32, teacher=True),
+    Arm("128", "stage 2 with a teacher, 128 invented devices", 128, teacher=True),
+)
+"""Arms of the study with a teacher."""
+
+
+def design_of(plan: Plan) -> Design:
+    """The arms and contrasts of the study with these settings."""
+    if plan.teacher:
+        return Design(TAUGHT, ("stage1", "untaught"), BLIND + 2 * BLIND_DEVICES)
+    first = BLIND if plan.start == "base" else BLIND + BLIND_DEVICES
+    return Design(DEVICES, ("stage1", "0"), first)
+
+
 SPLITS = {
     "parameters": "new parameters",
     "templates": "new templates",
@@ -109,8 +177,6 @@ SPLITS = {
     "devices": "new invented devices",
     "blind": "blind set",
 }
-BLIND_ARMS = ("0", "32", "stage1")
-"""The arms that play the blind set, besides the untrained teams."""
 
 
 def make_environment() -> MixedPhone:
@@ -145,8 +211,7 @@ def held_out_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
 
 
 def blind_jobs(plan: Plan) -> dict[str, Sequence[Job]]:
-    """Episodes of the blind set, each of another template. The study that starts from the general
-    agent has devices of its own, because the first blind set was played when it was planned."""
-    first = BLIND if plan.start == "base" else BLIND + BLIND_DEVICES
-    names = device_tasks(first, BLIND_DEVICES)
+    """Episodes of the blind set, each of another template. Every study has devices of its own,
+    because the blind sets of the earlier ones had been played when it was planned."""
+    names = device_tasks(design_of(plan).first_blind, BLIND_DEVICES)
     return {"blind": draw_jobs(names, plan.blind, TEST_DRAW, seeds=TEST_SEEDS)}

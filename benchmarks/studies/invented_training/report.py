@@ -11,14 +11,13 @@ import msgspec
 from benchmarks.studies import rates
 from benchmarks.studies.invented_training.cells import Cell, splits_of
 from benchmarks.studies.invented_training.plan import (
-    ARMS,
     BASE,
-    CONTRASTS,
     GENERAL,
-    MAIN,
     SPLITS,
     WORDINGS,
+    Design,
     Plan,
+    design_of,
 )
 from benchmarks.studies.struct_files import Sources, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
@@ -36,7 +35,7 @@ _NOTE = "The phone is simulated, the critic scripted: scores on it are not Andro
 def labels(settings: Plan) -> dict[str, str]:
     """What the arms are called in tables, in the order of the rows."""
     untrained = "four untrained agents" if settings.start == "base" else _GENERAL
-    trained = {arm.name: arm.label for arm in ARMS}
+    trained = {arm.name: arm.label for arm in design_of(settings).arms}
     return {BASE: untrained, **trained, GENERAL: _GENERAL}
 
 
@@ -80,19 +79,19 @@ def record_of(folder: Path) -> Record:
         raise ConfigError(f"'{folder}' has no finished cell of this study")
     files = [*paths, *folder.glob("blind.json")]
     plan = read_struct(folder / "settings.json", Plan)
-    start = "" if plan.start == "base" else f" --start {plan.start}"
-    by_arm = {name: [c for c in cells if c.arm == name] for name in labels(Plan())}
+    design = design_of(plan)
+    by_arm = {name: [c for c in cells if c.arm == name] for name in labels(plan)}
     arms = {name: sorted(found, key=lambda c: c.seed) for name, found in by_arm.items() if found}
     places = [(name, split) for split in splits_of(cells) for name in arms]
     return Record(
-        **sources_of(f"invented_training{start}", files, (cell.commit for cell in cells)),
+        **sources_of("invented_training", files, (cell.commit for cell in cells)),
         settings=plan,
         rows=[row for name, split in places for row in _row(arms[name], split)],
         contrasts=[
             contrast
             for split in splits_of(cells)
-            for one, other in _pairs(arms)
-            for contrast in _contrast(arms[one], arms[other], split)
+            for one, other in _pairs(arms, design)
+            for contrast in _contrast(arms[one], arms[other], split, design)
         ],
     )
 
@@ -108,12 +107,12 @@ def _with_blind(cells: Sequence[Cell], path: Path) -> list[Cell]:
     ]
 
 
-def _pairs(arms: dict[str, list[Cell]]) -> list[tuple[str, str]]:
+def _pairs(arms: dict[str, list[Cell]], design: Design) -> list[tuple[str, str]]:
     """The named contrasts first; then every arm against the untrained team and the main arm."""
     others = [(name, BASE) for name in arms if name != BASE]
-    others += [(MAIN, name) for name in arms if name not in (MAIN, *UNTRAINED)]
+    others += [(design.main, name) for name in arms if name not in (design.main, *UNTRAINED)]
     others.append((GENERAL, "stage1"))
-    pairs = [*CONTRASTS, *(pair for pair in others if pair not in CONTRASTS)]
+    pairs = [*design.contrasts, *(pair for pair in others if pair not in design.contrasts)]
     return [pair for pair in pairs if pair[0] in arms and pair[1] in arms]
 
 
@@ -134,7 +133,9 @@ def _row(cells: Sequence[Cell], split: str) -> list[Row]:
     ]  # fmt: skip
 
 
-def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[Contrast]:
+def _contrast(
+    ours: Sequence[Cell], theirs: Sequence[Cell], split: str, design: Design
+) -> list[Contrast]:
     """Over the seeds that both have; an untrained team is the same for every seed."""
     mine = {cell.seed: cell.outcomes[split] for cell in ours if split in cell.outcomes}
     other = {cell.seed: cell.outcomes[split] for cell in theirs if split in cell.outcomes}
@@ -147,9 +148,8 @@ def _contrast(ours: Sequence[Cell], theirs: Sequence[Cell], split: str) -> list[
     if any(all(o.value is None for o in side) for side in pooled):
         return []
     pair = (ours[0].arm, theirs[0].arm)
-    gap = rates.contrast(
-        (pair[0], pooled[0]), (pair[1], pooled[1]), named=pair in CONTRASTS and split == "apps"
-    )
+    named = pair in design.contrasts and split == "apps"
+    gap = rates.contrast((pair[0], pooled[0]), (pair[1], pooled[1]), named=named)
     by_app = None
     if split == "blind":
         by_app = clustered_difference(*([of_app(o) for o in side] for side in pooled))

@@ -106,6 +106,7 @@ shared_folder = false     # train: publish adapters in the run's folder, which a
                           # critic; outcome. Default: scripted where there is one, else outcome
 # judge = "scripted"      # says which single actions are right; default: the critic
 adversary = "scripted"    # writes mistakes: scripted, llm or none
+teacher = "none"          # shows a right action where no agent proposed one: scripted, llm or none
 model = ""                # llm: the model, empty: the agents' own; learned: the critic's folder
 url = ""                  # llm: the endpoint of that model
 

@@ -18,6 +18,7 @@ from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.invented import InventedPhone
+    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 
@@ -60,6 +61,13 @@ def _critic(seed: int) -> CreditAssigner:
     return ScriptedCritic(InventedPhone, seed=seed)
 
 
+def _teacher() -> Teacher:
+    from swarm_ui.environments.phone.invented import InventedPhone
+    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
+
+    return ScriptedTeacher(InventedPhone)
+
+
 def _held_out() -> HeldOut:
     """The tasks of the test devices and the blind set, and the seeds of validation and tests."""
     from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
@@ -82,4 +90,5 @@ SPEC = EnvironmentSpec(
     training_jobs=phone_jobs.training_jobs,
     held_out=_held_out,
     critic=_critic,
+    teacher=_teacher,
 )

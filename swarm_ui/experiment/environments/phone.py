@@ -22,6 +22,7 @@ from swarm_ui.node import derive
 from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 SUITES = ("core", "extended")
@@ -96,6 +97,13 @@ def _critic(seed: int, flips: float = 0.0) -> CreditAssigner:
     return ScriptedCritic(PhoneEnvironment, flips=flips, seed=seed)
 
 
+def _teacher() -> Teacher:
+    from swarm_ui.environments.phone import PhoneEnvironment
+    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
+
+    return ScriptedTeacher(PhoneEnvironment)
+
+
 SPEC = EnvironmentSpec(
     name="phone",
     label=_LABEL,
@@ -110,6 +118,7 @@ SPEC = EnvironmentSpec(
     training_jobs=_training_jobs,
     held_out=held_out,
     critic=_critic,
+    teacher=_teacher,
 )
 
 

@@ -20,6 +20,7 @@ from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 
@@ -72,6 +73,13 @@ def _critic(seed: int) -> CreditAssigner:
     return ScriptedCritic(SplitPhone, seed=seed)
 
 
+def _teacher() -> Teacher:
+    from swarm_ui.environments.phone.split import SplitPhone
+    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
+
+    return ScriptedTeacher(SplitPhone)
+
+
 def _held_out() -> HeldOut:
     """Every template that is not for training, and the seeds of validation and tests."""
     from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
@@ -97,4 +105,5 @@ SPEC = EnvironmentSpec(
     held_out=_held_out,
     demonstrators=_demonstrators,
     critic=_critic,
+    teacher=_teacher,
 )

@@ -27,6 +27,7 @@ from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 DEFAULT_EPISODES = 20
@@ -119,6 +120,8 @@ class EnvironmentSpec:
     ``None``: one agent walks."""
     critic: Callable[[int], CreditAssigner] | None = None
     """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
+    teacher: Callable[[], Teacher] | None = None
+    """Creates a teacher that knows the environment's solution; ``None``: there is none."""
 
     def policy(self, arm: Arm, model: ChatModel) -> Policy:
         """The policy of an arm in this environment."""

@@ -69,7 +69,7 @@ async def train_run(
             async with open_critics(config, playing.judging, playing.in_workers) as critics:
                 place = TrainingEnvironment(
                     playing.environments, sample_jobs, critics.critic, settings.concurrency,
-                    critics.judge, critics.adversary,
+                    critics.judge, critics.adversary, critics.teacher,
                 )  # fmt: skip
                 with display.bar("training", settings.iterations) as bar:
                     result = await train(

@@ -11,7 +11,7 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, Finding, Name
 from swarm_ui.experiment.runs.unused_settings import changed, typed, unused
-from swarm_ui.experiment.training.roles import critic_kind
+from swarm_ui.experiment.training.roles import asks_model, critic_kind
 
 if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig
@@ -45,11 +45,14 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
         instead = "use --method dpo or ipo, or leave the adversary out"
         because = f"with method '{settings.update.method}', which learns from no wrong replies"
         yield unused(("critic", "adversary"), "llm", because, instead)
+    if config.critic.teacher != "none" and settings.update.method == "pg":
+        because = "with method 'pg', which learns from the agents' own replies"
+        instead = "use --method rft, dpo or ipo, or leave the teacher out"
+        yield unused(("critic", "teacher"), config.critic.teacher, because, instead)
     if settings.edges != "fixed" and typed(draft, ("team", "seed")):
         because = f"where edges are {settings.edges}; the seed of training is --seed"
         yield unused(("team", "seed"), config.team.seed, because)
-    asked = "llm" in (critic_kind(config), config.critic.judge, config.critic.adversary)
-    if changed(config.critic, "key_env") and not asked:
+    if changed(config.critic, "key_env") and not asks_model(config):
         yield unused(("critic", "key_env"), config.critic.key_env, "without --critic llm")
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import load_in_process
-from swarm_ui.experiment.training.roles import critic_kind
+from swarm_ui.experiment.training.roles import asks_model
 from swarm_ui.nodes.models.transformers.placement import SPREAD
 
 if TYPE_CHECKING:
@@ -95,11 +95,10 @@ def check_processes(config: Config, processes: Processes) -> None:
             "[model] actor: with FSDP no process holds the whole model, so it cannot act; expected "
             "a server that acts with the learner's adapters: --actor URL"
         )
-    asked = "llm" in (critic_kind(config), config.critic.judge, config.critic.adversary)
-    if asked and not (config.critic.model or config.critic.url):
+    if asks_model(config) and not (config.critic.model or config.critic.url):
         raise ConfigError(
-            "[critic] model: with FSDP the agents' own model cannot answer the critic or the "
-            "adversary; name another one with --critic-model or --critic-url"
+            "[critic] model: with FSDP the agents' own model cannot answer the critic, the "
+            "adversary or the teacher; name another one with --critic-model or --critic-url"
         )
 
 

@@ -1,4 +1,4 @@
-"""The critic, the judge of single actions, and the adversary of a training run."""
+"""The critic, the judge of single actions, the adversary and the teacher of a training run."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.preferences.teacher import LLMTeacher, Teacher
 from swarm_ui.rollout.per_process import PerProcess
 
 
@@ -41,6 +42,8 @@ class TrainingRoles:
     judge: CreditAssigner | None = None
     """``None``: the critic judges single actions. Without a critic and a judge, none is judged."""
     adversary: Adversary | None = None
+    teacher: Teacher | None = None
+    """``None``: only agents' own actions are learned."""
 
 
 def critic_kind(config: Config) -> str:
@@ -61,10 +64,18 @@ def describe_credit(config: Config) -> str:
     }[critic_kind(config)]
 
 
+def asks_model(config: Config) -> bool:
+    """Whether a role asks a language model questions: all but a learned critic."""
+    section = config.critic
+    roles = (critic_kind(config), section.judge, section.adversary, section.teacher)
+    return "llm" in roles
+
+
 def critic_findings(config: Config) -> Iterator[Finding]:
-    """Mistakes in the choice of the critic."""
+    """Mistakes in the choice of critic, judge, adversary and teacher."""
     section, at = config.critic, ("critic", "kind")
     kinds = {critic_kind(config), section.judge}
+    yield from _teacher_findings(config)
     if "scripted" in kinds and spec_of(config.environment.name).critic is None:
         yield at, (f"'{config.environment.name}' has no scripted critic; expected llm, learned or "
                    "outcome")  # fmt: skip
@@ -79,21 +90,33 @@ def critic_findings(config: Config) -> Iterator[Finding]:
         if "llm" in kinds:
             yield ("critic", "judge"), ("the model of a learned critic answers no questions; "
                                         "expected learned or scripted")  # fmt: skip
-        if section.adversary == "llm":
-            yield ("critic", "adversary"), ("the model of a learned critic writes no actions; "
-                                            "expected scripted or none")  # fmt: skip
-    elif "llm" in (*kinds, section.adversary) and not (section.model or section.url):
+        for role in ("adversary", "teacher"):
+            if getattr(section, role) == "llm":
+                yield ("critic", role), ("the model of a learned critic writes no actions; "
+                                         "expected scripted or none")  # fmt: skip
+    elif asks_model(config) and not (section.model or section.url):
         if not _talks(config.model):
             problem = "the base and general agents answer decisions, not questions; "
             yield ("critic", "model"), problem + "name a language model with --critic-model"
     elif section.model or section.url:
-        if "llm" not in kinds and section.adversary != "llm":
+        if not asks_model(config):
             yield ("critic", "model"), "nobody asks this model: give --critic llm as well"
         else:
             try:
                 kind_of(_model_section(section))
             except ConfigError as error:
                 yield ("critic", "model"), str(error)
+
+
+def _teacher_findings(config: Config) -> Iterator[Finding]:
+    section, name = config.critic, config.environment.name
+    if section.teacher == "none":
+        return
+    if section.teacher == "scripted" and spec_of(name).teacher is None:
+        yield ("critic", "teacher"), f"'{name}' has no scripted teacher; expected llm or none"
+    if critic_kind(config) == "outcome" and not section.judge:
+        problem = "what a teacher shows needs a judge, and the credit is the outcome; "
+        yield ("critic", "teacher"), problem + "give --judge, or leave the teacher out"
 
 
 def _talks(section: ModelSection) -> bool:
@@ -108,7 +131,8 @@ def _talks(section: ModelSection) -> bool:
 async def open_critics(
     config: Config, model: Any, in_workers: WorkerBase | None = None
 ) -> AsyncIterator[TrainingRoles]:
-    """The critic, the judge and the adversary of a training run, with the models that they ask.
+    """The critic, the judge, the adversary and the teacher of a training run, with the models that
+    they ask.
 
     Args:
         config: the settings, which were checked with :func:`critic_findings`.
@@ -125,7 +149,7 @@ async def open_critics(
         made: dict[str, CreditAssigner | None] = {"outcome": None, "none": None, "": None}
         other: ChatModel | None = None
         wanted = {critic_kind(config), section.judge}
-        if "llm" in wanted or section.adversary == "llm":
+        if asks_model(config):
             other = model
             if section.model or section.url:
                 other = await opened.enter_async_context(open_model(_model_section(section)))
@@ -145,8 +169,14 @@ async def open_critics(
         adversaries: dict[str, Adversary | None] = {"scripted": ScriptedAdversary(), "none": None}
         if section.adversary == "llm" and other is not None:
             adversaries["llm"] = LLMAdversary(other)
+        teacher: Teacher | None = None
+        if section.teacher == "llm" and other is not None:
+            teacher = LLMTeacher(other)
+        elif section.teacher == "scripted":
+            show = spec_of(config.environment.name).teacher
+            teacher = show() if show else None
         yield TrainingRoles(
-            made[critic_kind(config)], made[section.judge], adversaries[section.adversary]
+            made[critic_kind(config)], made[section.judge], adversaries[section.adversary], teacher
         )
 
 
@@ -155,11 +185,10 @@ def _model_section(section: CriticSection) -> ModelSection:
 
 
 def model_sections(config: Config) -> list[ModelSection]:
-    """The models that critic and adversary ask, apart from the agents' own."""
+    """The models that critic, adversary and teacher ask, apart from the agents' own."""
     section = config.critic
     named = bool(section.model or section.url)
-    asks = "llm" in (section.kind, section.judge, section.adversary)
-    return [_model_section(section)] if named and asks else []
+    return [_model_section(section)] if named and asks_model(config) else []
 
 
 def _critic_base(config: Config, folder: Path) -> ModelSection:

@@ -29,6 +29,7 @@ from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.preferences.teacher import Teacher
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
@@ -62,6 +63,8 @@ class TrainingEnvironment(NamedTuple):
     """Judge of single actions; ``None``: the critic."""
     adversary: Adversary | None = ScriptedAdversary()
     """Author of wrong actions; ``None``: only real mistakes become rejected replies."""
+    teacher: Teacher | None = None
+    """Shows a right action where no agent proposed one; ``None``: nobody does."""
 
 
 class TrainedTeam(NamedTuple):
@@ -108,7 +111,7 @@ async def train(
         environment.make_environment,
         environment.sample_jobs,
         config=config,
-        critic=Critics(environment.critic, environment.judge),
+        critic=Critics(environment.critic, environment.judge, teacher=environment.teacher),
         adversary=environment.adversary,
         rehearse=_rehearsal(model),
         folder=run.path,

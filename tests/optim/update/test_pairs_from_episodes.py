@@ -25,10 +25,17 @@ def episode(*steps: StepRecord, fault: str | None = None) -> Episode:
 
 
 def made(
-    *steps: StepRecord, config: PairConfig = ALL, adversary: tuple[ScoredAction, ...] = ()
+    *steps: StepRecord,
+    config: PairConfig = ALL,
+    adversary: tuple[ScoredAction, ...] = (),
+    teacher: tuple[ScoredAction, ...] = (),
 ) -> list[PreferencePair]:
     return make_pairs(
-        [episode(*steps)], random.Random(0), config=config, negatives=lambda trace: adversary
+        [episode(*steps)],
+        random.Random(0),
+        config=config,
+        negatives=lambda trace: adversary,
+        shown=lambda trace: teacher,
     )
 
 
@@ -56,6 +63,22 @@ def test_actions_are_in_the_agents_own_indices_and_its_context_is_exact() -> Non
     (heard,) = pair.decision.heard
     assert heard.action == click(1, "Save")
     assert pair.decision == trace.decision(trace.calls[1])
+
+
+def test_a_teachers_action_corrects_every_wrong_agent_that_sees_its_element() -> None:
+    orders = {"agent_1": (2, 0, 1), "agent_2": (1, 2)}
+    trace = decided([[click(1), click(1), click(0)]], orders=orders)
+    shown = ScoredAction(action=click(0, "Save"), credit=1.0)
+    pairs = made(graded(trace, [[0.0, 0.0, 0.0]]), teacher=(shown,))
+    assert [(p.node, p.chosen.json(), p.source) for p in pairs] == [
+        ("agent_0", click(0, "Save").json(), "teacher > own"),
+        ("agent_1", click(1, "Save").json(), "teacher > own"),
+    ]
+    assert all(p.rejected is not None and p.chosen_text == p.chosen.json() for p in pairs)
+    doubted = msgspec.structs.replace(shown, credit=0.5)
+    assert made(graded(trace, [[0.0, 0.0, 0.0]]), teacher=(doubted,)) == []
+    no_corrections = PairConfig(corrections=False)
+    assert made(graded(trace, [[0.0] * 3]), teacher=(shown,), config=no_corrections) == []
 
 
 def test_an_action_the_agent_neither_sees_nor_was_told_of_is_never_shown_to_it() -> None:
