@@ -110,8 +110,8 @@ class TeamTrainer:
             critic: gives credit to each message, and judges single actions for guidance and for
                 the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
                 are not guided, and all actions of the adversary are taken as wrong.
-                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two, and has a
-                teacher, who shows a right action where no agent proposed one.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two, and may name
+                a teacher.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
@@ -122,8 +122,7 @@ class TeamTrainer:
             ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
         self.config = _filled(config or TeamConfig(), model, make_environment)
-        critics = as_critics(critic)
-        credit, judge = critics.credit, critics.judge
+        credit, judge, *_ = critics = as_critics(critic)
         self.config.check_roles(judged=(judge or credit) is not None, credited=credit is not None)
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(

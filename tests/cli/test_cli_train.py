@@ -56,6 +56,19 @@ def test_a_team_without_edges_is_trained_without_messages(shell: Shell) -> None:
     assert not any(call.heard for call in calls if call.node.startswith("agent_"))
 
 
+def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F811
+    line = (
+        "train invented --devices 2 --edges none --agents 2 --rounds 1 --iterations 1 "
+        "--rollouts 6 --teacher scripted --out t --set train.rank=2 "
+        "--set train.shared_iterations=1 --set train.shared_steps=1"
+    )
+    assert "scripted teacher" in shell(f"{line} --dry-run").out
+    assert shell(line).code == 0
+    lines = (shell.folder / "t/metrics.jsonl").read_text().splitlines()
+    (metrics,) = [row for row in map(json.loads, lines) if "sources" in row]
+    assert metrics["sources"]["teacher > own"] > 0
+
+
 def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa: F811
     done = shell(f"{_SMALL} --out t --json")
     assert done.code == 0, done.err

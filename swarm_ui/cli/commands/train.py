@@ -26,7 +26,7 @@ from swarm_ui.experiment.training.learner_processes import (
     leading,
     placed,
 )
-from swarm_ui.experiment.training.roles import describe_credit
+from swarm_ui.experiment.training.roles import describe_credit, describe_teacher
 
 if TYPE_CHECKING:
     from swarm_ui.optim.metrics import IterationMetrics
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 @flags.command(
-    flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA, flags.WRAP,
+    flags.ENVIRONMENT, flags.TASK, flags.SUITE, *flags.INVENTED,
+    flags.TRAINING_MAX_STEPS, flags.DATA, flags.WRAP,
     *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, flags.LOG,
     flags.ON, flags.WORKERS, flags.MODEL_ACTORS,
     *flags.ENDING,
@@ -167,6 +168,7 @@ def _show_plan(run: runs.Run, output: Output, processes: int) -> int:
         **training_facts(config, learning, processes),
         "edges": learning.edges,
         "credit": describe_credit(config),
+        **({"teacher": describe_teacher(config)} if config.critic.teacher != "none" else {}),
         "place": config.run.on or "local",
         **({"staleness": f"{learning.staleness} update"} if learning.staleness else {}),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",

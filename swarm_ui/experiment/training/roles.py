@@ -64,6 +64,14 @@ def describe_credit(config: Config) -> str:
     }[critic_kind(config)]
 
 
+def describe_teacher(config: Config) -> str:
+    """Who shows right actions, described for tables."""
+    asked = config.critic.model or "the agents’ own model"
+    return {"scripted": "scripted teacher", "llm": f"teacher: {asked}", "none": "none"}[
+        config.critic.teacher
+    ]
+
+
 def asks_model(config: Config) -> bool:
     """Whether a role asks a language model questions: all but a learned critic."""
     section = config.critic
