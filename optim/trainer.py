@@ -104,14 +104,13 @@ class TeamTrainer:
             graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
             make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or
                 :class:`~swarm_ui.optim.rollout_actors.RolloutActors` for other processes, to which
-                critic, judge and adversary are then sent.
+                critics and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
             critic: gives credit to each message, and judges single actions for guidance and for
                 the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
                 are not guided, and all actions of the adversary are taken as wrong.
-                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two, and may name
-                a teacher.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
