@@ -27,6 +27,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "episodes": (4, 100_000),
     "episodes_test": (1, 100_000),
     "critic_noise": (0.0, 0.5),
+    "devices": (0, 10_000),
+    "rank": (1, 512),
     "rehearsal": (0.0, 0.9),
     "seed": (0, 2**31),
     "processes": (1, 64),
@@ -35,7 +37,8 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one run. The defaults are those of the full run on the embedded phone."""
+    """The settings of one run. The defaults are the method of the paper on the embedded phone, as
+    the studies use it; :func:`defaults` has those of the demo."""
 
     env: EnvironmentName = "phone"
     quick: bool = False
@@ -59,6 +62,14 @@ class Settings:
     lr: float | None = None
     """Peak learning rate of the adapters. ``None``, as for the steps: by the size of the model
     (:func:`~swarm_ui.optim.update.update_config.defaults_for`)."""
+    rank: int = 16
+    """Rank of the adapters that training adds."""
+    devices: int = 0
+    """Invented devices, on which half of the training episodes are played; 0: all are on the phone.
+    """
+    teacher: bool = False
+    """Whether the solver of the simulated phone shows a right action where no agent proposed one.
+    """
     rehearsal: float = 0.4
     """Share of each update that consists of stage-1 samples on invented screens."""
     critic_noise: float = 0.03
@@ -93,6 +104,8 @@ class Settings:
                 )
         if not 0.0 < self.density < 1.0:
             raise ConfigError(f"--density must be above 0 and below 1, got {self.density}")
+        if self.env != "phone" and (self.devices or self.teacher):
+            raise ConfigError("--devices and --teacher are for --env phone")
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
         if self.base_url is None and (self.critic_model or self.max_calls):
@@ -144,6 +157,9 @@ def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
     if env == "miniwob":
         # Credit by outcome alone needs more episodes; a page is slower than the phone.
         given |= {"shared_iterations": 2 if quick else 4, "episodes_test": 1 if quick else 4}
+    if env == "phone" and not endpoint:
+        # What gains most on new apps; see docs/generalisation.md.
+        given |= {"devices": 256, "teacher": True, "rank": 64}
     if endpoint or env == "androidworld":
         given["episodes_test"] = 4 if quick else 12
     if endpoint:  # on a CPU, one iteration of a language model may take an hour

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import settings
 from swarm_ui.experiment.demo import flows, options
 from swarm_ui.experiment.demo.demo_run import DemoRun, agent_folder
+from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import BASE, GENERAL, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
@@ -40,9 +42,38 @@ def test_settings_come_back_from_json() -> None:
 
 def test_quick_asks_for_less() -> None:
     quick, full = options.parse(["--quick"]).settings, options.parse([]).settings
-    assert full == Settings()
+    learned_from = {"devices": 256, "teacher": True, "rank": 64}
+    assert full == dataclasses.replace(Settings(), **learned_from)
     assert quick.iterations * quick.episodes < full.iterations * full.episodes
     assert len(base_arms(quick)) < len(base_arms(full))
+
+
+def test_the_method_of_the_paper_and_other_models_learn_on_the_phone_alone() -> None:
+    paper = ["--devices", "0", "--no-teacher", "--rank", "16"]
+    assert options.parse(paper).settings == Settings()
+    assert options.parse(["--tasks", "open-app"]).settings.devices == 0
+    for words in (["--model", "smollm2"], ["--env", "miniwob"], ["--env", "androidworld"]):
+        asked = options.parse(words).settings
+        assert (asked.devices, asked.teacher, asked.rank) == (0, False, 16)
+    taught = options.parse(["--model", "smollm2", "--iterations", "1", "--teacher"]).settings
+    assert taught.teacher
+    with pytest.raises(ConfigError, match="--devices and --teacher are for --env phone"):
+        options.parse(["--env", "miniwob", "--teacher"])
+
+
+def test_half_of_the_training_is_on_invented_devices() -> None:
+    asked = dataclasses.replace(Settings(), devices=8)
+    jobs = phone.training_jobs(asked, 40, random.Random(1))
+    own = [task for task, _ in jobs if task.startswith("invented-")]
+    assert len(jobs) == 40 and len(own) == 20
+    assert {int(task.split("-")[1]) for task in own} <= set(range(500_000, 500_008))
+    for task, seed in jobs:
+        phone.training_phone(asked).make_environment().begin(task, seed)
+    alone = phone.training_jobs(Settings(), 40, random.Random(1))
+    assert not any(task.startswith("invented-") for task, _ in alone)
+    assert phone.training_phone(Settings()).teacher is None
+    assert "the solver showed" in phone.training_label(options.parse([]).settings)
+    assert "the solver showed" not in phone.training_label(Settings())
 
 
 def test_the_command_that_continues_a_run_can_be_pasted() -> None:

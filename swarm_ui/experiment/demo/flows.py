@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from swarm_ui.budget import Budget
 from swarm_ui.engine.scheduler import together
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_report import CURVE_SPLIT
 from swarm_ui.experiment.demo.demo_run import (
@@ -62,14 +61,15 @@ async def learn_on_phone(run: DemoRun) -> Path:
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
-    settings, critic = run.settings, phone.scripted_critic(run.settings)
+    settings, taught = run.settings, phone.training_phone(run.settings)
     title = f"{miniwob.TITLE}, {len(_web_tasks(settings))} tasks, never trained on"
-    run.describe([phone.label(critic.name)], {**phone.SPLITS, miniwob.SPLIT: title})
+    run.describe([phone.training_label(settings)], {**phone.SPLITS, miniwob.SPLIT: title})
     environment = TrainingEnvironment(
-        PhoneEnvironment,
+        taught.make_environment,
         lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
-        critic,
+        taught.critic,
         phone.CONCURRENCY,
+        teacher=taught.teacher,
     )
     model, agent, play = LocalModel.load(run.agent), str(run.agent), run.evaluator.play_in_workers
 
@@ -144,8 +144,9 @@ async def learn_with_model(run: DemoRun) -> Path:
         await _play(run, place, arms, model)
         assert place.sample_jobs is not None  # checked by Settings.trains_model
         environment = TrainingEnvironment(
-            place.make_environment, place.sample_jobs, place.critic, place.concurrency
-        )
+            place.make_environment, place.sample_jobs, place.critic, place.concurrency,
+            teacher=place.teacher,
+        )  # fmt: skip
         trained = await run.train(model, environment)
         arms = trained_model_arms(settings, trained.edges, trained.edges_label)
         await _play(run, place, arms, model)

@@ -16,14 +16,16 @@ _ABOUT = """\
 A team of agents learns to operate a phone, and acts on real web pages.
 
 With no options, in two to five minutes on two cores, with no key, GPU, emulator or download:
-takes the base agent that ships; rolls out a team of 4 agents x 3 rounds on the embedded phone;
-has a critic fill the credit table and an adversary write negatives; trains one LoRA adapter for
-each agent; redraws the edges, and repeats; then evaluates on held-out tasks, and on real
-MiniWoB++ pages where a Chromium is found. Prints one table and writes a run directory with an
-HTML report, whose path is the last line."""
+takes the base agent that ships; rolls out a team of 4 agents x 3 rounds on the embedded phone and
+on phones with invented apps; has a critic fill the credit table, an adversary write negatives, and
+a teacher show an action where no agent is right; trains one LoRA adapter for each agent; redraws
+the edges, and repeats; then evaluates on held-out tasks, and on real MiniWoB++ pages where a
+Chromium is found. Prints one table and writes a run directory with an HTML report, whose path is
+the last line. --devices 0 --no-teacher --rank 16 is the method of the paper on the phone alone."""
 
 _AFTER = """\
-The phone is a simulation and its critic is scripted: scores on it are not AndroidWorld scores.
+The phone is a simulation, and its critic and teacher are scripted: scores on it are not
+AndroidWorld scores.
 
 examples:
   python demos/androidworld_swarm.py --quick
@@ -79,6 +81,7 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
     if "tasks" in given:
         given["tasks"] = tuple(t for t in given["tasks"].split(",") if t)
         given["episodes_other"] = 0
+        given.setdefault("devices", 0)
     return Request(dataclasses.replace(base, **given), out, None)
 
 
@@ -139,6 +142,12 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "episodes": (f"rollouts in each iteration (default: {full.episodes})", _INT),
             "rehearsal": ("share of each update that repeats stage-1 lessons, against forgetting "
                           f"(default: {full.rehearsal})", _SHARE),
+            "devices": ("invented devices, on which half of the rollouts are played; 0: all are on "
+                        "the phone (default: 256; with --tasks or --model 0)", _COUNT),
+            "teacher": ("whether the solver of the simulated phone shows a right action where no "
+                        "agent proposed one (default: it does, not with --model)",
+                        {"action": argparse.BooleanOptionalAction}),
+            "rank": ("rank of the adapters (default: 64, with --model 16)", _COUNT),
             "critic-noise": ("share of the scripted critic's verdicts that are inverted "
                              f"(default: {full.critic_noise})", _SHARE),
         },

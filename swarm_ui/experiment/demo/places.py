@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+from swarm_ui.optim.preferences.teacher import Teacher
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Place(NamedTuple):
     critic: CreditAssigner | None
     sample_jobs: SampleJobs | None = None
     """Chooses training episodes; ``None``: nothing is trained there."""
+    teacher: Teacher | None = None
+    """Shows right actions in training."""
 
 
 @asynccontextmanager
@@ -43,11 +45,13 @@ async def open_place(settings: Settings, judge: OpenAIModel | None) -> AsyncIter
     critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
     source = "none" if critic is None else critic.name
     if settings.env == "phone":
-        critic = critic or phone.scripted_critic(settings)
+        scripted = phone.training_phone(settings)
         jobs = tuple(phone.test_jobs(settings)["parameters"])
-        yield Place("parameters", phone.SPLITS["parameters"], phone.label(critic.name),
-                     PhoneEnvironment, jobs, EPISODES_AT_ONCE, critic,
-                   lambda _, count, rng: phone.training_jobs(settings, count, rng))  # fmt: skip
+        label = phone.training_label(settings) if critic is None else phone.label(critic.name)
+        yield Place("parameters", phone.SPLITS["parameters"], label, scripted.make_environment,
+                     jobs, EPISODES_AT_ONCE, critic or scripted.critic,
+                     lambda _, count, rng: phone.training_jobs(settings, count, rng),
+                     scripted.teacher)  # fmt: skip
     elif settings.env == "miniwob":
         tasks, count = settings.tasks or REFERENCE_TASKS, settings.episodes_test
         jobs = tuple(miniwob.test_jobs(tasks, count if settings.tasks else 1))

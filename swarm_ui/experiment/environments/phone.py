@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
@@ -19,7 +20,7 @@ from swarm_ui.experiment.environments.spec import (
 )
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout.pool import Job, MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.optim.preferences.teacher import Teacher
@@ -29,6 +30,10 @@ SUITES = ("core", "extended")
 TEST_DRAW = 1
 """Seed for choosing test episodes: the same for every run, so that runs can be compared."""
 CONCURRENCY = 128
+_FIRST_DEVICE = 500_000
+"""The demo's invented devices begin at this number; no study trains or tests on them."""
+_WORDINGS: Literal["few"] = "few"
+"""Plain wordings, as on the phone."""
 SPLITS = {
     "parameters": "simulated phone: known templates, new parameters",
     "templates": "simulated phone: new templates, known apps",
@@ -127,6 +132,16 @@ def label(credit: str) -> str:
     return f"{_LABEL}; credit: {credit}"
 
 
+def training_label(settings: Settings) -> str:
+    """The note below tables of a team that the demo trained."""
+    source = training_phone(settings).critic.name
+    if settings.devices:
+        source += f"; half of the training episodes are on {settings.devices} invented devices"
+    if settings.teacher:
+        source += "; where no agent was right in training, the solver showed the action"
+    return label(source)
+
+
 def check_tasks(settings: Settings) -> None:
     """Raise ``ConfigError`` if ``--tasks`` names a task that is not a stage 2 training task."""
     from swarm_ui.environments.phone import tasks
@@ -137,9 +152,42 @@ def check_tasks(settings: Settings) -> None:
             raise ConfigError(f"--tasks: no task '{task}'; the phone has: {', '.join(known)}")
 
 
+class TrainingPhone(NamedTuple):
+    """Where a team of the demo learns, and from whom."""
+
+    make_environment: MakeEnvironment
+    critic: CreditAssigner
+    teacher: Teacher | None
+
+
+def training_phone(settings: Settings) -> TrainingPhone:
+    """The phone, and the invented devices if there are any, with their scripted roles."""
+    from swarm_ui.environments.phone import PhoneEnvironment
+    from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone
+    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
+
+    make: Callable[[], PhoneEnvironment] = PhoneEnvironment
+    if settings.devices:
+        make = partial(MixedPhone, devices=1, wordings=_WORDINGS)
+    seed = derive(settings.seed, "critic")
+    critic = ScriptedCritic(make, flips=settings.critic_noise, seed=seed)
+    return TrainingPhone(make, critic, ScriptedTeacher(make) if settings.teacher else None)
+
+
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
-    """Training episodes."""
-    return _training_jobs(EnvironmentSection(tasks=settings.tasks), (), count, rng, "train")
+    """Training episodes: on the phone, and half of them on invented devices if there are any."""
+    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
+    from swarm_ui.environments.phone.invented.mixed_phone import simple_tasks
+
+    own = count // 2 if settings.devices else 0
+    section = EnvironmentSection(tasks=settings.tasks)
+    drawn = _training_jobs(section, (), count - own, rng, "train")
+    if own:
+        names = simple_tasks(_FIRST_DEVICE, settings.devices, _WORDINGS)
+        drawn += draw_jobs(names, own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        rng.shuffle(drawn)
+    return drawn
 
 
 def test_jobs(settings: Settings) -> dict[str, list[Job]]:

@@ -138,6 +138,8 @@ def team_config(settings: Settings, concurrency: int) -> TeamConfig:
         density=settings.density,
         graphs=4 if settings.edges == "learned" else 1,
         update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
+        rank=settings.rank,
+        alpha=2 * settings.rank,
         rehearsal=settings.rehearsal,
         shared_steps=settings.shared_steps,
         seed=settings.seed,
