@@ -56,9 +56,6 @@ _PROBE_STEPS = 40
 _CONTROL = Mix(questions=0.0, pages=0.31, devices=0.09, demonstrations=0.6)
 """Settings of the control "more stage 1": it has as many samples on invented screens as stage 2
 rehearses; all others are demonstrations."""
-_CONTROL_RATE = 1e-3
-"""Peak learning rate of more stage 1, as in the learning benchmark: the agent is trained already.
-"""
 Tell = Callable[[float, str], None]
 
 
@@ -213,10 +210,10 @@ class Cells:
         count = self.plan.iterations * self.plan.episodes // 2
         shown = [*pool(BaseAgentConfig()), *asyncio.run(demonstrations(arm, seed, count))]
         probe = LocalModel.load(self._start)
-        each = _train(probe, shown, seed, _PROBE_STEPS)[0] / _PROBE_STEPS
+        each = _train(probe, shown, seed, _PROBE_STEPS, arm.rate)[0] / _PROBE_STEPS
         steps = max(1, round(other.training_seconds / each))
         model = LocalModel.load(self._start)
-        spent, samples = _train(model, shown, seed, steps)
+        spent, samples = _train(model, shown, seed, steps, arm.rate)
         model.save(_empty(self.agent(arm.name, seed)))
         return Cell(
             arm=arm.name, seed=seed, commit=commit(), steps=steps, samples=samples, calls=0,
@@ -238,12 +235,10 @@ async def demonstrations(arm: Arm, seed: int, count: int) -> list[ActionSample]:
 
 
 def _train(
-    model: LocalModel, shown: Sequence[ActionSample], seed: int, steps: int
+    model: LocalModel, shown: Sequence[ActionSample], seed: int, steps: int, rate: float
 ) -> tuple[float, int]:
     """CPU-seconds and number of samples."""
-    config = Stage1Config(
-        steps=steps, learning_rate=_CONTROL_RATE, questions_first=0.0, seed=1000 + seed
-    )
+    config = Stage1Config(steps=steps, learning_rate=rate, questions_first=0.0, seed=1000 + seed)
     done = more_stage1(model, shown, _CONTROL, config, seed=derive(seed, "more stage 1"))
     return done.cpu_seconds, done.samples
 

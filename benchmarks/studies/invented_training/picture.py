@@ -10,7 +10,9 @@ from benchmarks.studies.invented_training.report import Record, Row, labels
 
 _INKS = {"apps": "#b3541e", "templates": "#33658a", "parameters": "#55803c", "devices": "#7a5195"}
 _LINES = {BASE: ("#8a9ba8", "--"), GENERAL: ("#2b2d42", ":")}
-_MARKS = {"stage1": "D", "outcome": "s", "untaught": "s"}
+_MARKS = {"stage1": "D", "stage1-4e-3": "d", "outcome": "s", "untaught": "s"}
+_SHIFTS = {"stage1": 0.16, "stage1-4e-3": 0.3}
+"""Places of controls beside the arm of as many devices."""
 _NOTE = "bars: 95 %, clustered by template and training run. Simulated phone, scripted critic"
 
 
@@ -48,7 +50,7 @@ def _panel(
             axes.axhspan(100 * row.low, 100 * row.high, color=color, alpha=0.12, linewidth=0)
         else:
             control = arms[name].control
-            x = at.get(arms[name].devices, 0) + (0.22 if name == "stage1" else -0.22) * control
+            x = at.get(arms[name].devices, 0) + _SHIFTS.get(name, -0.22) * control
             color = "#8a9ba8" if control else ink
             axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, linewidth=1.4)
             axes.plot(

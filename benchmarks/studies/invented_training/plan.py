@@ -101,6 +101,9 @@ class Arm:
     stage1_of: str = ""
     """More stage 1 in place of stage 2, with demonstrations on the same devices and for the CPU
     time of this other arm; empty: stage 2."""
+    rate: float = 1e-3
+    """Peak learning rate of more stage 1. The default is that of the learning benchmark: the agent
+    is trained already. The general agent was trained with 4e-3."""
     teacher: bool = False
     """Whether a teacher shows the solver's action where no agent is right."""
 
@@ -158,7 +161,11 @@ TAUGHT = (
     Arm("0", "stage 2 with a teacher, 0 invented devices", teacher=True),
     Arm("32", "stage 2 with a teacher, 32 invented devices", 32, teacher=True),
     Arm("128", "stage 2 with a teacher, 128 invented devices", 128, teacher=True),
-)
+    Arm(
+        "stage1-4e-3", "more stage 1 at rate 4e-3, 512 invented devices", 512,
+        stage1_of="512", rate=4e-3,
+    ),
+)  # fmt: skip
 """Arms of the study with a teacher."""
 
 
