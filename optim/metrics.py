@@ -131,7 +131,8 @@ class EpisodeFigures(TypedDict):
 
 
 def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
-    """Figures of the episodes. Masked ones are only counted."""
+    """Compute the metrics of the episodes. Masked episodes are counted, and are in no other
+    metric."""
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
     cells = [v for s in steps for row in s.credit or () for v in row]

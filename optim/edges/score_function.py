@@ -48,16 +48,16 @@ D = TypeVar("D", bound=DifferentiableEdges, default=EdgeDistribution)
 
 
 class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """The measured figures of one step."""
+    """What one update of the edges used and changed."""
 
     used: int
     """Number of samples with a utility; the others were masked."""
     baseline: float
-    """Mean of these utilities."""
+    """Mean utility of the used samples."""
     moved: float
     """Largest change of an edge's probability."""
     edge_entropy: float
-    """Nats, after the step."""
+    """Expected entropy (nats) of the edges after the update."""
 
 
 class Settings(TypedDict, total=False):
@@ -114,10 +114,13 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
             ConfigError: a setting is outside its range.
         """
         if warmup < 0:
-            raise ConfigError(f"warmup must be a number of samples, got {warmup}")
+            raise ConfigError(
+                f"edge optimiser: warmup must be a number of samples >= 0, got {warmup}"
+            )
         if isinstance(baseline, str) and baseline not in ("others", "average", "none"):
             raise ConfigError(
-                f"baseline must be 'others', 'average', 'none' or a number, got {baseline!r}"
+                "edge optimiser: baseline must be 'others', 'average', 'none' or a number, "
+                f"got {baseline!r}"
             )
         self.distribution, self.lr, self.warmup = distribution, lr, warmup
         self.first_lr = lr if first_lr is None else first_lr

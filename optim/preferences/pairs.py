@@ -143,7 +143,7 @@ def make_pairs(
 
 
 class _StepPairs:
-    """The pairs of one step."""
+    """Makes the preference pairs of one step."""
 
     def __init__(
         self,

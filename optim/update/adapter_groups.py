@@ -19,7 +19,7 @@ SHARED = "team"
 
 
 def check_groups(groups: AdapterGroups) -> str | None:
-    """An error in the setting that does not depend on the team; ``None`` if there is none."""
+    """What the setting ``adapters`` must be, if it is wrong for any team; ``None``: it is right."""
     if isinstance(groups, str):
         known = ("per_node", "shared")
         return None if groups in known else f"one of {known} or groups of agents by adapter"

@@ -47,7 +47,7 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of all messages, or of one round or one agent."""
+    """Calibration statistics of all messages, or of those of one round or one agent."""
 
     scored: int
     mean: float | None
@@ -64,7 +64,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """The report on one assigner."""
+    """The calibration of one assigner: how well its scores predict which messages are right."""
 
     source: str
     reference: str
@@ -148,7 +148,7 @@ def scored(
 
 
 def part(rows: Sequence[Scored]) -> Part:
-    """The figures of these messages."""
+    """Compute the calibration statistics of these messages."""
     known = [row for row in rows if row.right is not None]
     agreeing = sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known)
     return Part(
@@ -166,7 +166,7 @@ def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
 
 
 def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
-    """See :attr:`Part.inside`."""
+    """Probability that a right message scores higher than a wrong one of the same decision."""
     sums: dict[int, tuple[float, int]] = {}
     for (episode, _), messages in _grouped(rows, lambda row: (row.episode, row.step)).items():
         right = [bool(row.right) for row in messages]

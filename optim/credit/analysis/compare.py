@@ -109,11 +109,10 @@ async def assess_all(
 def compare(
     episodes: Sequence[Episode], assessed: Sequence[Assessed], *, reference: str = ""
 ) -> Comparison:
-    """Figures of all assigners on the episodes that all of them judged.
+    """Compare the assigners on the episodes that all of them judged.
 
-    ``reference``: name of the assigner whose credit counts as right.
-    Raises ``ConfigError`` if there are no assigners, two have the same name, or the reference is
-    missing.
+    ``reference``: name of the assigner whose credit counts as right. Raises ``ConfigError`` if
+    there are no assigners, two have the same name, or the reference is missing.
     """
     if not assessed:
         raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")

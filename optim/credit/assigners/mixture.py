@@ -104,7 +104,8 @@ class TrustedCritic:
 
 
 def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
-    """The rationales of all tables of a step by round, each with its source."""
+    """Merge the rationales of several tables of one step: one text for each round, which names each
+    source."""
     by_round = zip_longest(*[table.rationale for table in tables], fillvalue="")
     sources = [table.source for table in tables]
     return tuple(

@@ -55,7 +55,7 @@ class CriticValue:
 
     @property
     def calls(self) -> int:
-        """Calls of the critic so far."""
+        """Number of calls of the critic so far."""
         return calls_of(self._critic) or 0
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
@@ -186,7 +186,7 @@ class _Resumed:
 
 
 class ReplayCost(msgspec.Struct, frozen=True):
-    """The cost of replays."""
+    """The number of replays, and of the new calls that they made."""
 
     runs: int = 0
     calls: int = 0

@@ -35,8 +35,8 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     screens: int = 4
     """Maximum number of different screens of a walk for samples of levels 1 and 2."""
     first_screen: float = 0.2
-    """Probability that a walk's first screen is among them, because it is similar in all walks.
-    This is the value in the method's released code."""
+    """Probability that a walk's first screen is among these screens. It is low, because the first
+    screens of all walks are similar. This is the value in the method's released code."""
     questions: int = 8
     """Maximum number of questions about a screen."""
     instructions: int = 6

@@ -114,7 +114,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The objects that play the three roles."""
+    """The objects that play the three roles of a synthesis: UI agent, adversary and critic."""
 
     agent: UIAgent
     adversary: Adversary

@@ -68,7 +68,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of a corpus."""
 
     walks: int
-    """Finished without a fault."""
+    """Number of walks that finished without a fault."""
     successes: int
     faults: int
     samples: dict[str, int]

@@ -97,7 +97,7 @@ class SampledEpisode:
         )
 
     def seed_for(self, *purpose: str | int) -> int:
-        """A seed for one of its random choices."""
+        """A seed for the random choice with this purpose."""
         return derive(self.config.seed, self.task, self.seed, *purpose)
 
 

@@ -101,7 +101,10 @@ def _check_layers(config: FinetuneConfig, count: int, folder: Path) -> None:
 
 
 def _attention(shape: Any, config: FinetuneConfig, longest: int) -> dict[str, str]:
-    """On a CPU, plain matrix products are faster than the fused kernel for short samples."""
+    """The option of ``from_pretrained`` that chooses plain attention; empty: the default is kept.
+
+    On a CPU, plain matrix products are faster than the fused kernel for short samples.
+    """
     heads, layers = (
         getattr(shape, name, 0) for name in ("num_attention_heads", "num_hidden_layers")
     )

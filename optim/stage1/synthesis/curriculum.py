@@ -61,7 +61,7 @@ class Mix:
     invented_with_messages: float = 0.15
     """Share of the samples on invented screens that contain messages of colleagues."""
     demonstrations_with_messages: float = 0.4
-    """The same for demonstrations."""
+    """Share of the demonstrations that contain messages of colleagues."""
 
 
 class Stream:
