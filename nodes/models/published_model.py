@@ -161,7 +161,8 @@ class PublishedModel:
 
 
 def _as_sent(model: HeldElsewhere) -> HeldElsewhere:
-    """A published model in another process is the model that actors hold."""
+    """Return what a :class:`PublishedModel` is in another process: the model that the actors
+    hold."""
     return model
 
 

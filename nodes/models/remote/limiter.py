@@ -159,7 +159,8 @@ class Limiter:
         return int(min(ask.wanted - 1, LARGEST_STOCK - 1, share))
 
     async def _changes(self, budget: Budget) -> bool:
-        """Wait until something is given back; ``False`` if nothing is to be expected."""
+        """Wait until permits or tokens are given back. Returns ``False`` if nothing can be given
+        back any more."""
         clock = asyncio.get_running_loop().time
         only_calls = budget.max_tokens is None and budget.max_cost is None
         waited = self._spare if only_calls else self._recent.keys()

@@ -35,7 +35,7 @@ __all__ = ["BASE_AGENT", "GENERAL_AGENT", "Counters", "LocalModel"]
 
 _REPLY_TOKENS = 20
 _PREFIX_BYTES = 2**26
-"""Room for the prompts of one round of the episodes that fill a batch."""
+"""Memory for keys and values of prompts: those of one round of the episodes that fill a batch."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError,
     msgspec.MsgspecError,

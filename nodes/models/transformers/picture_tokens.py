@@ -174,7 +174,8 @@ class PictureTokens:
 
     @contextmanager
     def _steady(self) -> Iterator[None]:
-        """Compute vectors in the same way in training, under autocast and in inference."""
+        """A context in which vectors are computed without dropout, gradients and autocast, so that
+        training and inference get the same vectors."""
         network, training = self._network, self._network.training
         with (
             torch.inference_mode(False),

@@ -264,7 +264,8 @@ def _advance(
 
 
 def _of_rows(alone: Alone, rows: Sequence[int]) -> Alone:
-    """The same for some of the rows, by their position."""
+    """A function like ``alone`` for a part of the batch: position ``k`` stands for row
+    ``rows[k]``."""
     return lambda k: alone(rows[k])
 
 
