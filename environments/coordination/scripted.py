@@ -89,7 +89,8 @@ def knowledge_of(decision: Decision, rng: random.Random) -> Knowledge:
 
 
 def _last_number(rows: Mapping[str, Sequence[str]]) -> int:
-    """The number of colours in ``1 to 5``; 0: the problem has none."""
+    """The last number in the row of colours, such as 5 in ``1 to 5``; 0: the problem has no
+    colours."""
     last = "".join(rows.get("colours", ())).rpartition(" ")[2]
     return int(last) if last.isdecimal() else 0
 

@@ -47,7 +47,8 @@ class BlockingEnvironment:
         return self._wait(self.env.reset(task=task, seed=seed))
 
     def step(self, action: Action) -> Step:
-        """Perform one step. Raises ``EnvironmentFault`` if ``Step.fault`` is set, too."""
+        """Perform one step. Raises ``EnvironmentFault`` also for a fault that the environment
+        reports in ``Step.fault``."""
         step = self._wait(self.env.step(action))
         if step.fault is not None:
             raise EnvironmentFault(f"{self.env.name}: {step.fault}")

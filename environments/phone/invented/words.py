@@ -181,7 +181,8 @@ MONTHS = words("january february march april june july august september october 
 
 
 class WordLists(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of which apps are made; the fields are described above."""
+    """The words of which invented apps are made. The constants of this module describe the
+    fields."""
 
     records: tuple[str, ...]
     brands: tuple[str, ...]

@@ -32,7 +32,8 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     bottom: Callable[[Handset, str], list[Line]] = lambda handset, folder: []
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        """One of the file screens."""
+        """The page of a file screen: the list, a dialog or form about ticked files, or the choice
+        of a target folder."""
         if screen.kind == "delete":
             count = len(handset.picked)
             what = name(min(handset.picked)) if count == 1 else f"{count} items"
