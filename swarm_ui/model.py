@@ -61,7 +61,8 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasons: tuple[int, ...] = ()
     """Positions in :attr:`Decision.heard` of messages that are shown without their reason."""
     elements: tuple[int, ...] = ()
-    """Indices of elements, as the agent numbers them. The others keep theirs."""
+    """Indices of the omitted elements, as the agent numbers them. The other elements keep their
+    indices."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):

@@ -53,7 +53,7 @@ class Check:
 
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
-    """All checks; a part that is needed and absent is ``missing``."""
+    """Run all checks. A part that is needed and absent gets the state ``missing``."""
     here = None if url or os.environ.get("OPENAI_BASE_URL") else model
     parts = (_python(), _extras(), _plugins(), _gpu(), _models(here), _browser(), _android(),
              _endpoint(url, model, key_env))  # fmt: skip

@@ -49,7 +49,8 @@ def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outc
 
 
 def lost_by_model(step: StepRecord) -> bool:
-    """Whether no proposal of the team could be executed. It is a failure of the models."""
+    """Whether the team made no decision that could be executed. This counts as a failure of the
+    models."""
     return step.trace.action is None or unfit(step.trace.action) is not None
 
 
@@ -193,7 +194,7 @@ def outcome(episode: Episode) -> float | None:
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the table."""
+    """One row of the results table: a policy on a split."""
 
     split: str
     arm: str
@@ -305,7 +306,8 @@ def existing_results(folder: Path) -> Results:
 
 
 def _from_plans(document: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 as the command line wrote it; version 1 of the demos needs no change."""
+    """Convert results of version 1 that the command line wrote. Those of the demos need no
+    conversion."""
     arms = []
     for plan in document["plans"]:
         # The first runs recorded only the sum of the tokens.

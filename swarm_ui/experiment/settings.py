@@ -110,17 +110,18 @@ class Settings:
 
     @property
     def over_endpoint(self) -> bool:
-        """Whether a served model acts."""
+        """Whether the agents ask a model at an endpoint."""
         return self.base_url is not None
 
     @property
     def given_model(self) -> bool:
-        """Whether a language model acts, in place of the base agent."""
+        """Whether the agents ask a language model instead of the base agent."""
         return self.model is not None
 
     @property
     def trains_model(self) -> bool:
-        """Whether this language model is trained: it runs in this process, where agents learn."""
+        """Whether the given language model is trained. It must run in this process, the environment
+        must be one for training, and there must be at least one iteration."""
         here = self.given_model and not self.over_endpoint and self.env != "androidworld"
         return here and self.iterations > 0
 

@@ -57,7 +57,7 @@ class RouteEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The values of a routing function for which a message is sent over an edge."""
 
     value: Value | None = None
-    """``None``: any that is not in ``known``."""
+    """The value of this route; ``None``: any value that is not in ``known``."""
     known: tuple[Value, ...]
     complete: bool = False
 

@@ -117,7 +117,7 @@ def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
             raise GraphError(f"layer {k} must be a list, got {layer!r}: write [[a], [b, c], [d]]")
         found.append(list(layer))
         if not found[-1]:
-            raise GraphError(f"layer {k} is empty")
+            raise GraphError(f"layer {k} is empty; put at least one node into each layer")
     return found
 
 

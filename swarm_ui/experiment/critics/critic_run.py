@@ -158,7 +158,7 @@ def judged_file(work: CriticRun, out: Path, section: EnvironmentSection, purpose
 
 
 async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
-    """Every episode that is not in its file yet."""
+    """Play every episode that is not in its file yet, and append its judged replies to the file."""
     async with open_model(work.agent) as model:
         names = adapter_names(work.agent, AGENTS)
         for section in work.places:

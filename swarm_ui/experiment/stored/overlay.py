@@ -162,7 +162,8 @@ def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
 
 
 def _merged(lines: Sequence[Series]) -> tuple[Series, ...]:
-    """Equal lines as one: of two, only the upper one would be seen."""
+    """Merge equal lines into one line with the names of all, because only the topmost of them would
+    be visible."""
     names: dict[tuple[CurvePoint, ...], list[str]] = {}
     for line in lines:
         names.setdefault(line.points, []).append(line.name)
