@@ -78,11 +78,10 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scalars(metrics: IterationMetrics) -> dict[str, float]:
-    """The figures of an iteration by name, as loggers receive them.
-
-    What was not measured is absent. ``rollout/success_low`` and ``rollout/success_high`` are the
-    95 % score interval (Wilson) of the success rate. Names hold letters, digits and ``_-./`` or
-    spaces, which every logger accepts.
+    """The metrics of an iteration by name, as loggers receive them. A metric that was not measured
+    is absent. ``rollout/success_low`` and ``rollout/success_high`` are the 95 % score interval
+    (Wilson) of the success rate. Names hold letters, digits and ``_-./`` or spaces, which every
+    logger accepts.
     """
     edges, played = metrics.edge_update, metrics.episodes - metrics.masked
     interval = None
@@ -173,7 +172,8 @@ def pair_figures(
 
 
 def peak_memory_mb() -> float | None:
-    """Peak resident memory of this process in 2**20 bytes; ``None`` if the system does not tell."""
+    """Peak resident memory of this process in 2**20 bytes; ``None`` if the system does not report
+    it."""
     status = Path("/proc/self/status")
     if status.exists():  # on Linux, getrusage may give the peak of the process before exec
         found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)

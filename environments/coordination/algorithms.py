@@ -52,7 +52,7 @@ class Knowledge:
     rng: random.Random
 
     def at_first(self) -> Knowledge:
-        """The same agent in round 0, when it has received nothing."""
+        """What the same agent knows in round 0, before it receives a message."""
         return replace(self, round=0, own="", heard={})
 
 

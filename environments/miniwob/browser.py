@@ -170,7 +170,8 @@ class Browser:
         await asyncio.to_thread(self.kill)
 
     def kill(self) -> None:
-        """The same as :meth:`close`, without an event loop; runs at the end of the interpreter."""
+        """End the browser and remove its profile without an event loop; runs when the interpreter
+        ends."""
         atexit.unregister(self.kill)
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -81,7 +81,7 @@ class _Game:
     async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
         """Handle a request, and return the state; status 409 if the page showed an older screen.
 
-        An error is told to the page with status 500, and kept in :attr:`failure`.
+        An error is reported to the page with status 500, and kept in :attr:`failure`.
         """
         session = self._session
         async with self._one_at_a_time:

@@ -20,7 +20,7 @@ from swarm_ui.nodes.models.published_version import PublishedVersion, published_
 
 
 class VersionMissing(ModelUnavailable):
-    """A version is not published (yet), or this process has not been told of it."""
+    """A version is not published (yet), or this process has not received its location."""
 
 
 class PublishedAdapters:

@@ -17,7 +17,7 @@ from swarm_ui.trace.records import EdgeName
 
 
 class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One sampled DAG."""
+    """A DAG that was drawn from a distribution."""
 
     order: tuple[str, ...]
     """All nodes, in their order in the run."""

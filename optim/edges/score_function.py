@@ -204,7 +204,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
     def _baselines(
         self, values: Sequence[float], known: float | None, mean: float
     ) -> Sequence[float]:
-        """What is subtracted from each utility of a group.
+        """The baseline that is subtracted from each utility of a group.
 
         Args:
             values: the utilities of the group.
@@ -224,7 +224,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         return [(total - v) / (size - 1) for v in values]
 
     def _scale(self, values: Sequence[float]) -> float:
-        """What the advantages of a group are divided by."""
+        """The number by which the advantages of a group are divided."""
         if not self.normalise or len(values) < 2:
             return 1.0
         mean = sum(values) / len(values)

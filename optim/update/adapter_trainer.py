@@ -195,7 +195,8 @@ class AdapterTrainer:
         return torch.tensor([sum(losses), sum(hits), len(hits)], dtype=torch.float64)
 
     def _dropout_seed(self, task: AdapterTask) -> int:
-        """This process's seed. The first process has the seed that a single process would have."""
+        """The seed of dropout in this process. The first process has the seed that a single process
+        would have."""
         rank = 0 if self._processes is None else self._processes.rank
         return derive(task.seed, "process", rank) if rank else task.seed
 

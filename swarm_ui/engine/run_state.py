@@ -386,7 +386,7 @@ class RunState:
     # -- messages and the trace ---------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
-        """See :meth:`swarm_ui.node.NodeContext.source`."""
+        """The origin of a message; see :meth:`swarm_ui.node.NodeContext.source`."""
         if self._number is None:
             self._number = {self._prefix + id: k for k, id in enumerate(self._plan.ids)}
         k = self._number[message.id]

@@ -208,7 +208,7 @@ class _NoModel:
     score = generate
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there are no resources."""
 
 
 class _CountingModel:

@@ -149,7 +149,7 @@ def from_json(
     when: Functions,
     fallbacks: Mapping[str, Node],
 ) -> W:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_json`."""
+    """Read a graph from JSON; see :meth:`swarm_ui.graph.graph.CollabGraph.from_json`."""
     try:
         version = msgspec.json.decode(text, type=_Version).version
         if version not in (1, 2):
@@ -323,7 +323,8 @@ def from_networkx(
     rounds: int | None,
     name: str | None,
 ) -> W:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
+    """Convert a ``networkx.DiGraph`` to a graph; see
+    :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
     if not digraph.is_directed():
         raise GraphError(
             "the edges of an undirected graph do not say which node is the sender; use a "

@@ -202,7 +202,7 @@ def _reply(choice: Choice) -> Reply:
 
 
 def _read(line: str, screen: Observation) -> Action:
-    """Raises ``ValueError`` if the line is not an action."""
+    """The action that a line describes. Raises ``ValueError`` if the line is not an action."""
     kind, _, rest = line.partition(" ")
     rest = rest.strip()
     if kind not in ACTION_TYPES:

@@ -159,7 +159,7 @@ def _header(data: ReportData) -> Markup:
 
 
 def _tables(tables: list[ReportTable]) -> Markup:
-    """Tables; a note that several of them share stands below the last one."""
+    """The tables as HTML. A note that several tables share stands below the last of them."""
     later = [{t.note for t in tables[k + 1 :]} for k in range(len(tables))]
     return join(
         *(table(t, footnote=t.note not in after) for t, after in zip(tables, later, strict=True))

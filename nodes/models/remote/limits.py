@@ -109,7 +109,8 @@ class LeasedAdmission:
         self._closed = False
 
     async def acquire(self, most: Usage, price: Price | None, where: str) -> Permit:
-        """See :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
+        """Wait for a permit of the limiter; see
+        :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
         hold = self._own.reserve(most, where, price)
         try:
             async with self._asking:
@@ -127,7 +128,8 @@ class LeasedAdmission:
             raise
 
     def settle(self, permit: Permit, used: Usage | None) -> float:
-        """See :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
+        """Note the actual usage of a call for the next report; see
+        :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
         self._settled.append((permit.number, used))
         if self._closed:
             self._flush()

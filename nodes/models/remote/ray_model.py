@@ -214,7 +214,8 @@ class RayScoringModel(RayModel):
     """
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         if not requests:
             return []
         with at_leased_versions(self, requests) as exact:

@@ -196,7 +196,7 @@ class LocalModel(InProcessModel[Encoded]):
     # -- training -----------------------------------------------------------------------------
 
     def _summed_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
-        """As in the base class; logits are computed only at the marked tokens."""
+        """Like the method of the base class, but logits are computed only at the marked tokens."""
         network: Any = self.network
         hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
         marked = replies[:, 1:] > 0

@@ -204,7 +204,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             return await self._generations.ask(self._with_rows(jobs), run_of(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         with at_leased_versions(self, requests) as exact:
             jobs = zip(self._jobs(exact), replies, strict=True)
             read = [(job, self._proposal(job.prompt, reply)) for job, reply in jobs]

@@ -85,7 +85,8 @@ class PictureTokens:
         self._body.register_forward_pre_hook(self._before_forward, with_kwargs=True)
 
     def expand(self, png: bytes) -> list[int]:
-        """The ids that stand for a picture. Raises ``ModelError`` if it cannot be read."""
+        """The token ids that represent a picture. Raises ``ModelError`` if the picture cannot be
+        read."""
         key = sha256(png).hexdigest()
         picture = self._known.get(key)
         if picture is None:

@@ -63,7 +63,8 @@ class TrustedCritic:
     """
 
     def __init__(self, trust: CriticTrust | None = None, *, abstentions: bool = False) -> None:
-        """``abstentions``: see :class:`~swarm_ui.optim.credit.assigners.critic.OutcomeCredit`."""
+        """``abstentions``: whether abstentions in solved episodes get the credit of the outcome;
+        see :class:`~swarm_ui.optim.credit.assigners.critic.OutcomeCredit`."""
         self.trust = trust or CriticTrust()
         self._outcome = OutcomeCredit(abstentions=abstentions)
 

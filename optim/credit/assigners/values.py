@@ -59,7 +59,7 @@ class CriticValue:
         return calls_of(self._critic) or 0
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
-        """See :class:`DecisionValue`."""
+        """The critic's score of the decision's action; see :class:`DecisionValue`."""
         if no_decision(trace) is not None:
             return None
         if trace.action is None:
@@ -105,7 +105,7 @@ class OutcomeValue:
         """Calls of agents in them so far."""
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
-        """See :class:`DecisionValue`."""
+        """The success rate of the continuations of the decision; see :class:`DecisionValue`."""
         if state is None:
             raise ConfigError(f"{self.name}: no snapshot of the environment at run {trace.run}")
         if no_decision(trace) is not None:

@@ -231,7 +231,8 @@ class _Loop:
         self._recent.append((float(loss.detach()), hits))
 
     def _check_finite(self, what: str, value: Tensor, step: int) -> None:
-        """Raise ``LearningError`` before a step that would make the weights no numbers."""
+        """Raise ``LearningError`` before a step whose loss or gradient is infinite or not a
+        number."""
         if not bool(value.isfinite()):
             raise LearningError(
                 f"critic training: the {what} is {float(value.detach())} at step {step + 1}; the "

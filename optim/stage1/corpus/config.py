@@ -10,7 +10,8 @@ from swarm_ui.prompts import format_named
 
 
 def check(config: msgspec.Struct, where: str, name: str, wanted: str, fits: bool) -> None:
-    """Raise ``ConfigError`` for a setting that does not fit."""
+    """Raise ``ConfigError`` if ``fits`` is false. ``wanted`` says in words what the setting must
+    be."""
     if not fits:
         raise ConfigError(f"{where}: '{name}' must be {wanted}, got {getattr(config, name)!r}")
 

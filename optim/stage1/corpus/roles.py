@@ -96,7 +96,7 @@ class Adversary(Protocol):
 
 
 class Judge(Protocol):
-    """The critic. It gives scores in [0, 1], or ``None`` where it cannot tell."""
+    """The role of the critic. It gives scores in [0, 1], or ``None`` if it cannot judge."""
 
     @property
     def name(self) -> str: ...

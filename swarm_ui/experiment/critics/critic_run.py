@@ -88,7 +88,8 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def check(self) -> None:
-        """Raise ``ConfigError`` for what is wrong or missing, before anything is done."""
+        """Raise ``ConfigError`` for a wrong setting or a missing package, before anything is
+        done."""
         for section, agents in ((self.agent, AGENTS), (self.model, 0)):
             for _, mistake in model_findings(section, agents):
                 raise ConfigError(mistake)

@@ -217,7 +217,7 @@ def _terminal_table(results: Results) -> Table:
 
 
 def _table(title: str, caption: str, first: str, figures: Sequence[str]) -> Table:
-    """An empty table for the terminal, whose columns after the first are figures."""
+    """An empty table for the terminal. Its columns after the first hold numbers."""
     table = Table(
         first,
         title=title,

@@ -138,7 +138,7 @@ def check_tasks(settings: Settings) -> None:
 
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
-    """Training episodes."""
+    """Draw training episodes as (task, seed)."""
     return _training_jobs(EnvironmentSection(tasks=settings.tasks), (), count, rng, "train")
 
 
@@ -165,5 +165,6 @@ def validation_jobs(settings: Settings) -> list[Job]:
 
 
 def scripted_critic(settings: Settings) -> CreditAssigner:
-    """The critic that knows the simulated task; ``critic_noise`` is its rate of wrong verdicts."""
+    """The critic that knows the solution of the simulated tasks; ``critic_noise`` is the share of
+    its verdicts that are wrong."""
     return _critic(derive(settings.seed, "critic"), settings.critic_noise)

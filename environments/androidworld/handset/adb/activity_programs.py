@@ -130,7 +130,7 @@ def _remove_task(handset: Handset, number: str) -> str:
 
 
 def recents(handset: Handset) -> str:
-    """``dumpsys activity recents``."""
+    """The output of ``dumpsys activity recents``: the tasks."""
     lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
     for place, app in enumerate(handset.recents):
         number = _number(handset, app)

@@ -47,7 +47,7 @@ def _settings(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _phone_settings(handset: Handset, space: str) -> dict[str, str]:
-    """Those settings of an Android namespace that are settings of the embedded phone, too."""
+    """The settings of an Android namespace that are also settings of the embedded phone."""
     found = {
         key: str(int(handset.settings.get(phone) == "on"))
         for (where, key), phone in _SWITCHES.items()

@@ -74,7 +74,7 @@ class _RoutedSplit(NamedTuple):
         positions: Tensor,
         cache: KVCache,
     ) -> Tensor:
-        """As :func:`forward`, with the lower layers on the shared rows only."""
+        """Like :func:`forward`, but the lower layers compute only the shared rows."""
         layer, shared, of_row = self.split
         few, again = (torch.tensor(rows, device=ids.device) for rows in (shared, of_row))
         cache.select_rows(few, below=layer)

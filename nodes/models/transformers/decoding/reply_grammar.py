@@ -148,7 +148,8 @@ class ReplyCursor:
         self._end, self._room = end, room
 
     def allowed(self) -> Allowed:
-        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        """The tokens that may come next; see
+        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         ids: dict[int, None] = {}
         masks: list[Tensor] = []
         for at in self._at:
@@ -164,7 +165,8 @@ class ReplyCursor:
         return Allowed(list(ids), mask)
 
     def take(self, token: int) -> None:
-        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        """Append an allowed token; see
+        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         following: list[_Node | _Within] = []
         for at in self._at:
             node, inside = (at, None) if isinstance(at, _Node) else at.read(self._room)

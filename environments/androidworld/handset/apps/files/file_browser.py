@@ -60,7 +60,7 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         return self.title if folder == self.root else name(folder)
 
     def _shown(self, handset: Handset, folder: str) -> list[str]:
-        """Folders, then files."""
+        """The paths in a folder that the list shows: folders first, then files."""
         paths = handset.files.children(folder)
         files = [path for path in paths if handset.files.is_file(path)]
         shown = [path for path in files if path.endswith(self.suffixes or "")]
