@@ -100,7 +100,8 @@ async def _scores(
     scores = await model.score(requests, replies)
     if len(scores) != len(questions):
         raise ModelError(
-            f"model '{model.name}' returned {len(scores)} scores for {len(questions)} replies"
+            f"model '{model.name}' returned {len(scores)} scores for {len(questions)} replies; "
+            "expected one for each"
         )
     return [(key, score) for (key, _, _), score in zip(questions, scores, strict=True)]
 

@@ -169,7 +169,8 @@ class TeamStore:
     def _check(self, state: TeamState, folder: Path) -> None:
         if state.version != STATE_VERSION:
             raise ConfigError(
-                f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}"
+                f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}; "
+                "open it with the swarm-ui that wrote it"
             )
         if state.adapters and state.adapters != self._adapters:
             raise ConfigError(

@@ -66,7 +66,7 @@ class BlockingEnvironment:
     def _wait(self, doing: Coroutine[Any, Any, T]) -> T:
         if self._loop.is_closed():
             doing.close()
-            raise EnvironmentFault("the environment was closed")
+            raise EnvironmentFault(f"{self.env.name}: the environment was closed; make a new one")
         future = asyncio.run_coroutine_threadsafe(doing, self._loop)
         try:
             return future.result()

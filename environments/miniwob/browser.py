@@ -159,7 +159,7 @@ class Browser:
     @property
     def connection(self) -> Connection:
         if self._connection is None:
-            raise EnvironmentFault("the browser is closed")
+            raise EnvironmentFault("the browser is closed; start another one with Browser.launch")
         return self._connection
 
     async def close(self) -> None:

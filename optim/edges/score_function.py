@@ -235,7 +235,10 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         drawn = set(sample.edges)
         unknown = [edge for edge in credit if edge not in drawn]
         if unknown:
-            raise ConfigError(f"edge step: credit for {unknown[0]}, which its sample does not have")
+            raise ConfigError(
+                f"edge step: credit for {unknown[0]}, which its sample does not have; "
+                "give credit only to edges of the sample"
+            )
         chosen = [self.distribution.graph.edge_index[edge] for edge in credit]
         values = torch.tensor(list(credit.values()))
         log_probs = nn.functional.logsigmoid(self.distribution.logits[chosen])

@@ -281,7 +281,8 @@ class Results(msgspec.Struct, kw_only=True):
             version = document.get("version", 1)
             if version not in (1, RESULTS_VERSION):
                 raise ConfigError(
-                    f"'{path}' has version {version}; this program reads 1 and {RESULTS_VERSION}"
+                    f"'{path}' has version {version}; this program reads 1 and {RESULTS_VERSION}; "
+                    "open it with the swarm-ui that wrote it"
                 )
             if "plans" in document:
                 document = _from_plans(document)

@@ -96,11 +96,18 @@ class Settings:
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
         if self.base_url is None and (self.critic_model or self.max_calls):
-            raise ConfigError("--critic-model and --max-calls need --base-url URL")
+            raise ConfigError(
+                "--critic-model and --max-calls are for an endpoint: add --base-url URL"
+            )
         if self.prompt_format and not self.given_model:
-            raise ConfigError("--prompt-format needs --model")
+            raise ConfigError(
+                "--prompt-format is for a language model: add --model NAME, or leave it out"
+            )
         if self.adapters and (self.over_endpoint or not self.given_model):
-            raise ConfigError("--adapters needs --model with a language model in this process")
+            raise ConfigError(
+                "--adapters is for a language model in this process: add --model NAME, and leave "
+                "--base-url out"
+            )
         if self.given_model and (self.from_scratch or self.agent):
             raise ConfigError(
                 "--from-scratch and --agent are for the base agent, not for --model or --base-url"

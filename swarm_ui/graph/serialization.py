@@ -153,13 +153,16 @@ def from_json(
     try:
         version = msgspec.json.decode(text, type=_Version).version
         if version not in (1, 2):
-            raise GraphError(f"a graph structure of version {version}; this release reads 1 and 2")
+            raise GraphError(
+                f"from_json: a graph structure of version {version}; this release reads 1 and 2. "
+                "Use the version of swarm-ui that wrote it"
+            )
         found = msgspec.json.decode(text, type=Structure)
     except UNREADABLE as error:
-        raise GraphError(f"not the structure of a graph: {brief(error)}") from error
+        raise GraphError(f"from_json: not the structure of a graph: {brief(error)}") from error
     missing = list(_missing(found.nodes, nodes, ""))
     if missing:
-        raise GraphError(f"no node given for: {', '.join(missing)}")
+        raise GraphError(f"no node given for: {', '.join(missing)}; pass them in nodes={{...}}")
     reader = _Reader(graph, nodes, when, fallbacks)
     reader.check(found)
     read: W = reader.graph(found)
@@ -214,10 +217,15 @@ class _Reader:
         names = {path + entry.id for path, s in parts for entry in s.fallbacks}
         for edge in self._placed:
             if edge not in edges:
-                raise GraphError(f"the structure has no condition for an edge {' -> '.join(edge)}")
+                raise GraphError(
+                    f"the structure has no condition for an edge {' -> '.join(edge)}; "
+                    "leave this edge out of 'when'"
+                )
         for name in self._fallbacks:
             if name not in names:
-                raise GraphError(f"the structure has no fallback for '{name}'")
+                raise GraphError(
+                    f"the structure has no fallback for '{name}'; leave it out of 'fallbacks'"
+                )
 
     def graph(self, found: Structure, path: str = "") -> Any:
         nodes = {entry.id: self._node(entry, path + entry.id) for entry in found.nodes}
@@ -368,7 +376,10 @@ def _members(
     for label, data in digraph.nodes(data=True):
         name = str(label)
         if name in labels:
-            raise GraphError(f"labels {labels[name]!r} and {label!r} would both be called '{name}'")
+            raise GraphError(
+                f"labels {labels[name]!r} and {label!r} would both be called '{name}'; "
+                "relabel one of them"
+            )
         labels[name] = label
         node = nodes.get(name, data.get("node"))
         if node is None:

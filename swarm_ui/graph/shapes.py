@@ -70,7 +70,7 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
     """
     names = _distinct("tree", names)
     if branching < 1:
-        raise GraphError(f"branching must be at least 1, got {branching}")
+        raise GraphError(f"tree: branching must be at least 1, got {branching}")
     return tuple((names[k], names[(k - 1) // branching]) for k in range(1, len(names)))
 
 

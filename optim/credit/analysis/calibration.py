@@ -129,7 +129,8 @@ def scored(
     if not len(episodes) == len(tables) == len(given):
         raise ConfigError(
             f"calibration: {len(episodes)} episodes, but credit for {len(tables)} and a "
-            f"reference for {len(given)}"
+            f"reference for {len(given)}; "
+            "expected one table of each for every episode"
         )
     rows: list[Scored] = []
     for number, (episode, steps, truth) in enumerate(zip(episodes, tables, given, strict=True)):

@@ -118,7 +118,10 @@ def compare(
         raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")
     by_name = {one.name: one for one in assessed}
     if len(by_name) < len(assessed):
-        raise ConfigError(f"compare: several assigners have the same name: {', '.join(by_name)}")
+        raise ConfigError(
+            f"compare: several assigners have the same name: {', '.join(by_name)}; "
+            "give each of them another name"
+        )
     if reference and reference not in by_name:
         raise ConfigError(f"compare: no assigner '{reference}'; there are {', '.join(by_name)}")
     truth = by_name[reference].tables if reference else None

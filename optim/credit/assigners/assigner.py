@@ -133,7 +133,10 @@ async def replay_snapshots(
     states: list[object] = []
     try:
         if not isinstance(environment, Restorable):
-            raise ConfigError(f"{where}: '{environment.name}' has no snapshot() and restore()")
+            raise ConfigError(
+                f"{where}: '{environment.name}' has no snapshot() and restore(); "
+                "this credit needs an environment that has both"
+            )
         observation = await environment.reset(task=episode.task, seed=episode.seed)
         for number, record in enumerate(episode.steps):
             recorded = msgspec.structs.replace(record.trace.observation, png=None)

@@ -123,7 +123,10 @@ def blend(parts: Sequence[tuple[Matrix, Sequence[float]]]) -> Matrix:
     """
     shapes = {tuple(len(row) for row in matrix) for matrix, _ in parts}
     if len(shapes) != 1:
-        raise ConfigError(f"mixture: credit of different shapes: {sorted(shapes)}")
+        raise ConfigError(
+            f"mixture: credit of different shapes: {sorted(shapes)}; "
+            "all parts must be credit of the same decision"
+        )
     (shape,) = shapes
 
     def cell(round: int, place: int) -> float | None:

@@ -70,7 +70,10 @@ async def shapley(
             error. At least two must be known.
     """
     if len(set(players)) != len(players):
-        raise ConfigError(f"shapley: two players have the same name: {', '.join(players)}")
+        raise ConfigError(
+            f"shapley: two players have the same name: {', '.join(players)}; "
+            "give each player another name"
+        )
     if pairs < 2:
         raise ConfigError(f"shapley: pairs must be at least 2, got {pairs}")
     if len(players) <= exact_up_to:

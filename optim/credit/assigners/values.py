@@ -107,7 +107,10 @@ class OutcomeValue:
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
         """The success rate of the continuations of the decision; see :class:`DecisionValue`."""
         if state is None:
-            raise ConfigError(f"{self.name}: no snapshot of the environment at run {trace.run}")
+            raise ConfigError(
+                f"{self.name}: no snapshot of the environment at run {trace.run}; "
+                "it needs an environment with snapshot() and restore()"
+            )
         if no_decision(trace) is not None:
             return None
         action = trace.action or WAIT
@@ -137,7 +140,10 @@ class OutcomeValue:
         environment: Environment = await made if inspect.isawaitable(made) else made
         try:
             if not isinstance(environment, Restorable):
-                raise ConfigError(f"'{environment.name}' has no snapshot() and restore()")
+                raise ConfigError(
+                    f"'{environment.name}' has no snapshot() and restore(); "
+                    "OutcomeValue needs an environment that has both"
+                )
             self.played += 1
             try:
                 environment.restore(state)

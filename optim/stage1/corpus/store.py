@@ -166,7 +166,8 @@ def read_header(folder: Path) -> Header:
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"no corpus in '{folder}': {error}") from error
     raise ConfigError(
-        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}"
+        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}; "
+        "open it with the swarm-ui that wrote it"
     )
 
 

@@ -161,7 +161,7 @@ class _Prepared:
         form = corpus_format(corpus)
         samples = gather(corpus, held_out=held_out)
         if not samples:
-            raise ConfigError(f"finetune: no samples in '{corpus}'")
+            raise ConfigError(f"finetune: no samples in '{corpus}'; synthesize some first")
         self.config = config
         self.group, self.tokenizer = stage.processes(), encoding.load_tokenizer(model)
         self.plan = Plan(

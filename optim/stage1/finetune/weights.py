@@ -88,7 +88,10 @@ def load_weights(folder: Path, config: FinetuneConfig, *, longest: int) -> Any:
     network, found = loaded
     lost = sorted(found["missing_keys"])
     if lost:  # transformers would initialise them at random
-        raise ConfigError(f"finetune: some weights are missing in '{folder}', such as {lost[0]}")
+        raise ConfigError(
+            f"finetune: some weights are missing in '{folder}', such as {lost[0]}; "
+            "save the model again, with all of its files"
+        )
     return network
 
 
@@ -96,7 +99,8 @@ def _check_layers(config: FinetuneConfig, count: int, folder: Path) -> None:
     if config.layers and max(config.layers) >= count:
         raise ConfigError(
             f"finetune: 'layers' names layer {max(config.layers)}, and the model in '{folder}' "
-            f"has the layers 0 … {count - 1}"
+            f"has the layers 0 … {count - 1}; "
+            "name some of these"
         )
 
 

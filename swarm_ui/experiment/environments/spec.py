@@ -167,6 +167,7 @@ class EnvironmentSpec:
         if section.split not in ("", self.trains_on):
             raise ConfigError(
                 f"split '{section.split}': only '{self.trains_on}' of '{self.name}' is for training"
+                "; leave the split out"
             )
         return replace(section, split=self.trains_on)
 

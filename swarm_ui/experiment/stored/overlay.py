@@ -96,7 +96,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     """A short name for each run: its folder's, or the path where two have the same."""
     resolved = [path.resolve() for path in paths]
     if twice := [path for path in resolved if resolved.count(path) > 1]:
-        raise ConfigError(f"'{twice[0]}' is named twice")
+        raise ConfigError(f"'{twice[0]}' is named twice; name each run once")
     names = [path.name for path in resolved]
     return [
         str(path) if names.count(name) > 1 else name
