@@ -44,7 +44,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     graphs: tuple[GraphMetrics, ...]
     episodes: int
     masked: int
-    """Episodes masked by faults; no other figure contains them."""
+    """Number of episodes masked by faults; all other metrics leave them out."""
     replayed: int = 0
     """Episodes that were played again because a model could not be reached; each counts once."""
     success: float | None

@@ -39,7 +39,7 @@ class TeamState(msgspec.Struct, kw_only=True):
 
     version: int = STATE_VERSION
     iteration: int = 0
-    """Iterations finished."""
+    """Number of finished iterations."""
     ahead: int | None = None
     """The iteration whose rollouts had begun, with the weights and edges in ``acting``. They are
     not part of the checkpoint, and are played again. ``None``: none had begun."""

@@ -96,7 +96,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     adapter: str | None = None
     """Name of the LoRA adapter to answer with; ``None``: the base model."""
     temperature: float = 0.0
-    """0 is greedy."""
+    """Sampling temperature; with 0, the most probable token is chosen."""
     max_tokens: int = 256
     seed: int = 0
     """Seeds only the sampling of this request, so that batching does not change its answer."""

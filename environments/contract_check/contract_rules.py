@@ -18,7 +18,7 @@ NOWHERE = Action(action_type="click", index=9_999)
 BACK = Action(action_type="navigate_back")
 COMPLETE = Action(action_type="status", goal_status="complete")
 WALK = 8
-"""Random actions to compare."""
+"""Number of random actions whose steps are compared."""
 _TRIES: dict[str, Action] = {
     "click": NOWHERE,
     "double_tap": Action(action_type="double_tap", index=9_999),

@@ -57,7 +57,7 @@ class Knowledge:
 
 
 Algorithm = Callable[[Knowledge], tuple[str, str]]
-"""``knowledge -> (message, answer)``."""
+"""Computes one round of an agent: ``knowledge -> (message, answer)``."""
 
 
 def _priority(*what: str | int) -> int:

@@ -24,7 +24,8 @@ from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.prompts import reason_of
 
 Play = Callable[[str, Knowledge], tuple[str, str]]
-"""``(kind, knowledge) -> (message, answer)``."""
+"""Computes one round of an agent for a kind of problem: ``(kind, knowledge) -> (message,
+answer)``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from swarm_ui.observation import Observation
 
 T = TypeVar("T")
 Make = Callable[[], Environment | Awaitable[Environment]]
-"""Makes an environment."""
+"""A function that makes an environment."""
 
 
 class BlockingEnvironment:

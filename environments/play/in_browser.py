@@ -19,7 +19,7 @@ from swarm_ui.trace.jsonl import Anywhere
 from swarm_ui.trace.records import Episode
 
 MARGIN = 10
-"""Pixels around a sketch."""
+"""Margin in pixels around the sketch of a screen without a screenshot."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -22,7 +22,7 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.storage.run_directory import installed
 
 AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
-"""The values of ``doctor --need``."""
+"""The areas that ``doctor --need`` accepts."""
 _CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL")
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "train": ("agents in this process, and learning",

@@ -83,7 +83,7 @@ class TeamSection(_Section, frozen=True, kw_only=True):
     vote: Literal["majority", "probability"] = "majority"
     temperature: Temperature = 0.0
     temperatures: tuple[Temperature, ...] = ()
-    """One for each agent, instead of ``temperature``; empty: all have the same."""
+    """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
     max_tokens: Count = 256
     seed: Natural = 0
 

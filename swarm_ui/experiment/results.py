@@ -68,7 +68,8 @@ class Cost(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
     lost: int = 0
-    """Decisions without a usable action because of unusable replies; they count."""
+    """Number of decisions without a usable action because of unusable replies. They count as
+    failures."""
 
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
@@ -148,7 +149,8 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """Seed for choosing the episodes."""
     jobs: tuple[Job, ...] = ()
     outcomes: tuple[float | None, ...] = ()
-    """One for each episode, in the order of ``jobs``; ``None``: masked by a fault."""
+    """The outcome of each episode, in the order of ``jobs``; ``None``: a fault masked the
+    episode."""
     faults: tuple[str, ...] = ()
     """The different faults, each once."""
     edges: tuple[Edge, ...] = ()
@@ -213,9 +215,9 @@ class Results(msgspec.Struct, kw_only=True):
 
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
-    """The simulated or scripted parts."""
+    """The parts of the run that are simulated or scripted, in words."""
     splits: dict[str, str] = {}
-    """Held-out part of each split."""
+    """For each split, what is held out in it, in words."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
     table: list[Row] = []

@@ -43,7 +43,7 @@ class Arm:
     edges: tuple[Edge, ...] = ()
     temperature: float = 0.0
     temperatures: tuple[float, ...] = ()
-    """One for each agent, instead of ``temperature``; empty: all have the same."""
+    """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
     views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
     max_tokens: int = 256

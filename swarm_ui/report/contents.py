@@ -179,7 +179,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[tuple[Activity, float, float], ...] = ()
     """Activities as (activity, start, end); they may overlap."""
     losses: tuple[float, ...] = ()
-    """When a worker was lost."""
+    """The times at which a worker was lost."""
 
 
 class WorkerTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -187,7 +187,7 @@ class WorkerTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     title: str
     seconds: float
-    """Length of the axis."""
+    """Length of the time axis in seconds."""
     rows: tuple[WorkerRow, ...]
     note: str = ""
 

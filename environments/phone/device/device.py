@@ -20,11 +20,11 @@ Rows = Mapping[int, Row]
 """Records of a table by identity, oldest first."""
 
 DRAWER = Screen("system", "drawer")
-"""All installed apps."""
+"""The screen of the drawer, with all installed apps."""
 SHADE = Screen("system", "shade")
-"""The notifications, over the current screen."""
+"""The screen of the notifications, which opens over the current screen."""
 HISTORY = Screen("system", "history")
-"""The notifications that were opened or dismissed."""
+"""The screen with the notifications that were opened or dismissed."""
 
 SYSTEM_TITLES: Mapping[str, str] = {
     "drawer": "all apps",

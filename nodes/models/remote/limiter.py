@@ -39,14 +39,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A process asks for permits."""
 
     holder: str
-    """The process, or an event loop of it."""
+    """The process that asks, or one of its event loops."""
     model: int
     """Number of the model whose limits hold."""
     most: Usage
     """Maximum number of tokens of one call."""
     price: Price | None
     where: str
-    """The model, for errors."""
+    """The name of the model, for error messages."""
     wanted: int
     """Permits that the process could use, at least 1."""
 

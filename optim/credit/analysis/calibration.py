@@ -19,7 +19,7 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 Tables = Sequence[Sequence[CreditTable]]
-"""``[episodes][steps]``."""
+"""The credit tables of an assigner, as ``[episodes][steps]``."""
 
 
 class Scored(NamedTuple):
@@ -41,7 +41,7 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     score: float
-    """Mean score."""
+    """Mean score of the messages in the bin."""
     right: Interval
     """Share of right messages, according to the reference."""
 
@@ -77,7 +77,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Mean distance between score and share right, over the bins, weighted by size. ``None`` for
     signed credit, which is not a probability."""
     bins: tuple[Bin, ...]
-    """Empty for signed credit."""
+    """The reliability curve; empty for signed credit."""
     by_round: dict[int, Part]
     by_agent: dict[str, Part]
 

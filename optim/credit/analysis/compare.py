@@ -145,7 +145,7 @@ def compare(
 
 
 Place = tuple[int, int, int, str]
-"""Episode, step, round, agent."""
+"""The place of a message: numbers of the episode, the step, the round and the agent."""
 
 
 def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float | None:

@@ -16,7 +16,7 @@ from swarm_ui.trace.records import Episode, Trace
 States = Sequence[object] | None
 """The environment's snapshot at each decision of an episode."""
 Tables = tuple[CreditTable, ...]
-"""One for each step of an episode."""
+"""A credit table for each step of an episode."""
 
 
 def calls_of(assigner: object) -> int | None:

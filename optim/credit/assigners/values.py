@@ -25,7 +25,7 @@ from swarm_ui.rollout.pool import MakeEnvironment
 from swarm_ui.trace.records import Trace
 
 _Place = tuple[str, str, ActionKey]
-"""Run, screen with its history, and action."""
+"""What determines a continuation: the run, the screen with its history, and the action."""
 
 
 class DecisionValue(Protocol):

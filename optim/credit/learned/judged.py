@@ -76,7 +76,7 @@ class JudgedHead(msgspec.Struct, frozen=True, kw_only=True):
 
     judged_version: int = 1
     purpose: Purpose
-    """Only files for ``train`` are trained on."""
+    """What the episodes are for. Critics are trained only on files for ``train``."""
     settings: dict[str, object]
     """Settings of the collection, as JSON values."""
 

@@ -9,7 +9,7 @@ from swarm_ui.optim.preferences.adversary import with_label
 from swarm_ui.prompts import PromptFormat
 
 OPTIONS = ("yes", "no")
-"""The answers. The probability of the first one among them is the score."""
+"""The two possible answers. The score is the probability of the first one, relative to both."""
 _ASKED = "Is this reply right?"
 
 

@@ -312,7 +312,7 @@ class Walk(SampledEpisode):
 class _Move(NamedTuple):
     action: Action
     agreed: bool
-    """See :class:`WalkStep`."""
+    """Whether a walker's action is the agent's, or is judged right too."""
 
 
 class _Way:

@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
     step: int
     steps: int
-    """All steps of the stage."""
+    """Number of all steps of the stage."""
     loss: float
     share: float
     """Finished share of the stage, by steps or by time."""

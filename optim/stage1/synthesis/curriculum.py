@@ -127,7 +127,8 @@ def question_sample(
 
 
 SCREENS = Mix(questions=0.0, demonstrations=0.0)
-"""Only invented pages and devices, without demonstrations of real tasks."""
+"""Shares of a stream that has only invented pages and devices, without demonstrations of real
+tasks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from swarm_ui.experiment.training.roles import critic_findings
 TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
 """Defaults of a team that learns."""
 _RUNS = ("environment", "model", "team", "run", "ray", "critic")
-"""The sections of a run."""
+"""The sections of the configuration that a run reads."""
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
 

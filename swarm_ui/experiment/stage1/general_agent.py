@@ -54,7 +54,8 @@ class GeneralAgentConfig:
     devices: int = 1_024
     """Invented devices with demonstrations, numbered from :data:`FIRST_DEVICE` on."""
     device_episodes: int = 4_096
-    """Demonstrated episodes on them, spread over the devices and their tasks."""
+    """Number of demonstrated episodes on the invented devices, spread over the devices and their
+    tasks."""
     phone_episodes: int = 2_048
     """Demonstrated episodes on the phone's training templates, besides those of the base agent."""
     wordings: tuple[Wordings, ...] = ("few",)

@@ -40,7 +40,7 @@ _OWN = {"run.out", "made_by"}
 @dataclass(frozen=True, slots=True)
 class _Run:
     name: str
-    """Unique on the page."""
+    """The name of the run on the page, which no other run has."""
     path: Path
     summary: RunSummary
     arms: list[ArmResult]

@@ -37,7 +37,7 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     """Recorded episodes, masked ones included."""
     total: int | None
-    """``None``: not known yet."""
+    """Number of episodes of the set; ``None``: not known yet."""
     solved: int
     masked: int
     success: Interval | None

@@ -22,7 +22,7 @@ class Split(NamedTuple):
     layer: int
     """The first layer that is computed for every row."""
     shared: list[int]
-    """The rows that stand for others in the layers below it."""
+    """The rows that stand for all rows with the same prompt in the layers below ``layer``."""
     of_row: list[int]
     """For each row, the position in ``shared`` of the row that stands for it."""
 
