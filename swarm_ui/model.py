@@ -69,7 +69,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     """The input of one agent: its view of the screen and the messages it received."""
 
     observation: Observation
-    """The screen in the agent's own view (own order of elements, own indices)."""
+    """The screen in the agent's view, which has its own order and indices of elements."""
     heard: tuple[Heard, ...] = ()
     """Received messages: the agent's own last message, then those of its predecessors in edge
     order."""
@@ -81,8 +81,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     those that were omitted, so that the same prompt can be written again."""
 
     def reaches(self, action: Action) -> bool:
-        """Whether the agent can refer to all elements of an action in its own numbers: it sees
-        them, or a message names them."""
+        """Whether the agent can refer to all elements of an action: it sees them, or a message
+        names them."""
         told = {i for h in self.heard if h.action is not None for i in h.action.targets}
         shown = len(self.observation.elements)
         return all(i < shown or i in told for i in action.targets)

@@ -59,7 +59,7 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
 
     content: str = ""
     action: Action | None = None
-    """Proposal in the screen's own indices."""
+    """Proposal in the indices of the whole screen."""
     error: str | None = None
     """Why there is no valid proposal."""
     model: str = ""

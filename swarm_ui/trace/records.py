@@ -264,7 +264,7 @@ class Episode(
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:
-    """A message as the receiver sees it, with its action in the receiver's own indices."""
+    """A message as the receiver sees it, with its action in the indices of the receiver's view."""
     action = None if message.action is None else view.from_screen_with_hidden(message.action)
     return Heard(
         sender=message.sender,

@@ -36,7 +36,7 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One reply to a screen."""
 
     action: Action
-    """The action, in the screen's own indices."""
+    """The action, in the indices of the whole screen."""
     kind: Kind
     right: bool
     votes: int = 0

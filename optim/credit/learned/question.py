@@ -27,7 +27,7 @@ def question(
 
     Args:
         observation: the screen.
-        action: the proposal, in the screen's own indices.
+        action: the proposal, in the indices of the whole screen.
         form: how screen and action are written.
     """
     chat = form.chat(Decision(observation=observation))

@@ -59,7 +59,7 @@ class UIAgent(Protocol):
     async def act(
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
-        """A reason and an action, in the decision's own indices."""
+        """A reason and an action, in the indices of the decision's screen."""
         ...
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:
