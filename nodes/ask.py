@@ -11,7 +11,7 @@ from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
 
 PERSON = "person"
-"""The model that a person's answer is recorded under."""
+"""Name of the model in the record of an answer that a person gave."""
 
 
 @dataclass(frozen=True, slots=True)

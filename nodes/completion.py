@@ -21,11 +21,15 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
             else:
                 context.emit_token(piece)
         if not completions:
-            raise ModelError(f"model '{model.name}' ended a stream without a completion")
+            raise ModelError(
+                f"model '{model.name}' ended a stream without a completion; "
+                "expected the completion as the last item"
+            )
     else:
         completions = await model.generate([request])
     if len(completions) != 1:
         raise ModelError(
-            f"model '{model.name}' returned {len(completions)} completions for 1 request"
+            f"model '{model.name}' returned {len(completions)} completions for 1 request; "
+            "expected one"
         )
     return completions[0]

@@ -20,7 +20,8 @@ G = TypeVar("G", bound=Dag)
 
 
 def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`; ``kind`` is the graph's class."""
+    """Make the paper's team; see :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`. ``kind``
+    is the graph's class."""
     agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperatures
     check_model("collaborative", model)
     if agents < 1:
@@ -88,6 +89,6 @@ def solo(
     max_tokens: int,
     timeout: float | None,
 ) -> G:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.solo`."""
+    """Make a graph with a single agent; see :meth:`swarm_ui.graph.graph.CollabGraph.solo`."""
     agent = AgentNode("agent_0", model, adapter, temperature, view, max_tokens, timeout)
     return kind([agent], name="solo")

@@ -100,7 +100,8 @@ async def _scores(
     scores = await model.score(requests, replies)
     if len(scores) != len(questions):
         raise ModelError(
-            f"model '{model.name}' returned {len(scores)} scores for {len(questions)} replies"
+            f"model '{model.name}' returned {len(scores)} scores for {len(questions)} replies; "
+            "expected one for each"
         )
     return [(key, score) for (key, _, _), score in zip(questions, scores, strict=True)]
 
@@ -153,7 +154,8 @@ def _decided(
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
-    """The distinct actions, each in its most frequent wording (ties: the alphabetically first)."""
+    """The distinct actions, each in its most frequent wording; among equally frequent wordings, in
+    the alphabetically first."""
     wordings: dict[ActionKey, Counter[Action]] = {}
     for action in proposals:
         wordings.setdefault(action.key, Counter())[action] += 1
@@ -165,7 +167,8 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
 
 
 def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
-    """The tie rule ``"top"``; remaining ties are broken by the seed."""
+    """The tie rule ``"top"``: it chooses the tied action on the first element of the screen. Ties
+    that remain are broken by the seed."""
 
     def pick(tied: Sequence[ActionKey]) -> ActionKey:
         places = {key: acts[key].index for key in tied}
@@ -176,14 +179,14 @@ def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[Action
 
 
 def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
-    """The action proposed most often."""
+    """The rule ``"exact"``: the action that was proposed most often wins."""
     return winner(Counter(action.key for action in proposals), by_seed(seed))
 
 
 def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
-    """The rule of the paper's released code: it takes the proposals with the most common action
-    type, of these the ones with the most common element, of these the ones with the most common
-    text, and of these the most common action."""
+    """The rule of the paper's released code. Of the proposals, it keeps those with the most common
+    action type, of these the ones with the most common element, and of these the ones with the most
+    common text. Then the most common action wins."""
     left = list(proposals)
     levels: tuple[Callable[[Action], str | int | None], ...] = (
         lambda action: action.action_type,

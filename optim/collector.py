@@ -62,7 +62,7 @@ class GraphRollout(NamedTuple):
     """Episodes that were played again because a model could not be reached."""
 
     def metrics(self) -> GraphMetrics:
-        """The figures of this graph."""
+        """The metrics of the episodes that were played with this graph."""
         return GraphMetrics(
             edges=self.edges,
             log_prob=None if self.sample is None else self.sample.log_prob,
@@ -95,8 +95,8 @@ class Collector:
         """The learned weight of the critic, or ``None`` if there is no critic."""
 
     def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
-        """The rollouts of an iteration, with the weights, the edges and the trust in the critic
-        that are current now.
+        """Plan the rollouts of an iteration with the present weights, edges and trust in the
+        critic.
 
         Graphs are drawn from ``edges``, unless the edges are fixed. If other processes play, the
         current weights are published.
@@ -179,7 +179,8 @@ class Collector:
         return [jobs[k::graphs] for k in range(graphs)]
 
     def _supervisor(self, iteration: int, number: int) -> RolloutSupervisor:
-        """The supervisor of the episodes of one graph."""
+        """The supervisor that scores and guides the episodes of one graph; each graph has its own
+        seed."""
         return RolloutSupervisor(
             self._critic,
             self._adversary,
@@ -226,21 +227,26 @@ class Collector:
 
     @property
     def _guide(self) -> float:
-        """The probability of guidance, before the trust in a critic."""
+        """The configured probability of guidance, before it is multiplied by the trust in the
+        critic."""
         default = 0.0 if self._judge is None else GUIDE
         return default if self._config.guide is None else self._config.guide
 
     def _guidance_trust(self) -> float:
-        """Factor of the guidance probability: the critic's weight in the last round.
+        """The factor by which the probability of guidance is multiplied.
 
-        The vote decides on the proposals of the last round.
+        It is the critic's weight in the last round, because the vote decides on the proposals of
+        that round.
         """
         if self.trust is None or self._config.critic_trust == "full":
             return 1.0
         return max(0.0, self.trust.weight(self._graph.rounds - 1))
 
     async def settle(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
-        """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
+        """Give all episodes the credit that the team learns from.
+
+        The episodes of all graphs are one batch. Returns the rollouts with these episodes.
+        """
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
         abstentions = self._config.pairs.abstentions > 0
         if self._batch is not None:
@@ -259,7 +265,7 @@ class Collector:
 
 
 def _unplayed(job: Job, error: ModelUnavailable) -> Episode:
-    """The episode of a job that cannot begin, because no model can be asked."""
+    """A masked episode for a job that could not begin, because its model could not be reached."""
     return Episode(environment="", task=job[0], seed=job[1], policy=_NAME, fault=Failure.of(error))
 
 
@@ -271,7 +277,8 @@ def _policy(team: CollabGraph, sample: EdgeSample | None) -> GraphPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """A graph that was drawn for all episodes of a policy; it can be sent to other processes."""
+    """A function that returns the same drawn graph for every episode; it can be sent to other
+    processes."""
 
     graph: CollabGraph
     log_prob: float | None

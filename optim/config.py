@@ -78,12 +78,12 @@ class TeamConfig:
     :func:`~swarm_ui.optim.edges.edge_credit.edge_credit`). It needs a critic, because the
     outcome is the same for all messages of an episode."""
     edge_credit_weight: float = 0.1
-    """Weight of that credit relative to the utility. The credit of a message is often within 0.3 of
-    its baseline, while a utility counts in standard deviations, so a run of few iterations needs a
-    weight above 1 to learn from it."""
+    """Weight of the credit of messages relative to the utility. The credit of a message is often
+    within 0.3 of its baseline, while a utility counts in standard deviations, so a run of few
+    iterations needs a weight above 1 to learn from it."""
     edge_update_interval: int = 1
-    """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and
-    learn from every ``edge_update_interval``-th iteration alone."""
+    """The edges are updated once in this many iterations, from the episodes of that iteration
+    alone; the weights are updated in each."""
     edge_lr: float = 0.1
     """Change of an edge's probability if its graph is one standard deviation above the others."""
     update: UpdateConfig = field(default_factory=UpdateConfig)
@@ -212,5 +212,5 @@ TeamConfig.__init__ = renamed_keywords(**_RENAMED)(TeamConfig.__init__)  # type:
 
 
 def current_names(settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings of a file, which may be of an older version, under their present names."""
+    """Replace old names of settings, as in a file of an older version, by their present names."""
     return {_RENAMED.get(name, name): value for name, value in settings.items()}

@@ -44,7 +44,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     graphs: tuple[GraphMetrics, ...]
     episodes: int
     masked: int
-    """Episodes masked by faults; no other figure contains them."""
+    """Number of episodes masked by faults; all other metrics leave them out."""
     replayed: int = 0
     """Episodes that were played again because a model could not be reached; each counts once."""
     success: float | None
@@ -78,11 +78,10 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scalars(metrics: IterationMetrics) -> dict[str, float]:
-    """The figures of an iteration by name, as loggers receive them.
-
-    What was not measured is absent. ``rollout/success_low`` and ``rollout/success_high`` are the
-    95 % score interval (Wilson) of the success rate. Names hold letters, digits and ``_-./`` or
-    spaces, which every logger accepts.
+    """The metrics of an iteration by name, as loggers receive them. A metric that was not measured
+    is absent. ``rollout/success_low`` and ``rollout/success_high`` are the 95 % score interval
+    (Wilson) of the success rate. Names hold letters, digits and ``_-./`` or spaces, which every
+    logger accepts.
     """
     edges, played = metrics.edge_update, metrics.episodes - metrics.masked
     interval = None
@@ -131,7 +130,8 @@ class EpisodeFigures(TypedDict):
 
 
 def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
-    """Figures of the episodes. Masked ones are only counted."""
+    """Compute the metrics of the episodes. Masked episodes are counted, and are in no other
+    metric."""
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
     cells = [v for s in steps for row in s.credit or () for v in row]
@@ -172,7 +172,8 @@ def pair_figures(
 
 
 def peak_memory_mb() -> float | None:
-    """Peak resident memory of this process in 2**20 bytes; ``None`` if the system does not tell."""
+    """Peak resident memory of this process in 2**20 bytes; ``None`` if the system does not report
+    it."""
     status = Path("/proc/self/status")
     if status.exists():  # on Linux, getrusage may give the peak of the process before exec
         found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)

@@ -116,6 +116,8 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure. Raises ``ConfigError`` if the name ends in neither .png nor .svg."""
     if path.suffix not in _FORMATS:
-        raise ConfigError(f"{path}: a plot is written as {' or '.join(_FORMATS)}")
+        raise ConfigError(
+            f"{path}: the name of a plot must end in {' or '.join(_FORMATS)}; choose another name"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

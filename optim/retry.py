@@ -96,7 +96,7 @@ def _to_replay(episodes: Sequence[Episode]) -> list[int]:
 
 
 def _check_some(episodes: Sequence[Episode]) -> None:
-    """Raise ``ModelError`` if all episodes are masked and models are the reason."""
+    """Raise ``ModelError`` if all episodes are masked and a failure of a model is the reason."""
     faults = [episode.fault for episode in episodes]
     ours = [fault for fault in faults if fault is not None and fault.kind in _BY_A_MODEL]
     if None not in faults and ours:

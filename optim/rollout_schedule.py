@@ -17,7 +17,7 @@ class PlayedRollouts(NamedTuple):
 
     rollouts: list[GraphRollout]
     staleness: int
-    """Number of updates since the acting weights."""
+    """Number of updates that were made after the weights that played the rollouts."""
     seconds: float
     """Duration of the rollouts, which may overlap with an update."""
 
@@ -27,7 +27,7 @@ class _Ahead(NamedTuple):
 
     iteration: int
     updates: int
-    """Number of updates before the acting weights."""
+    """Number of updates that had been made when the rollouts began."""
     task: asyncio.Task[tuple[list[GraphRollout], float]]
 
 

@@ -25,7 +25,7 @@ class Critics(NamedTuple):
     """The assigner of credit to messages, the judge of single actions, and the teacher."""
 
     credit: CreditAssigner | None = None
-    """``None``: credit is assigned after the episodes."""
+    """Assigns credit while episodes are played; ``None``: credit is assigned afterwards."""
     judge: CreditAssigner | None = None
     """Judge for interventions and for negatives; ``None``: the assigner of credit."""
     batch: BatchAssigner | None = None
@@ -41,8 +41,8 @@ Notes = dict[int, tuple[list[ScoredAction], list[ScoredAction]]]
 
 
 class _Written(NamedTuple):
-    """What was written for one decision. The trace is kept too, so that no other trace can get its
-    id."""
+    """The actions that adversary and teacher wrote for one decision. The trace is kept too: as long
+    as it exists, no other trace can get its ``id()``."""
 
     trace: Trace
     negatives: list[ScoredAction]
@@ -186,7 +186,8 @@ class RolloutSupervisor:
             self._written[id(trace)] = _Written(trace, negatives, shown)
 
     def __getstate__(self) -> dict[str, object]:
-        """The state without what was written for traces of this process."""
+        """The state that is sent to other processes: without the actions that were written for
+        traces of this process."""
         return {**self.__dict__, "_written": {}}
 
     def _guidance(
@@ -231,7 +232,7 @@ class RolloutSupervisor:
             self._written[id(trace)] = _Written(trace, negatives, [])
 
     async def _taught(self, trace: Trace, state: object | None) -> list[Action]:
-        """What the teacher shows, if the judge finds it right."""
+        """The action that the teacher shows, if the judge finds it right."""
         if self._teacher is None or self._judge is None:
             return []
         seed = derive(self._seed, trace.run, trace.seed, "teacher") % 2**31

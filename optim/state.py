@@ -39,7 +39,7 @@ class TeamState(msgspec.Struct, kw_only=True):
 
     version: int = STATE_VERSION
     iteration: int = 0
-    """Iterations finished."""
+    """Number of finished iterations."""
     ahead: int | None = None
     """The iteration whose rollouts had begun, with the weights and edges in ``acting``. They are
     not part of the checkpoint, and are played again. ``None``: none had begun."""
@@ -169,7 +169,8 @@ class TeamStore:
     def _check(self, state: TeamState, folder: Path) -> None:
         if state.version != STATE_VERSION:
             raise ConfigError(
-                f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}"
+                f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}; "
+                "open it with the swarm-ui that wrote it"
             )
         if state.adapters and state.adapters != self._adapters:
             raise ConfigError(
@@ -213,7 +214,7 @@ class TeamStore:
 
 
 def _record(line: bytes) -> dict[str, object]:
-    """A line of metrics. A truncated line gets an iteration number that no run reaches."""
+    """Decode a line of metrics. A truncated line gets an iteration number that no run reaches."""
     try:
         return msgspec.json.decode(line, type=dict[str, object])
     except msgspec.DecodeError:
@@ -221,7 +222,7 @@ def _record(line: bytes) -> dict[str, object]:
 
 
 def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
-    """Settings in which missing ones have their defaults, at any depth."""
+    """The given settings; those that are missing, at any depth, get their defaults."""
     filled = {**defaults, **given}
     for key, value in filled.items():
         default = defaults.get(key)
@@ -231,7 +232,7 @@ def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict
 
 
 def _lasting(value: object) -> object:
-    """A setting without those of its parts that may change when a run is resumed."""
+    """A setting without those of its parts that a resumed run may change."""
     if not isinstance(value, dict):
         return value
     return {key: each for key, each in value.items() if key not in _MAY_CHANGE_IN_UPDATE}

@@ -228,7 +228,8 @@ class TeamTrainer:
         state, store = None, self._store
         if store is not None and store.begun and not resume:
             raise ConfigError(
-                "the folder holds checkpoints of a run already; resume it, or choose another folder"
+                f"team training: '{self._folder}' holds checkpoints of a run already; resume it "
+                "with run(resume=True), or choose another folder"
             )
         if store is not None and resume:
             state = store.load(self.model, self.edges, self._collector.trust)
@@ -387,7 +388,8 @@ def _examples_of(
 
 
 def _filled(config: TeamConfig, model: object, make_environment: object) -> TeamConfig:
-    """The settings with the defaults of the model, after checking the kinds of the other two."""
+    """Check model and environment, and fill in the settings that depend on the model. Raises
+    ``ConfigError`` if one of the two is of the wrong kind."""
     if not isinstance(model, Trainable):
         raise ConfigError(
             f"team training: expected a model in this process whose adapters can be trained, "

@@ -35,9 +35,9 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     prompt_format: _Text = ""
     """Name of the format in which its prompts and replies are written, such as ``"compact"``."""
     base_model: _Text = ""
-    """Name of the model that it was trained on, for people."""
+    """Name of the model that the adapter was trained on, for readers."""
     base_fingerprint: _Text = ""
-    """:func:`fingerprint` of the weights that it was trained on."""
+    """:func:`fingerprint` of the weights that the adapter was trained on."""
     made_by: _Text = ""
     library_version: _Text = ""
 

@@ -78,10 +78,11 @@ class View:
     told = renamed_property("told", "from_screen_with_hidden")
 
     def _numbered(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Number -> screen index, and the reverse, with the hidden elements.
+        """Two mappings, with the hidden elements: number to screen index, and screen index to
+        number.
 
-        They are made when they are first needed: a view of a few elements of a very long screen is
-        then cheap.
+        They are made when they are first needed, so that a view of a few elements of a very long
+        screen costs little.
         """
         if self._places is None:
             self._places = dict(enumerate(self._back))
@@ -132,7 +133,8 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def order(self, screen: Observation) -> list[int]:
-        """Screen indices of its elements, in screen order; empty if there is no such pane."""
+        """Screen indices of the elements in this pane, in screen order; empty if the screen has no
+        such pane."""
         wanted = self.name
         if self.part is not None:
             names = list(dict.fromkeys(element.pane for element in screen.elements))

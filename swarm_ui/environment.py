@@ -108,7 +108,7 @@ class Forgetful(Protocol):
     """
 
     def history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        """What the present observation would list if other actions had been taken.
+        """The past actions that the present observation would list if other actions had been taken.
 
         Args:
             replaced: the other actions by the number of their step, counted from 0. Steps that

@@ -52,7 +52,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def by_model(self) -> bool:
-        """Whether the content of a reply caused it, so that it counts as the model's failure."""
+        """Whether the content of a reply caused the failure, so that it counts as the model's
+        failure."""
         return self.kind == "reply"
 
     @classmethod

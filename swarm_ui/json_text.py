@@ -69,7 +69,8 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=_KEPT)
 def _known_places(text: str) -> tuple[tuple[int, int], ...]:
-    """The same for a short text. A reply is read by its agent, its receivers and its critic."""
+    """The result of :func:`_places`, which is cached for short texts: a reply is read several
+    times, by its agent, its receivers and its critic."""
     return tuple(_places(text))
 
 

@@ -35,7 +35,8 @@ class Message(
     content: str
     """The whole reply with its reason, as the sender's model wrote it."""
     action: Action | None = None
-    """The proposal, in the screen's own indices (not the sender's view); ``None``: no valid one."""
+    """The proposal, in the indices of the whole screen (not the sender's view); ``None``: no valid
+    one."""
     adapter: str | None = None
     """Adapter and version that were used, ``"agent_2@7"``; ``None``: the base model."""
     logprob: float | None = None
@@ -49,7 +50,7 @@ class Message(
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message as the receiver sees it: actions in the receiver's own indices."""
+    """A message as the receiver sees it: actions in the indices of the receiver's view."""
 
     sender: str
     round: int

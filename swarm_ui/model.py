@@ -61,14 +61,15 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasons: tuple[int, ...] = ()
     """Positions in :attr:`Decision.heard` of messages that are shown without their reason."""
     elements: tuple[int, ...] = ()
-    """Indices of elements, as the agent numbers them. The others keep theirs."""
+    """Indices of the omitted elements, as the agent numbers them. The other elements keep their
+    indices."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """The input of one agent: its view of the screen and the messages it received."""
 
     observation: Observation
-    """The screen in the agent's own view (own order of elements, own indices)."""
+    """The screen in the agent's view, which has its own order and indices of elements."""
     heard: tuple[Heard, ...] = ()
     """Received messages: the agent's own last message, then those of its predecessors in edge
     order."""
@@ -80,8 +81,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     those that were omitted, so that the same prompt can be written again."""
 
     def reaches(self, action: Action) -> bool:
-        """Whether the agent can refer to all elements of an action in its own numbers: it sees
-        them, or a message names them."""
+        """Whether the agent can refer to all elements of an action: it sees them, or a message
+        names them."""
         told = {i for h in self.heard if h.action is not None for i in h.action.targets}
         shown = len(self.observation.elements)
         return all(i < shown or i in told for i in action.targets)
@@ -95,7 +96,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     adapter: str | None = None
     """Name of the LoRA adapter to answer with; ``None``: the base model."""
     temperature: float = 0.0
-    """0 is greedy."""
+    """Sampling temperature; with 0, the most probable token is chosen."""
     max_tokens: int = 256
     seed: int = 0
     """Seeds only the sampling of this request, so that batching does not change its answer."""

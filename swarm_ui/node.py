@@ -59,7 +59,7 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
 
     content: str = ""
     action: Action | None = None
-    """Proposal in the screen's own indices."""
+    """Proposal in the indices of the whole screen."""
     error: str | None = None
     """Why there is no valid proposal."""
     model: str = ""
@@ -85,7 +85,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     dropped: Dropped | None = None
     """Parts of the decision that the prompt omits; ``None``: none."""
     sampled: tuple[int, ...] = ()
-    """See :attr:`swarm_ui.model.Completion.sampled`."""
+    """Ids of the sampled tokens, if the text alone does not give them; see
+    :attr:`swarm_ui.model.Completion.sampled`."""
 
 
 class Source(NamedTuple):

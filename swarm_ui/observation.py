@@ -25,7 +25,7 @@ GRID = 10
 class Element(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """One thing on the screen that can be read or acted on."""
+    """An element of the screen that can be read or acted on."""
 
     index: int
     """Position in the observation: what an action's ``index`` refers to."""

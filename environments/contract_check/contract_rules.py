@@ -18,7 +18,7 @@ NOWHERE = Action(action_type="click", index=9_999)
 BACK = Action(action_type="navigate_back")
 COMPLETE = Action(action_type="status", goal_status="complete")
 WALK = 8
-"""Random actions to compare."""
+"""Number of random actions whose steps are compared."""
 _TRIES: dict[str, Action] = {
     "click": NOWHERE,
     "double_tap": Action(action_type="double_tap", index=9_999),
@@ -40,7 +40,8 @@ _TRIES: dict[str, Action] = {
 async def episode_rules(
     trial: Trial, one: Environment, two: Environment, task: str, seed: int, budget: int
 ) -> None:
-    """All rules that need an episode. A check that cannot continue does not stop the others."""
+    """Check all rules that need an episode. If one check cannot continue, the other rules are
+    checked nevertheless."""
     rules: list[Callable[[], Awaitable[None]]] = [
         partial(_resets, trial, one, two, task, seed),
         partial(_repeats, trial, one, two, task, seed),
@@ -72,7 +73,7 @@ def members(trial: Trial, env: object) -> bool:
 
 
 async def outside(trial: Trial, env: Environment) -> None:
-    """A step before the first reset, and a reset with an unknown task."""
+    """Check that a step before the first reset, and a reset with an unknown task, are refused."""
     await trial.refuses(env.step(BACK), EnvironmentFault, "idle", "a step before the first reset")
     reset = env.reset(task=UNKNOWN_TASK, seed=0)
     await trial.refuses(reset, ConfigError, "unknown-task", "reset with an unknown task")
@@ -87,7 +88,7 @@ async def _resets(trial: Trial, one: Environment, two: Environment, task: str, s
 
 
 async def _repeats(trial: Trial, one: Environment, two: Environment, task: str, seed: int) -> None:
-    """A random walk in one environment, and the same actions in another one."""
+    """Check that the actions of a random walk give the same steps in another environment."""
     rng = random.Random(f"{task}/{seed}")
     screen = await trial.reset(one, task, seed)
     walk, steps = [], []
@@ -119,7 +120,8 @@ async def _nonsense(trial: Trial, env: Environment, task: str, seed: int) -> Non
 
 
 async def _offers(trial: Trial, env: Environment, task: str, seed: int) -> None:
-    """Every offered kind of action, without a target: no exception and no success."""
+    """Check that no offered kind of action, without a target, raises an exception or is
+    rewarded."""
     screen = await trial.reset(env, task, seed)
     for kind in screen.actions or ACTION_TYPES:
         if kind not in _TRIES:
@@ -185,7 +187,8 @@ async def _until_end(trial: Trial, env: Environment, actions: list[Action]) -> l
 
 
 async def _declares(trial: Trial, env: Environment, task: str, seed: int) -> None:
-    """Declare success at once in a task where the expert would act first."""
+    """Check that declaring success at once is not rewarded, in a task where the expert would act
+    first."""
     if not isinstance(env, Graded):
         return
     await trial.reset(env, task, seed)

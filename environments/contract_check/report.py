@@ -105,7 +105,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     rule: str
     where: str
-    """Task and seed, or empty."""
+    """Task and seed of the episode; empty: the finding does not depend on an episode."""
     problem: str
     """Description of the violation."""
 

@@ -52,12 +52,12 @@ class Knowledge:
     rng: random.Random
 
     def at_first(self) -> Knowledge:
-        """The same agent in round 0, when it has received nothing."""
+        """What the same agent knows in round 0, before it receives a message."""
         return replace(self, round=0, own="", heard={})
 
 
 Algorithm = Callable[[Knowledge], tuple[str, str]]
-"""``knowledge -> (message, answer)``."""
+"""Computes one round of an agent: ``knowledge -> (message, answer)``."""
 
 
 def _priority(*what: str | int) -> int:

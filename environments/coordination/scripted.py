@@ -24,7 +24,8 @@ from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.prompts import reason_of
 
 Play = Callable[[str, Knowledge], tuple[str, str]]
-"""``(kind, knowledge) -> (message, answer)``."""
+"""Computes one round of an agent for a kind of problem: ``(kind, knowledge) -> (message,
+answer)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def knowledge_of(decision: Decision, rng: random.Random) -> Knowledge:
 
 
 def _last_number(rows: Mapping[str, Sequence[str]]) -> int:
-    """The number of colours in ``1 to 5``; 0: the problem has none."""
+    """The last number in the row of colours, such as 5 in ``1 to 5``; 0: the problem has no
+    colours."""
     last = "".join(rows.get("colours", ())).rpartition(" ")[2]
     return int(last) if last.isdecimal() else 0
 

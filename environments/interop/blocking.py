@@ -15,7 +15,7 @@ from swarm_ui.observation import Observation
 
 T = TypeVar("T")
 Make = Callable[[], Environment | Awaitable[Environment]]
-"""Makes an environment."""
+"""A function that makes an environment."""
 
 
 class BlockingEnvironment:
@@ -47,7 +47,8 @@ class BlockingEnvironment:
         return self._wait(self.env.reset(task=task, seed=seed))
 
     def step(self, action: Action) -> Step:
-        """Perform one step. Raises ``EnvironmentFault`` if ``Step.fault`` is set, too."""
+        """Perform one step. Raises ``EnvironmentFault`` also for a fault that the environment
+        reports in ``Step.fault``."""
         step = self._wait(self.env.step(action))
         if step.fault is not None:
             raise EnvironmentFault(f"{self.env.name}: {step.fault}")
@@ -65,7 +66,7 @@ class BlockingEnvironment:
     def _wait(self, doing: Coroutine[Any, Any, T]) -> T:
         if self._loop.is_closed():
             doing.close()
-            raise EnvironmentFault("the environment was closed")
+            raise EnvironmentFault(f"{self.env.name}: the environment was closed; make a new one")
         future = asyncio.run_coroutine_threadsafe(doing, self._loop)
         try:
             return future.result()

@@ -192,7 +192,8 @@ def drawn(screen: Observation) -> Any:
 
 
 def _has_area(bounds: Bounds) -> bool:
-    """Whether the edges are in order; those of an element outside of the screen may not be."""
+    """Whether left and top are not greater than right and bottom. The bounds of an element outside
+    of the screen may violate this."""
     left, top, right, bottom = bounds
     return left <= right and top <= bottom
 

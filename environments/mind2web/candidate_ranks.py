@@ -45,7 +45,7 @@ class RankedPage(msgspec.Struct, frozen=True, kw_only=True):
     texts: Mapping[str, str]
     """Text of each candidate by its node."""
     where: str
-    """File and record, for errors."""
+    """File and number of the record, for error messages."""
 
 
 class Ranker(NamedTuple):

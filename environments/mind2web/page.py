@@ -51,7 +51,10 @@ def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> Texts:
             words[node] = " ".join(" ".join(pieces[first:]).split())
 
     def entity(*_: object) -> None:
-        raise ConfigError(f"{where}: 'cleaned_html' declares XML entities; refused")
+        raise ConfigError(
+            f"{where}: 'cleaned_html' declares XML entities, which are refused because they could "
+            "grow without bound"
+        )
 
     parser = expat.ParserCreate()
     parser.buffer_text = True

@@ -39,11 +39,11 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     op: str
     value: str
     positives: tuple[Candidate, ...]
-    """Right elements. May be empty."""
+    """The right elements of the page; may be empty."""
     negatives: tuple[Candidate, ...]
     png: bytes | None = None
     where: str
-    """File and record, for errors."""
+    """File and number of the record, for error messages."""
 
 
 class RecordedTask(msgspec.Struct, frozen=True, kw_only=True):

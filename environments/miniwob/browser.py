@@ -159,7 +159,7 @@ class Browser:
     @property
     def connection(self) -> Connection:
         if self._connection is None:
-            raise EnvironmentFault("the browser is closed")
+            raise EnvironmentFault("the browser is closed; start another one with Browser.launch")
         return self._connection
 
     async def close(self) -> None:
@@ -170,7 +170,8 @@ class Browser:
         await asyncio.to_thread(self.kill)
 
     def kill(self) -> None:
-        """The same as :meth:`close`, without an event loop; runs at the end of the interpreter."""
+        """End the browser and remove its profile without an event loop; runs when the interpreter
+        ends."""
         atexit.unregister(self.kill)
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -10,7 +10,7 @@ from swarm_ui.action import Action
 from swarm_ui.environments.miniwob.cdp import Reply
 
 DRAG_MOVES = 12
-"""Mouse moves in a drag."""
+"""Number of mouse moves in a drag."""
 
 Point = tuple[float, float]
 

@@ -48,7 +48,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, str] | None = None
     """Parts of the goal, on the pages that report them."""
     more: tuple[int, int] | None = None
-    """See ``Observation.more``."""
+    """Number of elements that are not listed, before and after the listed ones."""
     spatial: bool = False
     """Whether bounds matter: the page has drawings, sliders or draggable elements."""
     busy: bool = False

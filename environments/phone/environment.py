@@ -194,7 +194,8 @@ class PhoneEnvironment:
         return self._observation(state)
 
     def history_with(self, replaced: Mapping[int, Past]) -> tuple[Past, ...]:
-        """See :class:`swarm_ui.environment.Forgetful`."""
+        """The history that the present observation would have if other actions had been taken; see
+        :class:`swarm_ui.environment.Forgetful`."""
         state = self._running(ended=True)
         history = [replaced.get(step, past) for step, past in enumerate(state.history)]
         return _remembered(history, state.options.memory)

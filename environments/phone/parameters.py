@@ -72,7 +72,8 @@ class Sampler:
         return self.fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
 
     def phrase_after(self, start: str) -> str:
-        """A phrase with the same beginning as another one."""
+        """A phrase that begins with ``start``, as another phrase does, and ends with a random
+        noun."""
         return self.fresh(lambda: f"{start} {self.pick(NOUNS)}")
 
     def title(self) -> str:

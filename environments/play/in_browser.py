@@ -19,7 +19,7 @@ from swarm_ui.trace.jsonl import Anywhere
 from swarm_ui.trace.records import Episode
 
 MARGIN = 10
-"""Pixels around a sketch."""
+"""Margin in pixels around the sketch of a screen without a screenshot."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -81,7 +81,7 @@ class _Game:
     async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
         """Handle a request, and return the state; status 409 if the page showed an older screen.
 
-        An error is told to the page with status 500, and kept in :attr:`failure`.
+        An error is reported to the page with status 500, and kept in :attr:`failure`.
         """
         session = self._session
         async with self._one_at_a_time:

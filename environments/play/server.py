@@ -86,7 +86,8 @@ class Server(ThreadingHTTPServer):
         self._thread.join()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a page that was closed before it got its answer."""
+        """Ignore the error of a page that was closed before it got its answer; report all
+        others."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

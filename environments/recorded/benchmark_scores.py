@@ -100,7 +100,7 @@ def measured(inputs: Sequence[MeasureInput], *, seed: int, resamples: int) -> tu
 
 
 def _parts(given: MeasureInput, tasks: Sequence[str]) -> tuple[list[float], list[float]]:
-    """Each task's share of the numerator and of the denominator."""
+    """For each task, what it adds to the numerator and to the denominator of the mean."""
     sums, weights = [], []
     for task in tasks:
         values = given.values.get(task, [])

@@ -209,4 +209,4 @@ def check_settings(benchmark: str, split: str, splits: Sequence[str], words: int
     if split not in splits:
         raise ConfigError(f"{benchmark} has the splits {', '.join(splits)}; got {split!r}")
     if words < 1:
-        raise ConfigError(f"words must be at least 1, got {words}")
+        raise ConfigError(f"{benchmark}: words must be at least 1, got {words}")

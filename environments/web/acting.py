@@ -140,8 +140,8 @@ async def _drag(tab: Tab, action: Action, seen: Seen) -> tuple[input.Point, inpu
 async def _spot(
     tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
 ) -> input.Point:
-    """A point in the window, after its element was brought there. Raises ``Rejected`` if the
-    element has none."""
+    """The point in the window at which an action acts; an element is scrolled into the window
+    first. Raises ``Rejected`` if the element has no place."""
     if index is not None:
         await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=seen.nodes[index])
     return await _place(tab, index, x, y, seen)
@@ -150,13 +150,14 @@ async def _spot(
 async def _place(
     tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
 ) -> input.Point:
-    """The present place of an element, or the point that is given."""
+    """The present centre of an element, or the given point if no element is given. Raises
+    ``Rejected`` if the element has no place."""
     if index is None:
         return float(x or 0), float(y or 0)
     node = seen.nodes[index]
     quads = (await tab.call("DOM.getContentQuads", backendNodeId=node))["quads"]
     if not quads:
-        raise Rejected("the element has no place on the page")
+        raise Rejected(f"the element {index} has no place on the page: it is hidden or was removed")
     return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
 
 

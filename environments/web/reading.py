@@ -35,7 +35,7 @@ _ROLES: dict[str, Role] = {
 """Roles of the accessibility tree that are listed."""
 _WHOLE = frozenset({"button", "link", "option", "heading", "tab", "item", "checkbox", "radio",
                     "switch", "image"})  # fmt: skip
-"""Elements whose name holds the text inside them."""
+"""Roles of elements whose name contains the text inside them."""
 _ACTABLE = frozenset({"button", "link", "field", "checkbox", "radio", "switch", "option", "item",
                       "tab"})  # fmt: skip
 

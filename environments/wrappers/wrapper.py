@@ -1,4 +1,5 @@
-"""Base classes of wrappers: of all, and of those that refuse actions. Also a limit on the steps."""
+"""Base classes of all wrappers, and of wrappers that refuse actions; and a wrapper that limits the
+number of steps."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from swarm_ui.nodes.inner_calls import InnerCalls
 from swarm_ui.prompts import read_calls, with_schema, written_calls
 
 MODEL = "model"
-"""Name of the model's turns in the trace: the node ``"writer/model"``."""
+"""Name under which the trace records the model's turns, as in ``"writer/model"``."""
 
 _REPAIR = (
     "Your reply does not follow the JSON schema: {error}\n\n"
@@ -223,7 +223,8 @@ class _Conversation:
     # -- tools --------------------------------------------------------------------------------
 
     async def _call(self, inner: InnerCalls, said: Message, calls: Sequence[ToolCall]) -> bool:
-        """Make the calls of one turn, in order; whether one was refused because none are left."""
+        """Make the calls of one turn, in order. Returns whether a call was refused because no calls
+        were left."""
         refused = False
         for call in calls:
             refused = refused or self._left <= 0
@@ -254,5 +255,6 @@ class _Conversation:
 
 
 def _node_name(tool: str) -> str:
-    """The name of a tool in the trace; a model may call anything."""
+    """The name of a tool in the trace; ``unknown`` if the model called a name that no tool can
+    have."""
     return tool if TOOL_NAME.fullmatch(tool) else "unknown"

@@ -110,7 +110,8 @@ class ReplySchema:
 
 
 def _closed(schema: Any) -> Any:
-    """The schema without fields that it does not name: OpenAI enforces no other schemas."""
+    """The schema in which no object may have fields that it does not name. OpenAI enforces only
+    such schemas."""
     if isinstance(schema, list):
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):

@@ -79,7 +79,7 @@ class _FairQueue(Generic[Item, Answer]):
 
 
 class Batcher(Generic[Item, Answer]):
-    """Turns many small calls into few large ones."""
+    """Collects the items of concurrent calls, and answers them in batches."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from swarm_ui.nodes.models.published_version import PublishedVersion, published_
 
 
 class VersionMissing(ModelUnavailable):
-    """A version is not published (yet), or this process has not been told of it."""
+    """A version is not published (yet), or this process has not received its location."""
 
 
 class PublishedAdapters:
@@ -150,7 +150,8 @@ class PublishedAdapters:
             await unload(version)
 
     def _unneeded(self) -> list[str]:
-        """The versions that are neither in use nor among the last of their adapter."""
+        """The versions that no request uses and that are not among the ``kept`` newest ones of
+        their adapter."""
         recent: Counter[str] = Counter()
         found = []
         for version in reversed(self._loaded):
@@ -161,7 +162,8 @@ class PublishedAdapters:
         return found
 
     async def _drop(self) -> None:
-        """Remove the versions that are not needed. None of them is loaded again meanwhile."""
+        """Remove the versions that are not needed. The lock prevents other coroutines from loading
+        them at the same time."""
         async with self._loading.current():
             while unneeded := self._unneeded():
                 await self._forget(unneeded[0])

@@ -36,7 +36,7 @@ class HeldElsewhere(Protocol):
         adapter_names: Mapping[str, str],
         published: Mapping[str, PublishedVersion] | None = None,
     ) -> Self:
-        """The same model, asked for these versions of the adapters."""
+        """The same model, which answers requests to these adapters with the given versions."""
         ...
 
     async def send_versions(self) -> None:
@@ -102,21 +102,23 @@ class PublishedModel:
     # -- answers ------------------------------------------------------------------------------
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """See :class:`swarm_ui.model.ChatModel`."""
+        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
         with at_leased_versions(self, requests) as exact:
             return await self.learner.generate(exact)
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         with at_leased_versions(self, requests) as exact:
             return await self.learner.score(exact, replies)
 
     def lease(self, adapter: str) -> str:
-        """See :class:`swarm_ui.model.VersionedModel`."""
+        """Keep the current version of an adapter available until :meth:`release`, and return it;
+        see :class:`swarm_ui.model.VersionedModel`."""
         return self.learner.lease(adapter)
 
     def release(self, version: str) -> None:
-        """See :class:`swarm_ui.model.VersionedModel`."""
+        """End the lease of a version; see :class:`swarm_ui.model.VersionedModel`."""
         self.learner.release(version)
 
     async def close(self) -> None:
@@ -153,15 +155,16 @@ class PublishedModel:
         return dict(self._current)
 
     async def prepare(self) -> None:
-        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Actors that hold the model are told
-        where the versions are."""
+        """Send the locations of the published versions to the actors that hold the model; see
+        :class:`swarm_ui.optim.rollout_actors.Publisher`."""
         if self._held is not None and not self._told:
             await self._held.send_versions()
             self._told = True
 
 
 def _as_sent(model: HeldElsewhere) -> HeldElsewhere:
-    """A published model in another process is the model that actors hold."""
+    """Return what a :class:`PublishedModel` is in another process: the model that the actors
+    hold."""
     return model
 
 
@@ -195,19 +198,21 @@ class PublishedCopy:
         return f"PublishedCopy('{self.name}')"
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """See :class:`swarm_ui.model.ChatModel`."""
+        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
         async with self._available(requests) as asked:
             done: list[Completion] = await self._adapters().model.generate(asked)
         return done
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         async with self._available(requests) as asked:
             scores: list[float] = await self._adapters().model.score(asked, replies)
         return scores
 
     def lease(self, adapter: str) -> str:
-        """See :class:`swarm_ui.model.VersionedModel`."""
+        """Keep the current version of an adapter available until :meth:`release`, and return it;
+        see :class:`swarm_ui.model.VersionedModel`."""
         version = self._current.get(adapter, adapter)
         adapters = self._adapters()
         if version not in self._versions and version not in adapters.loaded:
@@ -217,7 +222,7 @@ class PublishedCopy:
         return version
 
     def release(self, version: str) -> None:
-        """See :class:`swarm_ui.model.VersionedModel`."""
+        """End the lease of a version; see :class:`swarm_ui.model.VersionedModel`."""
         self._adapters().release(version)
 
     @asynccontextmanager

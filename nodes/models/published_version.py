@@ -28,7 +28,7 @@ _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 
 
 class Learner(Protocol):
-    """Holds the versions."""
+    """A model that holds versions of adapters and can save them."""
 
     name: str
 
@@ -43,7 +43,7 @@ class PublishedVersion(NamedTuple):
     digest: str
     """The beginning of the SHA-256 of the weights; empty: not known."""
     folder: str
-    """Their folder; empty: they are in ``files``."""
+    """The folder of the weights; empty: they are in ``files``."""
     files: Mapping[str, bytes] = {}
 
     @contextmanager

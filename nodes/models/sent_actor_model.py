@@ -56,7 +56,7 @@ class SentActorModel:
         return _received, sent
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """See :class:`swarm_ui.model.ChatModel`."""
+        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
         with at_leased_versions(self, requests) as exact:
             prompts = [self._prompts.prompt(request) for request in exact]
             return await ask_engine(self._engine, exact, prompts, constrained=self._constrained)

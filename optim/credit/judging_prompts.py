@@ -52,7 +52,7 @@ def critic_chat(
 ) -> tuple[ChatMessage, ...]:
     """The prompt of a critic for one round.
 
-    ``outputs`` are agent, whole reply, and proposal in the screen's own indices.
+    ``outputs`` are agent, whole reply, and proposal in the indices of the whole screen.
     """
     answers = "\n\n".join(said(f"{agent} said", text, act) for agent, text, act in outputs)
     form = json.dumps({agent: "<score>" for agent, _, _ in outputs}).replace('"<score>"', "<score>")

@@ -34,13 +34,13 @@ class RoundTrust(msgspec.Struct, kw_only=True):
     scores: float = 0.0
     """Sum of squares of the scores about the mean of their group."""
     both: float = 0.0
-    """Sum of products of scores and outcomes about these means."""
+    """Sum of products of scores and outcomes, both about the mean of their group."""
     outcomes: float = 0.0
     """Sum of squares of the outcomes about the mean of their group."""
 
     @property
     def correlation(self) -> float:
-        """0 if scores or outcomes do not vary."""
+        """The correlation of scores and outcomes; 0 if one of them does not vary."""
         spread = self.scores * self.outcomes
         return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
 
@@ -162,7 +162,8 @@ def round_means(episode: Episode) -> list[float | None]:
 
 
 def _add(known: RoundTrust, pairs: Sequence[tuple[float, float]]) -> None:
-    """Add the sums of the episodes of one group, about the means of the group."""
+    """Add the evidence of one group of episodes: pairs of score and outcome, relative to the means
+    of the group."""
     x, y = map(fmean, zip(*pairs, strict=True))
     known.freedom += len(pairs) - 1
     known.scores += math.fsum((score - x) ** 2 for score, _ in pairs)

@@ -17,7 +17,7 @@ from swarm_ui.trace.records import EdgeName
 
 
 class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One sampled DAG."""
+    """A DAG that was drawn from a distribution."""
 
     order: tuple[str, ...]
     """All nodes, in their order in the run."""
@@ -97,10 +97,14 @@ class CandidateGraph:
         unknown = set(self.edges) - pairs
         if unknown:
             raise ConfigError(
-                f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}"
+                f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}; "
+                "an edge joins two different nodes"
             )
         if decision in dict(self.edges):
-            raise ConfigError(f"edge distribution: the decision {decision!r} cannot be a sender")
+            raise ConfigError(
+                f"edge distribution: the decision {decision!r} cannot be a sender; "
+                "leave out its outgoing edges"
+            )
         self.decision = decision
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
@@ -136,6 +140,7 @@ class CandidateGraph:
             if (sender, listener) not in self.edge_index:
                 raise ConfigError(
                     f"edge distribution: {sender} -> {listener} has a delay but is not a candidate"
+                    "; add it to the candidates, or leave its delay out"
                 )
             if not isinstance(delay, int) or delay < 0:
                 raise ConfigError(
@@ -184,7 +189,8 @@ class CandidateGraph:
         for order in orders:
             if sorted(order) != list(self.names):
                 raise ConfigError(
-                    f"edge distribution: {list(order)} is not an order of {self.names}"
+                    f"edge distribution: {list(order)} is not an order of {self.names}; "
+                    "an order has each of these names once"
                 )
         rows = [[self.node_index[name] for name in order] for order in orders]
         return torch.tensor(rows, dtype=torch.long).view(len(orders), len(self.names))

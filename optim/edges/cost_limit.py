@@ -34,12 +34,16 @@ class CostLimit:
         """
         if len(utilities) != len(costs):
             raise ConfigError(
-                f"cost limit: {len(utilities)} utilities but {len(costs)} costs were given"
+                f"cost limit: {len(utilities)} utilities but {len(costs)} costs were given; "
+                "expected one cost for each utility"
             )
         kept = [cost for u, cost in zip(utilities, costs, strict=True) if u is not None]
         paid = [cost for cost in kept if cost is not None]
         if len(paid) < len(kept):
-            raise ConfigError("cost limit: a sample with a utility has no cost")
+            raise ConfigError(
+                "cost limit: a sample with a utility has no cost; "
+                "give the cost of every sample that has a utility"
+            )
         charged = [
             None if u is None else u - self.price * (cost or 0.0) / self.limit
             for u, cost in zip(utilities, costs, strict=True)

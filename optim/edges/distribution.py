@@ -347,7 +347,8 @@ class EdgeDistribution(nn.Module):
 
 
 def initial_logits(edges: int, density: float) -> nn.Parameter:
-    """The same log-odds for all edges, ``[E]``. Raises ``ConfigError`` outside (0, 1)."""
+    """The log-odds of ``density`` for each edge, ``[E]``. Raises ``ConfigError`` if ``density`` is
+    not in (0, 1)."""
     if not 0.0 < density < 1.0:
         raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
     return nn.Parameter(torch.full((edges,), math.log(density / (1.0 - density))))

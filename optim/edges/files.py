@@ -99,7 +99,7 @@ def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:
 
 
 def _same(edge: EdgeName, one: CandidateGraph, other: CandidateGraph) -> bool:
-    """Whether an edge is a candidate of both, with the same delay."""
+    """Whether both distributions have this candidate, with the same delay."""
     both = edge in one.edge_index and edge in other.edge_index
     return both and one.delays.get(edge) == other.delays.get(edge)
 

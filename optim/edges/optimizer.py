@@ -43,7 +43,9 @@ class EdgeOptimizer(ScoreFunctionOptimizer[D]):
         """
         super().__init__(distribution, **settings)
         if not 0.0 <= min_probability < 0.5:
-            raise ConfigError(f"min_probability must be in [0, 0.5), got {min_probability}")
+            raise ConfigError(
+                f"EdgeOptimizer: min_probability must be in [0, 0.5), got {min_probability}"
+            )
         self.min_probability, self.max_score = min_probability, max_score
 
     def _ascend(self, objective: Tensor) -> None:

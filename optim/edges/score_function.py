@@ -48,16 +48,16 @@ D = TypeVar("D", bound=DifferentiableEdges, default=EdgeDistribution)
 
 
 class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """The measured figures of one step."""
+    """What one update of the edges used and changed."""
 
     used: int
     """Number of samples with a utility; the others were masked."""
     baseline: float
-    """Mean of these utilities."""
+    """Mean utility of the used samples."""
     moved: float
     """Largest change of an edge's probability."""
     edge_entropy: float
-    """Nats, after the step."""
+    """Expected entropy (nats) of the edges after the update."""
 
 
 class Settings(TypedDict, total=False):
@@ -114,10 +114,13 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
             ConfigError: a setting is outside its range.
         """
         if warmup < 0:
-            raise ConfigError(f"warmup must be a number of samples, got {warmup}")
+            raise ConfigError(
+                f"edge optimiser: warmup must be a number of samples >= 0, got {warmup}"
+            )
         if isinstance(baseline, str) and baseline not in ("others", "average", "none"):
             raise ConfigError(
-                f"baseline must be 'others', 'average', 'none' or a number, got {baseline!r}"
+                "edge optimiser: baseline must be 'others', 'average', 'none' or a number, "
+                f"got {baseline!r}"
             )
         self.distribution, self.lr, self.warmup = distribution, lr, warmup
         self.first_lr = lr if first_lr is None else first_lr
@@ -201,7 +204,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
     def _baselines(
         self, values: Sequence[float], known: float | None, mean: float
     ) -> Sequence[float]:
-        """What is subtracted from each utility of a group.
+        """The baseline that is subtracted from each utility of a group.
 
         Args:
             values: the utilities of the group.
@@ -221,7 +224,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         return [(total - v) / (size - 1) for v in values]
 
     def _scale(self, values: Sequence[float]) -> float:
-        """What the advantages of a group are divided by."""
+        """The number by which the advantages of a group are divided."""
         if not self.normalise or len(values) < 2:
             return 1.0
         mean = sum(values) / len(values)
@@ -232,7 +235,10 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         drawn = set(sample.edges)
         unknown = [edge for edge in credit if edge not in drawn]
         if unknown:
-            raise ConfigError(f"edge step: credit for {unknown[0]}, which its sample does not have")
+            raise ConfigError(
+                f"edge step: credit for {unknown[0]}, which its sample does not have; "
+                "give credit only to edges of the sample"
+            )
         chosen = [self.distribution.graph.edge_index[edge] for edge in credit]
         values = torch.tensor(list(credit.values()))
         log_probs = nn.functional.logsigmoid(self.distribution.logits[chosen])

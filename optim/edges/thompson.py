@@ -133,7 +133,10 @@ class ThompsonEdges:
         for given in credit or ():
             for edge, value in given.items():
                 if edge not in self.graph.edge_index:
-                    raise ConfigError(f"edge step: credit for {edge}, which is not a candidate")
+                    raise ConfigError(
+                        f"edge step: credit for {edge}, which is not a candidate; "
+                        "give credit only to candidates"
+                    )
                 at, precision = self.graph.edge_index[edge] + 1, 1.0 / self.credit_noise**2
                 self._precision = self._precision.clone()
                 self._precision[at, at] += precision

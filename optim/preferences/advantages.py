@@ -24,8 +24,8 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     reply: Action | None
-    """Action of the reply, in the agent's own indices; ``None``: no valid one. An agent that sees a
-    part of the screen may also name a hidden element."""
+    """Action of the reply, in the indices of the agent's view; ``None``: no valid one. An agent
+    that sees a part of the screen may also name a hidden element."""
     advantage: float
     """Credit relative to the group; above 0: better than the group."""
     source: str = "own"

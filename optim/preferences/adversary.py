@@ -19,7 +19,7 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.judging_prompts import adversary_chat
 
 Grade = Callable[[Action], Awaitable[float | None]]
-"""Computes the grade of a proposal in the decision's own indices; ``None``: unknown."""
+"""Computes the grade of a proposal in the indices of the decision's screen; ``None``: unknown."""
 
 
 class Adversary(Protocol):
@@ -35,7 +35,7 @@ class Adversary(Protocol):
         It differs from ``good`` and is possible on the screen, but may also be right.
 
         Args:
-            decision: the context; ``good`` and the result are in its own indices.
+            decision: the context; ``good`` and the result are in the indices of its screen.
             good: an action that is right here.
             seed: the seed of an adversary that draws at random; equal arguments give equal answers.
         """

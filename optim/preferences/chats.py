@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def prompt(decision: Decision) -> list[dict[str, str]]:
-    """The prompt of a decision as OpenAI's messages."""
+    """The prompt of a decision as a list of messages in OpenAI's format."""
     return [{"role": turn.role, "content": turn.content} for turn in decision_chat(decision)]
 
 
@@ -24,7 +24,8 @@ def reply(action: Action | Abstain) -> dict[str, str]:
 
 
 def lesson(drawn: ActionSample) -> dict[str, Any]:
-    """A supervised sample, in the form of TRL's ``messages``."""
+    """A decision with its correct action as a training sample, in the form of TRL's
+    ``messages``."""
     messages = [*prompt(drawn.decision), reply(drawn.action)]
     return {"kind": "action", "level": drawn.level, "messages": messages}
 

@@ -17,7 +17,7 @@ CreditMatrix = Sequence[Sequence[float | None]]
 
 
 class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
-    """An action in the screen's own indices, with its credit."""
+    """An action in the indices of the whole screen, with its credit."""
 
     action: Action
     credit: float

@@ -49,11 +49,11 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     chosen: Action | Abstain
-    """The chosen action, in the agent's own indices, or the abstention of an agent that sees a part
-    of the screen."""
+    """The chosen action, in the indices of the agent's view, or the abstention of an agent that
+    sees a part of the screen."""
     rejected: Action | None
-    """The rejected action, in the agent's own indices. ``None``: no wrong action is known, and only
-    the likelihood of ``chosen`` is learned."""
+    """The rejected action, in the indices of the agent's view. ``None``: no wrong action is known,
+    and only the likelihood of ``chosen`` is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     source: str = ""
@@ -143,7 +143,7 @@ def make_pairs(
 
 
 class _StepPairs:
-    """The pairs of one step."""
+    """Makes the preference pairs of one step."""
 
     def __init__(
         self,
@@ -222,8 +222,8 @@ class _StepPairs:
         )
 
     def _numbered(self, action: Action, call: Call, view: View) -> Action | None:
-        """The action in the agent's own numbers; ``None``: the agent neither sees its element nor
-        got a message that names it."""
+        """The action in the indices of the agent's view; ``None``: the agent neither sees its
+        element nor got a message that names it."""
         shown = view.from_screen(action)
         if shown is not None or not view.partial:
             return shown

@@ -31,7 +31,7 @@ class Teacher(Protocol):
         The judge of single actions grades it, and only right actions are used.
 
         Args:
-            decision: the whole screen; the result is in its own indices.
+            decision: the whole screen; the result is in the indices of this screen.
             state: a snapshot of the environment at this decision; ``None`` if it makes none.
             seed: the seed of a teacher that draws at random; equal arguments give equal answers.
         """

@@ -19,7 +19,7 @@ SHARED = "team"
 
 
 def check_groups(groups: AdapterGroups) -> str | None:
-    """An error in the setting that does not depend on the team; ``None`` if there is none."""
+    """What the setting ``adapters`` must be, if it is wrong for any team; ``None``: it is right."""
     if isinstance(groups, str):
         known = ("per_node", "shared")
         return None if groups in known else f"one of {known} or groups of agents by adapter"
@@ -46,7 +46,7 @@ def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") ->
     """
     wrong = check_groups(groups)
     if wrong is not None:
-        raise ConfigError(f"adapters must be {wrong}, got {groups!r}")
+        raise ConfigError(f"team training: adapters must be {wrong}, got {groups!r}")
     agents = graph.agents
     own = {agent: getattr(graph.nodes[agent], "adapter", None) for agent in agents}
     if groups == "shared":
@@ -66,7 +66,9 @@ def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") ->
     found = {agent: name for name, members in groups.items() for agent in members}
     missing = [agent for agent in agents if agent not in found]
     if missing:
-        raise ConfigError(f"team training: no adapter given for {', '.join(missing)}")
+        raise ConfigError(
+            f"team training: no adapter given for {', '.join(missing)}; put each agent into a group"
+        )
     unknown = [agent for agent in found if agent not in agents]
     if unknown:
         raise ConfigError(

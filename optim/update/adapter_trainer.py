@@ -32,16 +32,16 @@ __all__ = ["AdapterTrainer", "Method", "Reference", "UpdateConfig", "UpdateStats
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of an update."""
+    """Statistics of one update of an adapter."""
 
     adapter: str
     pairs: int
     """Number of usable pairs."""
     steps: int
     loss: float | None
-    """Mean over the last quarter of the steps; ``None`` if there were none."""
+    """Mean loss over the last quarter of the steps; ``None`` if there were no steps."""
     first_loss: float | None
-    """Mean over the first quarter."""
+    """Mean loss over the first quarter of the steps."""
     accuracy: float | None
     """Share of pairs in the last quarter of the steps whose margin is above 0; ``None`` for methods
     without rejected replies."""
@@ -55,8 +55,8 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     """Peak memory between a forward and its backward, in 2**20 bytes: allocated on a GPU, resident
     of the process on a CPU. ``None``: unknown, or nothing was trained."""
     process: int | None = None
-    """The process that trained the adapter, counted from 0; ``None``: the only one, or all of them
-    together, and the figures are those of the first."""
+    """The process that trained the adapter, counted from 0; ``None``: there was only one process,
+    or all of them trained it together; the statistics are then those of the first."""
 
 
 class AdapterTrainer:
@@ -195,7 +195,8 @@ class AdapterTrainer:
         return torch.tensor([sum(losses), sum(hits), len(hits)], dtype=torch.float64)
 
     def _dropout_seed(self, task: AdapterTask) -> int:
-        """This process's seed. The first process has the seed that a single process would have."""
+        """The seed of dropout in this process. The first process has the seed that a single process
+        would have."""
         rank = 0 if self._processes is None else self._processes.rank
         return derive(task.seed, "process", rank) if rank else task.seed
 
@@ -210,7 +211,7 @@ class AdapterTrainer:
 
 
 class _Progress:
-    """Figures of the steps so far."""
+    """Losses, accuracy and memory of the steps so far."""
 
     def __init__(self) -> None:
         self.losses, self.hits = list[float](), list[float]()
@@ -218,7 +219,7 @@ class _Progress:
         self.peak_mb: float | None = None
 
     def note(self, tokens: int, memory_mb: float | None) -> None:
-        """Record one forward, and the memory in use after it."""
+        """Record the tokens of one forward pass, and the memory in use after it."""
         self.parts += 1
         self.largest = max(self.largest, tokens)
         if memory_mb is not None:
@@ -239,6 +240,6 @@ def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
 
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Means of the last and of the first quarter."""
+    """The mean of the last quarter of the values, and the mean of the first quarter."""
     size = max(1, len(values) // 4)
     return (sum(values[-size:]) / size, sum(values[:size]) / size) if values else (None, None)

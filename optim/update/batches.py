@@ -29,9 +29,9 @@ class Batch(NamedTuple):
 
     ids: Tensor
     attention_mask: Tensor
-    """1 on prompt and reply."""
+    """1 for the tokens of prompt and reply, 0 for padding."""
     reply_mask: Tensor
-    """1 on the reply's tokens."""
+    """1 for the tokens of the reply, 0 for all others."""
 
     def to(self, device: torch.device) -> Batch:
         return Batch(*(tensor.to(device) for tensor in self))

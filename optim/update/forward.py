@@ -25,10 +25,10 @@ _Divide = Callable[[Sequence[int]], list[list[int]]]
 
 
 class Forwards:
-    """The forwards of updates with one model.
+    """Runs the forward passes of updates with one model.
 
     With ``processes``, each process computes its share of the rows. If the base model is sharded,
-    every process must compute equally many forwards; a process with a smaller share gets empty
+    every process must run equally many forward passes; a process with a smaller share gets empty
     parts.
     """
 
@@ -111,7 +111,7 @@ class Forwards:
         return values if self._processes is None else self._processes.sum(values)
 
     def _pieces(self, rows: Sequence[Row], share: Sequence[int]) -> list[list[int]]:
-        """The rows of each forward without gradients."""
+        """Divide the rows into parts, one for each forward pass without gradients."""
         lengths = lengths_of([rows[k] for k in share])
         return [
             [share[piece[k]] for k in part]
@@ -120,8 +120,8 @@ class Forwards:
         ]
 
     def _own(self, count: int, divided: _Divide) -> list[list[int]]:
-        """The parts of this process. If the base model is sharded, empty parts are added, so that
-        all processes make the same number of forwards."""
+        """The parts that this process computes. If the base model is sharded, empty parts are
+        added, so that all processes run the same number of forward passes."""
         group = self._processes
         if group is None:
             return divided(range(count)) if count else []

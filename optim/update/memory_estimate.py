@@ -34,7 +34,7 @@ class ModelShape:
     inner_width: int
     """Width of the feed-forward part."""
     words: int
-    """Tokens of the vocabulary."""
+    """Number of tokens in the vocabulary."""
     tied: bool = True
     """Whether input and output embeddings are the same weights."""
     bfloat16: bool = True

@@ -29,7 +29,7 @@ class Totals(NamedTuple):
 
     size: int
     paired: int
-    """Examples with two sides."""
+    """Number of examples with a rejected side."""
     pair_weight: float
     token_weight: float
 

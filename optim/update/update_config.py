@@ -101,18 +101,22 @@ class UpdateConfig:
     def __post_init__(self) -> None:
         for name, known in (("method", get_args(Method)), ("reference", get_args(Reference))):
             if getattr(self, name) not in known:
-                raise ConfigError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+                raise ConfigError(
+                    f"update: {name} must be one of {known}, got {getattr(self, name)!r}"
+                )
         if self.steps is not None and self.steps < 0:
-            raise ConfigError(f"steps must be >= 0, got {self.steps}")
+            raise ConfigError(f"update: steps must be >= 0, got {self.steps}")
         if self.batch_size < 1 or (self.lr is not None and self.lr <= 0) or self.beta <= 0:
             raise ConfigError(
-                "batch_size must be >= 1, lr and beta > 0, got "
+                "update: batch_size must be >= 1, lr and beta > 0, got "
                 f"{self.batch_size}, {self.lr} and {self.beta}"
             )
         if not 0 < self.clip < 1:
-            raise ConfigError(f"clip must be in (0, 1), got {self.clip}")
+            raise ConfigError(f"update: clip must be in (0, 1), got {self.clip}")
         if self.micro_batch_tokens is not None and self.micro_batch_tokens < 1:
-            raise ConfigError(f"micro_batch_tokens must be >= 1, got {self.micro_batch_tokens}")
+            raise ConfigError(
+                f"update: micro_batch_tokens must be >= 1, got {self.micro_batch_tokens}"
+            )
 
     def filled(self, defaults: UpdateDefaults) -> UpdateConfig:
         """These settings, with the model's defaults for values that are not set."""
@@ -130,7 +134,7 @@ class UpdateConfig:
 
 
 def known(value: T | None, name: str) -> T:
-    """A setting that a trainer has filled in. Raises ``ConfigError`` if it is not set."""
+    """The value of a setting that a trainer fills in. Raises ``ConfigError`` if it is not set."""
     if value is None:
         raise ConfigError(
             f"{name} depends on the model and is not set yet; set it, or use the configuration of "

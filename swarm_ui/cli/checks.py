@@ -22,7 +22,7 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.storage.run_directory import installed
 
 AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
-"""The values of ``doctor --need``."""
+"""The areas that ``doctor --need`` accepts."""
 _CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL")
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "train": ("agents in this process, and learning",
@@ -53,7 +53,7 @@ class Check:
 
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
-    """All checks; a part that is needed and absent is ``missing``."""
+    """Run all checks. A part that is needed and absent gets the state ``missing``."""
     here = None if url or os.environ.get("OPENAI_BASE_URL") else model
     parts = (_python(), _extras(), _plugins(), _gpu(), _models(here), _browser(), _android(),
              _endpoint(url, model, key_env))  # fmt: skip

@@ -32,7 +32,8 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True):
     splits: dict[str, int]
     """Number of episodes, by split."""
     example: Example | None
-    """The first in the order of the tests; ``None``: it was not kept."""
+    """The first episode of this class, in the order of the tests; ``None``: its record was not
+    kept."""
 
     @property
     def count(self) -> int:

@@ -127,10 +127,11 @@ class Arguments:
         return Output(machine=self["json"], quiet=self.values.get("quiet", False))
 
     def draft(self, *sections: str, file: bool = True) -> Draft:
-        """The settings; options override ``--set``, which overrides the file (if it is read).
+        """The settings from the options, from ``--set`` and from the file (if it is read).
 
-        ``--set`` with a section other than ``sections``, which the command reads, is a mistake. A
-        file may have them, because it may serve several commands.
+        Options override ``--set``, which overrides the file. ``sections`` are those that the
+        command reads. A ``--set`` for another section is a mistake. The file may have other
+        sections, because it may serve several commands.
         """
         given = {
             option.setting: (option.flag, self[option.name])
@@ -180,7 +181,7 @@ def command(
 
 
 def _with_default(option: Option, defaults: Mapping[str, object]) -> Option:
-    """The option, with the default of its setting in the help if that does not mention it."""
+    """Add the default of the setting to the option's help, unless the help mentions a default."""
     section, _, name = option.setting.partition(".")
     own = getattr(Config(), section, None) if section else None
     value = {**_LEARNING_DEFAULTS, **defaults}.get(option.setting, getattr(own, name, None))

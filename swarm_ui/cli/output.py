@@ -42,7 +42,8 @@ class Output:
         self.log.print(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
-        """An error. Items of a list, one on each line, keep their indentation when wrapped."""
+        """Print an error. Items of a list, one on each line, keep their indentation when
+        wrapped."""
         first, *rest = text.splitlines() or [""]
         whole = not self.log.is_terminal  # no added line breaks in a file
         self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=whole)
@@ -54,7 +55,7 @@ class Output:
                 self.log.print(Padding(item, (0, 0, 0, 2), expand=False))
 
     def show(self, what: RenderableType) -> None:
-        """A part of the result in readable form."""
+        """Print a part of the result for people; with ``machine``, print nothing."""
         if self.machine:
             return
         if not isinstance(what, Table):
@@ -69,7 +70,7 @@ class Output:
             self.result.print(caption, style="dim")
 
     def report(self, path: Path, *, browser: bool) -> int:
-        """The path of a report, as the result of a command; returns the exit code.
+        """Print the path of a report as the result of a command; returns the exit code.
 
         ``browser``: whether to open it in the browser.
         """
@@ -79,7 +80,8 @@ class Output:
         return self.done(report=str(path))
 
     def lines(self, text: str) -> None:
-        """Text that is not wrapped, such as a file; unchanged, except on a terminal."""
+        """Print a text, such as a file, without wrapping its lines. On a terminal, its control
+        characters are replaced."""
         if not self.machine:
             text = printable(text) if sys.stdout.isatty() else text
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
@@ -91,7 +93,7 @@ class Output:
             sys.stdout.write(printable_json(text) + "\n")
 
     def done(self, **document: object) -> int:
-        """The result of a command that succeeded, as JSON; returns the exit code."""
+        """Print the result of a command that succeeded as JSON; returns the exit code."""
         self.record({"ok": True, "exit": exits.OK, **document})
         return exits.OK
 

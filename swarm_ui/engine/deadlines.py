@@ -11,7 +11,7 @@ import asyncio
 from math import inf
 
 Ticket = tuple[float, int]
-"""A queue (by its limit in seconds) and a place in it."""
+"""Identifies a watched call: the time limit of its queue in seconds, and its place in the queue."""
 
 
 class Deadlines:

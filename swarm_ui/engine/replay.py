@@ -41,7 +41,7 @@ async def replay(
     samples: Mapping[str, int] | None = None,
     limits: Limits | None = None,
 ) -> Trace:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.replay`.
+    """Replay a recorded run with changes; see :meth:`swarm_ui.graph.graph.CollabGraph.replay`.
 
     ``samples``: number of the sample to draw, by message id. Sample 0 has the recorded seed.
     """
@@ -77,7 +77,8 @@ async def replay(
 async def resample(
     graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.resample`."""
+    """Make ``k`` traces with other samples of one call; see
+    :meth:`swarm_ui.graph.graph.CollabGraph.resample`."""
     if k < 1:
         raise ConfigError(f"resample: k must be at least 1, got {k}")
     draws = range(1, k + 1)

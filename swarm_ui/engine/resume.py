@@ -26,7 +26,8 @@ async def resume(
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
 ) -> Trace:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.resume`."""
+    """Continue a run that waits for a person; see
+    :meth:`swarm_ui.graph.graph.CollabGraph.resume`."""
     for key, answer in answers.items():
         _check_asks(graph, key)
         if not isinstance(answer, str):

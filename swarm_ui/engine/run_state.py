@@ -141,7 +141,7 @@ class RunState:
             ) from failure
 
     def _end_after(self, round: int) -> None:
-        """Continue with the calls after the last round."""
+        """Make ``round`` the last round, and go on with the calls that follow the last round."""
         self._plan = plan = schedule_of(self._graph, round)
         done = (round + 1) * plan.team
         self._said[done:] = [None] * (plan.size - done)
@@ -255,7 +255,7 @@ class RunState:
         return reply, None, reason
 
     def _wait(self, k: int, question: Unanswered) -> None:
-        """Keep what was done inside a call that waits for a person."""
+        """Mark a call as waiting for a person, and keep the calls that were made inside it."""
         self.waiting.add(k)
         if question.inner:
             self._inner[k] = question.inner
@@ -282,7 +282,8 @@ class RunState:
         return inbox
 
     def _recorded(self, k: int, id: str, inbox: list[Message]) -> bool:
-        """Take a call from the record if its inbox is the recorded one; whether it was taken."""
+        """Take a call from the record if its inbox is the recorded one. Returns whether it was
+        taken."""
         past, edits = self._session.past, self._session.edits
         found = past.get(id)
         if found is None or id in edits.again or id in edits.messages:
@@ -385,7 +386,7 @@ class RunState:
     # -- messages and the trace ---------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
-        """See :meth:`swarm_ui.node.NodeContext.source`."""
+        """The origin of a message; see :meth:`swarm_ui.node.NodeContext.source`."""
         if self._number is None:
             self._number = {self._prefix + id: k for k, id in enumerate(self._plan.ids)}
         k = self._number[message.id]

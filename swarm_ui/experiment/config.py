@@ -83,7 +83,7 @@ class TeamSection(_Section, frozen=True, kw_only=True):
     vote: Literal["majority", "probability"] = "majority"
     temperature: Temperature = 0.0
     temperatures: tuple[Temperature, ...] = ()
-    """One for each agent, instead of ``temperature``; empty: all have the same."""
+    """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
     max_tokens: Count = 256
     seed: Natural = 0
 
@@ -118,9 +118,9 @@ class RaySection(_Section, frozen=True, kw_only=True):
     """Workers of a Ray cluster, for ``[run] on``."""
 
     workers: Count | None = None
-    """Maximum number; ``None``: as many as the cluster has room for."""
+    """Maximum number of workers; ``None``: as many as the cluster has room for."""
     episodes: Count = 1
-    """Concurrent episodes of a worker."""
+    """Number of concurrent episodes of a worker."""
     cpus: Amount = 1.0
     gpus: Amount = 0.0
     resources: dict[str, Amount] | None = None
@@ -129,7 +129,7 @@ class RaySection(_Section, frozen=True, kw_only=True):
     """Actors that hold the model for all workers; 0: each worker loads its own. ``None``: see
     :func:`swarm_ui.experiment.placement.shared_model.model_actors`."""
     gpus_per_model: Amount = 0.0
-    """Share of a GPU for each of these actors."""
+    """Share of a GPU for each actor that holds the model."""
     shared_folder: bool = False
     """Training: all machines see the folder of the run under the same path, and adapters are
     published there. If not, they are sent through Ray's object store."""

@@ -104,7 +104,9 @@ def _episodes(
 ) -> Iterator[Episode]:
     paths = sorted(run.traces.glob("*.jsonl"))
     if not paths:
-        raise ConfigError(f"'{run.path}' has no episodes")
+        raise ConfigError(
+            f"'{run.path}' has no episodes to export; choose a run that has played some"
+        )
     for path in sorted(
         paths, key=lambda path: training_first and not path.name.startswith("train-")
     ):

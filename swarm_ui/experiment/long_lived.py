@@ -16,10 +16,10 @@ collector."""
 def long_lived() -> Iterator[None]:
     """A context for imports and other work whose objects live until the process ends.
 
-    PyTorch and transformers are a million objects, which the collector would look through again and
-    again: a tenth of the CPU time of rollouts. What exists when the context ends is exempt from
-    garbage collection, and from then on it takes place less often. For programs, not for libraries:
-    the setting is that of the process.
+    PyTorch and transformers create a million objects. The garbage collector would examine them
+    again and again, which took a tenth of the CPU time of rollouts. Objects that exist when the
+    context ends are exempt from garbage collection, and the collector runs less often from then on.
+    Use it in programs, not in libraries, because it changes the whole process.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -208,7 +208,7 @@ class _NoModel:
     score = generate
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there are no resources."""
 
 
 class _CountingModel:
@@ -312,7 +312,10 @@ def _edges(trace: Trace, changes: Changes) -> list[Edge]:
     for text in changes.cut:
         for edge in parse_edges(text, trace.agents):
             if edge not in edges:
-                raise ConfigError(f"--cut {text}: there is no such edge")
+                raise ConfigError(
+                    f"--cut {text}: there is no such edge; "
+                    f"the decision has {', '.join(f'{a}>{b}' for a, b in edges) or 'no edges'}"
+                )
             edges.remove(edge)
     for text in changes.add:
         edges += [edge for edge in parse_edges(text, trace.agents) if edge not in edges]

@@ -49,7 +49,8 @@ def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outc
 
 
 def lost_by_model(step: StepRecord) -> bool:
-    """Whether no proposal of the team could be executed. It is a failure of the models."""
+    """Whether the team made no decision that could be executed. This counts as a failure of the
+    models."""
     return step.trace.action is None or unfit(step.trace.action) is not None
 
 
@@ -67,7 +68,8 @@ class Cost(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
     lost: int = 0
-    """Decisions without a usable action because of unusable replies; they count."""
+    """Number of decisions without a usable action because of unusable replies. They count as
+    failures."""
 
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
@@ -147,7 +149,8 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """Seed for choosing the episodes."""
     jobs: tuple[Job, ...] = ()
     outcomes: tuple[float | None, ...] = ()
-    """One for each episode, in the order of ``jobs``; ``None``: masked by a fault."""
+    """The outcome of each episode, in the order of ``jobs``; ``None``: a fault masked the
+    episode."""
     faults: tuple[str, ...] = ()
     """The different faults, each once."""
     edges: tuple[Edge, ...] = ()
@@ -193,7 +196,7 @@ def outcome(episode: Episode) -> float | None:
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the table."""
+    """One row of the results table: a policy on a split."""
 
     split: str
     arm: str
@@ -212,9 +215,9 @@ class Results(msgspec.Struct, kw_only=True):
 
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
-    """The simulated or scripted parts."""
+    """The parts of the run that are simulated or scripted, in words."""
     splits: dict[str, str] = {}
-    """Held-out part of each split."""
+    """For each split, what is held out in it, in words."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
     table: list[Row] = []
@@ -280,7 +283,8 @@ class Results(msgspec.Struct, kw_only=True):
             version = document.get("version", 1)
             if version not in (1, RESULTS_VERSION):
                 raise ConfigError(
-                    f"'{path}' has version {version}; this program reads 1 and {RESULTS_VERSION}"
+                    f"'{path}' has version {version}; this program reads 1 and {RESULTS_VERSION}; "
+                    "open it with the swarm-ui that wrote it"
                 )
             if "plans" in document:
                 document = _from_plans(document)
@@ -305,7 +309,8 @@ def existing_results(folder: Path) -> Results:
 
 
 def _from_plans(document: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 as the command line wrote it; version 1 of the demos needs no change."""
+    """Convert results of version 1 that the command line wrote. Those of the demos need no
+    conversion."""
     arms = []
     for plan in document["plans"]:
         # The first runs recorded only the sum of the tokens.

@@ -109,11 +109,18 @@ class Settings:
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
         if self.base_url is None and (self.critic_model or self.max_calls):
-            raise ConfigError("--critic-model and --max-calls need --base-url URL")
+            raise ConfigError(
+                "--critic-model and --max-calls are for an endpoint: add --base-url URL"
+            )
         if self.prompt_format and not self.given_model:
-            raise ConfigError("--prompt-format needs --model")
+            raise ConfigError(
+                "--prompt-format is for a language model: add --model NAME, or leave it out"
+            )
         if self.adapters and (self.over_endpoint or not self.given_model):
-            raise ConfigError("--adapters needs --model with a language model in this process")
+            raise ConfigError(
+                "--adapters is for a language model in this process: add --model NAME, and leave "
+                "--base-url out"
+            )
         if self.given_model and (self.from_scratch or self.agent):
             raise ConfigError(
                 "--from-scratch and --agent are for the base agent, not for --model or --base-url"
@@ -123,17 +130,18 @@ class Settings:
 
     @property
     def over_endpoint(self) -> bool:
-        """Whether a served model acts."""
+        """Whether the agents ask a model at an endpoint."""
         return self.base_url is not None
 
     @property
     def given_model(self) -> bool:
-        """Whether a language model acts, in place of the base agent."""
+        """Whether the agents ask a language model instead of the base agent."""
         return self.model is not None
 
     @property
     def trains_model(self) -> bool:
-        """Whether this language model is trained: it runs in this process, where agents learn."""
+        """Whether the given language model is trained. It must run in this process, the environment
+        must be one for training, and there must be at least one iteration."""
         here = self.given_model and not self.over_endpoint and self.env != "androidworld"
         return here and self.iterations > 0
 

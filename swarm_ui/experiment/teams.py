@@ -43,7 +43,7 @@ class Arm:
     edges: tuple[Edge, ...] = ()
     temperature: float = 0.0
     temperatures: tuple[float, ...] = ()
-    """One for each agent, instead of ``temperature``; empty: all have the same."""
+    """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
     views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
     max_tokens: int = 256
@@ -187,8 +187,8 @@ def _learned_edges(file: Path, names: Sequence[str]) -> tuple[Edge, ...]:
     distribution = read_edges(file)
     if set(distribution.names) != set(names):
         raise ConfigError(
-            f"'{file}' has the edges of {', '.join(distribution.names)}; the team has "
-            f"{', '.join(names)}"
+            f"'{file}' has the edges of {', '.join(distribution.names)}; expected the edges of the "
+            f"team, {', '.join(names)}"
         )
     edges = tuple(distribution.mode().edges)
     late = [edge for edge in edges if edge in distribution.delays]
@@ -214,7 +214,7 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
                 f"save_edges, or pairs of {', '.join(names)}"
             )
         if (sender, listener) in found:
-            raise ConfigError(f"the edge '{part}' is given twice")
+            raise ConfigError(f"the edge '{part}' is given twice; give each edge once")
         found.append((sender, listener))
     return tuple(found)
 

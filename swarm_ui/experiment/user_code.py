@@ -64,7 +64,7 @@ def made_of(kind: Kind, name: str, protocol: type, members: Sequence[str], *give
 
 @contextmanager
 def _of_plugin(found: Plugin) -> Iterator[None]:
-    """Errors name the package of the plug-in."""
+    """A context in which errors name the package of the plug-in."""
     if found.problem:
         raise ConfigError(f"{found} cannot be used: {found.problem}")
     try:

@@ -32,14 +32,15 @@ class RouteBy:
 
     by: Key
     value: Value | None
-    """The value; ``None``: any that is not in ``known``."""
+    """The value of this route; ``None``: any value that is not in ``known``."""
     known: tuple[Value, ...]
     """The values of all routes."""
     complete: bool
-    """Whether any other value is an error."""
+    """Whether a value that is not in ``known`` is an error."""
 
     def __call__(self, message: Message) -> bool:
-        """Raises ``ConfigError`` for a value that no route has."""
+        """Whether the message is sent over this route. Raises ``ConfigError`` for a value that no
+        route has, if ``complete``."""
         found = self.by(message)
         if found is None:
             return False

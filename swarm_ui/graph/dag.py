@@ -216,7 +216,8 @@ class Dag(GraphNode):
     def with_edges(
         self, edges: Iterable[Edge], *, delays: Mapping[Edge, int] | None = None
     ) -> Self:
-        """The same agents with these edges among them **instead**; edges into votes stay.
+        """The graph with other edges among its agents, which replace the present ones; edges into
+        votes stay.
 
         ``delays``: delays of some of the edges, others are ignored; ``None``: edges that are in
         this graph keep theirs.

@@ -15,7 +15,8 @@ _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
 
 
 def to_mermaid(graph: Dag) -> str:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_mermaid`."""
+    """Draw a graph as a Mermaid flow chart; see
+    :meth:`swarm_ui.graph.graph.CollabGraph.to_mermaid`."""
     lines = ["flowchart LR", *_mermaid(graph, "n", ConditionNames())]
     return "\n    ".join(lines) + "\n"
 
@@ -41,7 +42,7 @@ def _mermaid(graph: Dag, prefix: str, names: ConditionNames) -> Iterator[str]:
 
 
 def to_graphviz(graph: Dag) -> str:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_graphviz`."""
+    """Write a graph in Graphviz DOT; see :meth:`swarm_ui.graph.graph.CollabGraph.to_graphviz`."""
     head = ["rankdir=LR", "compound=true", "node [shape=box]"]
     lines = [*head, *_dot(graph, "", ConditionNames())]
     return f"digraph {_quoted(graph.name)} {{\n    " + "\n    ".join(lines) + "\n}\n"

@@ -1,4 +1,4 @@
-"""Names that users of other libraries expect of a graph, and what does their work here."""
+"""Names that users of other libraries expect a graph to have, and what to use instead."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class RouteEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The values of a routing function for which a message is sent over an edge."""
 
     value: Value | None = None
-    """``None``: any that is not in ``known``."""
+    """The value of this route; ``None``: any value that is not in ``known``."""
     known: tuple[Value, ...]
     complete: bool = False
 
@@ -149,17 +149,20 @@ def from_json(
     when: Functions,
     fallbacks: Mapping[str, Node],
 ) -> W:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_json`."""
+    """Read a graph from JSON; see :meth:`swarm_ui.graph.graph.CollabGraph.from_json`."""
     try:
         version = msgspec.json.decode(text, type=_Version).version
         if version not in (1, 2):
-            raise GraphError(f"a graph structure of version {version}; this release reads 1 and 2")
+            raise GraphError(
+                f"from_json: a graph structure of version {version}; this release reads 1 and 2. "
+                "Use the version of swarm-ui that wrote it"
+            )
         found = msgspec.json.decode(text, type=Structure)
     except UNREADABLE as error:
-        raise GraphError(f"not the structure of a graph: {brief(error)}") from error
+        raise GraphError(f"from_json: not the structure of a graph: {brief(error)}") from error
     missing = list(_missing(found.nodes, nodes, ""))
     if missing:
-        raise GraphError(f"no node given for: {', '.join(missing)}")
+        raise GraphError(f"no node given for: {', '.join(missing)}; pass them in nodes={{...}}")
     reader = _Reader(graph, nodes, when, fallbacks)
     reader.check(found)
     read: W = reader.graph(found)
@@ -214,10 +217,15 @@ class _Reader:
         names = {path + entry.id for path, s in parts for entry in s.fallbacks}
         for edge in self._placed:
             if edge not in edges:
-                raise GraphError(f"the structure has no condition for an edge {' -> '.join(edge)}")
+                raise GraphError(
+                    f"the structure has no condition for an edge {' -> '.join(edge)}; "
+                    "leave this edge out of 'when'"
+                )
         for name in self._fallbacks:
             if name not in names:
-                raise GraphError(f"the structure has no fallback for '{name}'")
+                raise GraphError(
+                    f"the structure has no fallback for '{name}'; leave it out of 'fallbacks'"
+                )
 
     def graph(self, found: Structure, path: str = "") -> Any:
         nodes = {entry.id: self._node(entry, path + entry.id) for entry in found.nodes}
@@ -323,7 +331,8 @@ def from_networkx(
     rounds: int | None,
     name: str | None,
 ) -> W:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
+    """Convert a ``networkx.DiGraph`` to a graph; see
+    :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
     if not digraph.is_directed():
         raise GraphError(
             "the edges of an undirected graph do not say which node is the sender; use a "
@@ -367,7 +376,10 @@ def _members(
     for label, data in digraph.nodes(data=True):
         name = str(label)
         if name in labels:
-            raise GraphError(f"labels {labels[name]!r} and {label!r} would both be called '{name}'")
+            raise GraphError(
+                f"labels {labels[name]!r} and {label!r} would both be called '{name}'; "
+                "relabel one of them"
+            )
         labels[name] = label
         node = nodes.get(name, data.get("node"))
         if node is None:

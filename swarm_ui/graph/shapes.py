@@ -70,7 +70,7 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
     """
     names = _distinct("tree", names)
     if branching < 1:
-        raise GraphError(f"branching must be at least 1, got {branching}")
+        raise GraphError(f"tree: branching must be at least 1, got {branching}")
     return tuple((names[k], names[(k - 1) // branching]) for k in range(1, len(names)))
 
 
@@ -117,7 +117,7 @@ def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
             raise GraphError(f"layer {k} must be a list, got {layer!r}: write [[a], [b, c], [d]]")
         found.append(list(layer))
         if not found[-1]:
-            raise GraphError(f"layer {k} is empty")
+            raise GraphError(f"layer {k} is empty; put at least one node into each layer")
     return found
 
 

@@ -30,7 +30,7 @@ class TeamSpec:
     adapters: Sequence[str | None] | None = None
     """One LoRA adapter name (or ``None``) for each agent."""
     temperatures: float | Sequence[float] = 0.0
-    """One for all agents, or one for each."""
+    """The sampling temperature: one for all agents, or one for each."""
     views: Views | Sequence[AgentView] = "same"
     """With ``"shuffle"`` each agent except the first sees the elements in a different order.
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each

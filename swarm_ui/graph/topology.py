@@ -29,7 +29,7 @@ def shuffled(names: Sequence[str], rng: random.Random) -> list[str]:
 def forward_edges(order: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
     """Each edge from an earlier to a later name with probability ``density``, by listener."""
     if not 0.0 <= density <= 1.0:
-        raise GraphError(f"density must be in [0, 1], got {density}")
+        raise GraphError(f"random graph: density must be in [0, 1], got {density}")
     return tuple(
         (sender, listener)
         for place, listener in enumerate(order)

@@ -43,11 +43,11 @@ HISTORY = 6
 TEXT_TOKENS = 24
 """Maximum number of tokens of a text in an action, where decoding is constrained."""
 MESSAGE_TOKENS = 96
-"""The same of what an agent says before ``pass``."""
+"""Maximum number of tokens of the text that an agent writes before ``pass``."""
 LONGEST_TEXT = 120
 """Maximum number of characters of a label, a value or a past action; the rest becomes ``…``."""
 LONGEST_MESSAGE = 400
-"""The same for the reason in a message."""
+"""Maximum number of characters of the reason in a message."""
 
 _POINTING = ("click", "double_tap", "long_press")
 _TYPING = ("input_text", "select")
@@ -202,7 +202,7 @@ def _reply(choice: Choice) -> Reply:
 
 
 def _read(line: str, screen: Observation) -> Action:
-    """Raises ``ValueError`` if the line is not an action."""
+    """The action that a line describes. Raises ``ValueError`` if the line is not an action."""
     kind, _, rest = line.partition(" ")
     rest = rest.strip()
     if kind not in ACTION_TYPES:

@@ -163,7 +163,7 @@ class JsonFormat:
     name = "json"
 
     def chat(self, decision: Decision) -> tuple[ChatMessage, ...]:
-        """See :func:`decision_chat`."""
+        """The prompt of a decision; see :func:`decision_chat`."""
         return decision_chat(decision)
 
     def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:

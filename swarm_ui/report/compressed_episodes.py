@@ -117,7 +117,8 @@ def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[Episo
         given.setdefault(_key(episode), []).append(number)
 
     def place(episode: Episode) -> int | None:
-        """The number of the equal episode of the sample."""
+        """The number of the episode in the sample that is equal to this one; ``None`` if there is
+        none."""
         alike = given.get(_key(episode), ())
         return next((n for n in alike if _bare(kept[n]) == _bare(episode)), None)
 
@@ -171,8 +172,8 @@ def _key(episode: Episode) -> Key:
 
 
 def _bare(episode: Episode) -> list[StepRecord]:
-    """The steps of an episode without screenshots. The same job may be played several times, such
-    as in two iterations of a training, with an equal key."""
+    """The steps of an episode without screenshots. They distinguish episodes with equal keys: the
+    same job may be played several times, such as in two iterations of a training."""
     replace = msgspec.structs.replace
     return [
         replace(s, trace=replace(s.trace, observation=replace(s.trace.observation, png=None)))

@@ -25,7 +25,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Lower end of the 95 % interval; ``None``: not known."""
     high: float | None = None
     percent: bool = True
-    """Fractions, shown times 100."""
+    """Whether the values are fractions that are shown in percent."""
     difference: bool = False
     """Whether it is a paired difference: shown with its sign, bold if the interval excludes 0."""
     count: int | None = None
@@ -121,7 +121,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     series: tuple[Series, ...]
     note: str = ""
     percent: bool = False
-    """Fractions, shown times 100."""
+    """Whether the values are fractions that are shown in percent."""
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -140,7 +140,7 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     details: tuple[tuple[str, ...], ...] = ()
     """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
     percent: bool = False
-    """Fractions, shown times 100."""
+    """Whether the values are fractions that are shown in percent."""
 
 
 class EdgeFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -179,7 +179,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[tuple[Activity, float, float], ...] = ()
     """Activities as (activity, start, end); they may overlap."""
     losses: tuple[float, ...] = ()
-    """When a worker was lost."""
+    """The times at which a worker was lost."""
 
 
 class WorkerTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -187,7 +187,7 @@ class WorkerTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     title: str
     seconds: float
-    """Length of the axis."""
+    """Length of the time axis in seconds."""
     rows: tuple[WorkerRow, ...]
     note: str = ""
 

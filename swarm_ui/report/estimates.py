@@ -17,14 +17,14 @@ def figure(estimate: Estimate, value: float) -> str:
 
 
 def bounds(estimate: Estimate) -> str:
-    """``"[55.0, 66.0]"``; ``""`` if the interval is not known."""
+    """The interval as text, such as ``"[55.0, 66.0]"``; ``""`` if it is not known."""
     if estimate.low is None or estimate.high is None:
         return ""
     return f"[{figure(estimate, estimate.low)}, {figure(estimate, estimate.high)}]"
 
 
 def ends(estimate: Estimate) -> tuple[float, float] | None:
-    """The ends of the interval, where it can be drawn: not of one training run, which is
+    """The ends of the interval; ``None`` if it cannot be drawn. That of a single training run is
     infinite."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):

@@ -10,13 +10,13 @@ Attribute = str | int | float
 
 
 class Markup(str):
-    """Text that is markup already. :func:`tag` escapes any other text."""
+    """A text that is HTML already and must not be escaped. :func:`tag` escapes all other texts."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: str, **attributes: Attribute | None) -> Markup:
-    """One element. Children that are not :class:`Markup` are escaped, and so are attributes.
+    """An HTML element. Children that are not :class:`Markup` are escaped, and so are attributes.
 
     ``class_`` is written ``class``, and ``aria_label`` is written ``aria-label``; ``None`` is left
     out.
@@ -30,7 +30,7 @@ def tag(name: str, /, *children: str, **attributes: Attribute | None) -> Markup:
 
 
 def join(*children: str) -> Markup:
-    """All children in a row. Children that are not markup are escaped."""
+    """The children, one after the other. Children that are not markup are escaped."""
     return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in children))
 
 

@@ -159,7 +159,7 @@ def _header(data: ReportData) -> Markup:
 
 
 def _tables(tables: list[ReportTable]) -> Markup:
-    """Tables; a note that several of them share stands below the last one."""
+    """The tables as HTML. A note that several tables share stands below the last of them."""
     later = [{t.note for t in tables[k + 1 :]} for k in range(len(tables))]
     return join(
         *(table(t, footnote=t.note not in after) for t, after in zip(tables, later, strict=True))
@@ -167,7 +167,8 @@ def _tables(tables: list[ReportTable]) -> Markup:
 
 
 def _by_task(maps: list[HeatMap]) -> Markup:
-    """One split at a time: a split that is opened closes the one before."""
+    """The heat maps of all splits, of which one is open at a time: opening a split closes the one
+    that was open."""
     if len(maps) < 2:
         return _figures([heat_map(drawn) for drawn in maps])
     parts = []
@@ -218,7 +219,8 @@ def _histories(data: ReportData) -> Markup:
 
 
 def graph(data: GraphDrawing) -> Markup:
-    """One graph. A probable edge is thick. Arcs run from left to right, unless there is a cycle."""
+    """Draw one graph. A probable edge is thick. Arcs run from left to right, unless there is a
+    cycle."""
     names = dict.fromkeys([*data.nodes, *(name for edge in data.edges for name in edge)])
     weights = data.weights or (1.0,) * len(data.edges)
     chances = {e: min(1.0, max(0.0, w)) for e, w in zip(data.edges, weights, strict=True)}

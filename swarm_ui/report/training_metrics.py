@@ -37,7 +37,7 @@ class _Graph(msgspec.Struct):
 
 
 class _Iteration(msgspec.Struct):
-    """What a report reads of a line; other fields may have any form."""
+    """The fields of a line of metrics that a report reads; other fields may have any form."""
 
     iteration: int
     success: _Share | None = None

@@ -142,8 +142,9 @@ def _message(message: Message, call: Call | None, step: StepRecord) -> Json:
 def _read(message: Message, call: Call) -> Json:
     """The input of a call's node; empty fields are omitted.
 
-    ``order``, ``cut`` (left out of the prompt) and ``on`` (acted on) hold element numbers: those
-    of the screen, of the agent, and of the screen.
+    ``order`` holds the numbers of the elements on the screen, in the order in which the agent saw
+    them. ``cut`` holds the numbers, as the agent sees them, of the elements that the prompt leaves
+    out. ``on`` holds the numbers on the screen of the elements that the action refers to.
     """
     dropped, action = call.dropped, message.action
     acted = [] if action is None else [action.index, action.to_index]
@@ -175,7 +176,8 @@ def _finite(value: float) -> float | None:
 
 
 def _heard(call: Call, trace: Trace) -> list[int | str]:
-    """The indices of the messages it received; ids of those that are missing from the trace."""
+    """The positions, in the trace, of the messages that a call received. A message that the trace
+    lacks is given by its id."""
     place = {message.id: k for k, message in enumerate(trace.messages)}
     return [place.get(id, id) for id in call.heard]
 

@@ -59,7 +59,7 @@ class RecordedMessages:
     """
 
     sent: Mapping[str, tuple[Message, ...]]
-    """Messages by sender."""
+    """The recorded messages, by sender."""
     seed: int = 0
 
     @classmethod

@@ -172,7 +172,8 @@ async def _play(
 async def _guidance(
     intervention: Intervene | None, index: int, trace: Trace, environment: Environment
 ) -> Intervention:
-    """The result of the intervention. An unusable reply to a critic, say, is not the policy's.
+    """The result of the intervention. An unusable reply of its model, such as that of a critic,
+    does not count as a failure of the policy.
 
     Raises:
         ModelError: a model of the intervention gave an unusable reply.
@@ -280,7 +281,7 @@ async def rollout_many(
         episodes in the order of ``jobs``. All environments are closed, also after a cancellation.
     """
     if concurrency < 1:
-        raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+        raise ConfigError(f"rollout_many: concurrency must be at least 1, got {concurrency}")
     size = max(1, min(concurrency, len(jobs)))
     restarts = Restarts(retries=int(retry))
     async with LocalRollout(make_environment, concurrency=size, restarts=restarts) as rollouts:
@@ -313,7 +314,7 @@ class LocalRollout:
             on_event: called with what each place does.
         """
         if concurrency < 1:
-            raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+            raise ConfigError(f"LocalRollout: concurrency must be at least 1, got {concurrency}")
         self._make, self._size, self._restarts = make_environment, concurrency, restarts
         self._on_event = on_event
         self._pool: EnvironmentPool | None = None

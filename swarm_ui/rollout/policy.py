@@ -219,7 +219,7 @@ def _with_notes(graph: CollabGraph, notes: Iterable[Message]) -> CollabGraph:
 
 
 def _elements(observation: Observation) -> object:
-    """What a screen consists of, without the contents of its fields."""
+    """The elements of a screen, without the contents of their fields."""
     return observation.app, [(element.role, element.label) for element in observation.elements]
 
 

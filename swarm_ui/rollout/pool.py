@@ -26,7 +26,7 @@ from swarm_ui.trace.records import Episode
 from swarm_ui.trace.worker_events import OnWorkerEvent
 
 Job = tuple[str, int]
-"""Task and seed."""
+"""Task and seed of an episode."""
 
 MakeEnvironment = Callable[[], Environment | Awaitable[Environment]]
 

@@ -68,10 +68,11 @@ def clustered_difference(
 
 
 def _observations(values: Sequence[Outcome]) -> int:
-    """Number of equal outcomes that count as independent.
+    """Number of outcomes that count as independent if all outcomes are equal.
 
-    Templates, because a second episode of a template may say nothing new; in one template, its
-    episodes. Runs do not count: all of them play the same episodes.
+    It is the number of templates, because a second episode of a template may say nothing new. If
+    all episodes are of one template, it is the number of episodes. Runs do not count, because all
+    of them play the same episodes.
     """
     kept = [key for key, outcome in by_episode(values).items() if outcome.value is not None]
     templates = {template for _, template, _, _ in kept}
@@ -127,8 +128,8 @@ def _resampled_bounds(
 ) -> tuple[float, float]:
     """The percentiles of :func:`_resampled_means`.
 
-    Kept, because a run writes its table again after each arm, and a report shows the same interval
-    in several places.
+    The result is cached, because a run writes its table again after each arm, and a report shows
+    the same interval in several places.
     """
     means = _resampled_means(clusters, random.Random(seed), resamples)
     found = percentile_interval(0.0, means, len(means))

@@ -28,7 +28,7 @@ class Unwritable(ValueError):
         self.path, self.why = path, why
 
     def within(self, outer: str) -> Unwritable:
-        """The same error with a path that starts at the enclosing record."""
+        """The same error for the enclosing record: its path begins with ``outer``."""
         return Unwritable(outer + self.path, self.why)
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from swarm_ui.trace.records import Call, Trace
 _NAMED = 8
 """Maximum number of named elements; the others are only counted."""
 _LABEL = 40
-"""Characters of a label."""
+"""Maximum number of characters of a label."""
 
 
 def left_out(trace: Trace, call: Call) -> str:

@@ -33,11 +33,11 @@ class Call(
     """One call of one node in one round."""
 
     message: str
-    """Id of the message it produced."""
+    """Id of the message that the call produced."""
     node: str
     round: int
     heard: tuple[str, ...] = ()
-    """Ids of the messages it received, in the order of its inbox."""
+    """Ids of the messages that the call received, in the order of its inbox."""
     order: tuple[int, ...] | None = None
     """Screen index of each element as shown to this agent; ``None``: the screen's own order."""
     prompt: str = ""
@@ -264,7 +264,7 @@ class Episode(
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:
-    """A message as the receiver sees it, with its action in the receiver's own indices."""
+    """A message as the receiver sees it, with its action in the indices of the receiver's view."""
     action = None if message.action is None else view.from_screen_with_hidden(message.action)
     return Heard(
         sender=message.sender,

@@ -96,7 +96,7 @@ class WorkerNow:
 
 
 class WorkerHistory(WorkerNow):
-    """What one worker did in one session."""
+    """The activities of one worker in one session."""
 
     def __init__(self, worker: int) -> None:
         super().__init__(worker)

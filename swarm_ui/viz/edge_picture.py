@@ -59,7 +59,7 @@ def edges_svg(
 
 
 def arcs_svg(probabilities: Mapping[Edge, float], order: Sequence[str], label: str) -> str:
-    """Any number of nodes in a row, close together, with arcs that carry no figures.
+    """Draw any number of nodes in a row, close together, with arcs that have no numbers on them.
 
     ``label`` describes the picture to screen readers. Raises ``ConfigError`` as `edges_svg` does.
     """

@@ -29,7 +29,7 @@ class Panel:
     edges: Sequence[Edge]
     """The known edges within a round between agents."""
     cells: dict[str, Cell] = field(default_factory=dict)
-    """Cells by message id."""
+    """The calls of the panel, as cells, by message id."""
 
     @property
     def title(self) -> str:
@@ -92,7 +92,7 @@ class PanelDrawing:
     x: float
     y: float
     strength: float = 0.7
-    """The opacity of its lines."""
+    """The opacity of the lines in the drawing."""
 
     def arrow(self, link: Edge, curve: str) -> None:
         sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]

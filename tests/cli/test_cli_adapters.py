@@ -121,7 +121,7 @@ def test_a_plain_adapter_gets_what_its_folder_does_not_say(
     ("adapters import saved/final out --base other", "trained on another base"),
     ("adapters import saved/final out --base nowhere", "no model 'nowhere'"),
     ("adapters import saved/final out --prompt-format xml", "xml"),
-    ("adapters import saved/final out --base agent --any-base", "give one of them"),
+    ("adapters import saved/final out --base agent --any-base", "give only one of them"),
     ("adapters import compact/final out --prompt-format json", "with the prompt format 'compact'"),
     ("adapters merge other saved/final out", "trained on another base, 'base-agent'"),
     ("adapters merge llama saved/final out", "does not fit this model"),

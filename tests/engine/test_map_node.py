@@ -174,7 +174,7 @@ def test_structure_and_pictures_show_the_graph_inside() -> None:
     assert written["nodes"][1]["over"] == "words"
     again = CollabGraph.from_json(graph.to_json(), graph.nodes)
     assert again.to_json() == graph.to_json()
-    with pytest.raises(GraphError, match=r"no node given for: each$"):
+    with pytest.raises(GraphError, match=r"no node given for: each; pass"):
         CollabGraph.from_json(graph.to_json(), {"plan": plan, "each/worker": Worker()})
     assert "each, for each of words" in graph.to_mermaid()
     assert 'label="each, for each of words"' in graph.to_graphviz()

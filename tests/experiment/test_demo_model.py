@@ -37,8 +37,8 @@ def test_a_language_model_is_trained_only_if_iterations_are_given() -> None:
     ("words", "said"),
     [
         (["--base-url", "http://x/v1", "--model", "m", "--iterations", "1"], "evaluated, not"),
-        (["--base-url", "http://x/v1", "--model", "m", "--adapters", "a"], "needs --model"),
-        (["--adapters", "a"], "--adapters needs --model"),
+        (["--base-url", "http://x/v1", "--model", "m", "--adapters", "a"], "leave --base-url out"),
+        (["--adapters", "a"], "--adapters is for a language model"),
     ],
 )
 def test_what_cannot_be_trained(words: list[str], said: str) -> None:

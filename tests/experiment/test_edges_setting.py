@@ -32,7 +32,9 @@ def test_a_file_gives_its_most_probable_graph(tmp_path: Path) -> None:
 
 def test_the_nodes_of_the_file_must_be_the_agents(tmp_path: Path) -> None:
     file = learned(tmp_path / "mine.safetensors", agents=3)
-    with pytest.raises(ConfigError, match="has the edges of agent_0, agent_1, agent_2; the team"):
+    with pytest.raises(
+        ConfigError, match="has the edges of agent_0, agent_1, agent_2; expected the edges"
+    ):
         configured_edges(TeamSection(agents=2, edges=file))
 
 

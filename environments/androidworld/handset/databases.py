@@ -25,7 +25,7 @@ class Column(msgspec.Struct, frozen=True):
 
     name: str
     sql: str
-    """Type and constraints."""
+    """Type and constraints of the column in SQL."""
     field: str
     to_sql: Callable[[str], Value]
     to_field: Callable[[Value], str]

@@ -125,7 +125,10 @@ class Handset(Device):
         super().__init__(tuple(app.name for app in apps))
         self.apps: Mapping[str, AppSpec] = {app.name: app for app in apps}
         if len(self.apps) != len(apps):
-            raise ConfigError("two apps of a handset have the same name")
+            raise ConfigError(
+                "handset: two apps have the same name, among "
+                f"{', '.join(app.name for app in apps)}; give each app another name"
+            )
         self.now = START
         """Seconds since 1970. Each touch and each key adds a second; nothing else does."""
         self.namespaces: Mapping[str, Mapping[str, str]] = {

@@ -34,7 +34,8 @@ class HandsetController(controllers.AndroidWorldController):  # type: ignore[mis
 def android_world_env(
     handset: Handset, elements: Literal["forest", "uiautomator"] = "forest"
 ) -> Any:
-    """See :func:`swarm_ui.environments.androidworld.handset.android_world_env`."""
+    """Make upstream's ``AsyncAndroidEnv`` on a handset; see
+    :func:`swarm_ui.environments.androidworld.handset.android_world_env`."""
     env = android_env(handset)
     if elements == "forest":
         controller = HandsetController(env)

@@ -36,7 +36,7 @@ APPS: Mapping[str, App] = {app.name: app for app in _ALL}
 STANDARD = Catalogue.of(_ALL, system=(SYSTEM_UI,), settings=BATTERY)
 """The phone's own apps."""
 SCREENS: Mapping[str, App] = STANDARD.screens
-"""All that builds screens."""
+"""The apps and the system UI: all that can build screens."""
 TABLES: Mapping[str, Table] = STANDARD.tables
 PLACES: Mapping[str, Setting] = STANDARD.places
 """Every switch and choice of the device, and where it is."""

@@ -25,7 +25,7 @@ PAGE = Table(
     ),
     trail=(BROWSER_ROOT,),
 )
-"""A page also has a ``file`` of a ``size`` to download."""
+"""The table of web pages. A page also has a ``file`` to download, and its ``size``."""
 PLACE = Table(
     name="place",
     app="maps",
@@ -35,7 +35,8 @@ PLACE = Table(
     ),
     trail=(MAPS_ROOT,),
 )
-"""A place also has the minutes to it by ``foot`` and by ``car``."""
+"""The table of places. A place also has the minutes that the way to it takes by ``foot`` and by
+``car``."""
 _MAP = Widget("image", "", description="map", zone="hero")
 
 

@@ -20,11 +20,11 @@ Rows = Mapping[int, Row]
 """Records of a table by identity, oldest first."""
 
 DRAWER = Screen("system", "drawer")
-"""All installed apps."""
+"""The screen of the drawer, with all installed apps."""
 SHADE = Screen("system", "shade")
-"""The notifications, over the current screen."""
+"""The screen of the notifications, which opens over the current screen."""
 HISTORY = Screen("system", "history")
-"""The notifications that were opened or dismissed."""
+"""The screen with the notifications that were opened or dismissed."""
 
 SYSTEM_TITLES: Mapping[str, str] = {
     "drawer": "all apps",
@@ -74,7 +74,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """Apps on the home screen; the others are only in the drawer."""
     clock: str
     battery: str
-    """Per cent."""
+    """Level of the battery in per cent."""
     notices: Mapping[int, Notice] = {}
     dismissed: Mapping[int, Notice] = {}
     """The history: notifications that were dismissed or opened."""
@@ -90,7 +90,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, grants={**self.grants, key: value})
 
     def settled(self) -> System:
-        """A copy without the first interruption."""
+        """A copy without the first pending interruption, which was answered."""
         return msgspec.structs.replace(self, pending=self.pending[1:])
 
     def notified(self, identity: int, notice: Notice) -> System:

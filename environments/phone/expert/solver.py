@@ -40,7 +40,8 @@ UNREACHABLE = 60
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
-    """An action on a widget rather than on an index."""
+    """What the solver does next: an action that refers to a widget, not to the index of an
+    element."""
 
     kind: Literal[
         "tap", "type", "enter", "back", "home", "shade", "down", "up", "answer", "complete",

@@ -155,7 +155,8 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list
 
 
 def _alike(table: Table, row: Row, want: Create, names: Sequence[str]) -> bool:
-    """Whether a record has the wanted values in ``names`` and in fields that cannot be edited."""
+    """Whether a record has the wanted values in the fields ``names`` and in those that cannot be
+    edited."""
     editable = {field.name for field in table.fields}
     return all(
         same_text(row[name], value)

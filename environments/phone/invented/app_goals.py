@@ -27,7 +27,7 @@ from swarm_ui.environments.phone.tasks.task_kinds import random_row
 
 
 def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """One or two switches of the app are toggled."""
+    """Draw a goal: toggle one or two switches of the app."""
     chosen = sampler.rng.sample(owner.app.switches, count)
     states = ["off" if device.settings[key] == "on" else "on" for key in chosen]
     app, part = owner.app, owner.part or count > 1
@@ -50,13 +50,13 @@ def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def _place(app: InventedApp, key: str) -> str:
-    """The words by which goals name the screen that has a setting."""
+    """The words with which a goal names the screen of a setting."""
     path = app.app.settings[key].path
     return app.name if len(path) == 1 else f"{path[-1].of} of {app.name}"
 
 
 def choice(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A choice of the app is set to another option."""
+    """Draw a goal: set a choice of the app to another option."""
     key = sampler.pick(owner.app.choices)
     options = owner.app.app.settings[key].choices
     option = sampler.pick([other for other in options if other != device.settings[key]])
@@ -65,7 +65,8 @@ def choice(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def no_switch(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A switch that does not exist; the text names the screen on which it should be."""
+    """Draw a goal about a switch that does not exist; the text names the screen on which it should
+    be."""
     known = sampler.pick(owner.app.switches)
     path = owner.app.app.settings[known].path
     absent = [key for key in owner.app.words.setting_switches if key not in device.settings]
@@ -77,13 +78,13 @@ def no_switch(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def open_app(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """The app is in the foreground."""
+    """Draw a goal: open the app."""
     text = owner.text("open", sampler.rng)
     return goal(text, wants=(AppInFront(app=owner.app.name),))
 
 
 def copy(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A value of a record is copied into a new record of another app."""
+    """Draw a goal: copy a value of a record into a new record of another app."""
     table, other, rng = origin.records, into.records, sampler.rng
     key, row = random_row(table, sampler, device)
     field = sampler.pick([f.name for f in table.form[1:] if f.kind == "text"])
@@ -100,7 +101,7 @@ def copy(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def carry(origin: Owner, into: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A value of a record is copied into an existing record of another app."""
+    """Draw a goal: copy a value of a record into an existing record of another app."""
     table, other, rng = origin.records, into.records, sampler.rng
     key, row = random_row(table, sampler, device)
     key2, row2 = random_row(other, sampler, device)
@@ -129,7 +130,7 @@ def _across(origin: Owner, into: Owner) -> dict[str, str]:
 def pair(
     first: tuple[Make, Owner], second: tuple[Make, Owner], sampler: Sampler, device: Device
 ) -> Goal:
-    """Two goals about different things in one text."""
+    """Draw one goal that consists of two goals about different things."""
     one = first[0](first[1].half(), sampler, device)
     two = second[0](second[1].half(), sampler, device)
     return joined(one, two, first[1], sampler)

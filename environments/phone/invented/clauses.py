@@ -11,7 +11,7 @@ IT = (
     "[[the |]{record} {title}|[the |that |my |]{record} [called|named|labelled|known as] {title}|"
     "{title}|the {title} {record}|{record} {title}]"
 )
-"""One record; ``@it`` in the wordings below."""
+"""Phrases for one record; ``@it`` stands for them in the clauses below."""
 _SET = "[set|change|update|edit|modify|adjust|alter|correct|revise|{edit}]"
 _DROP = "[delete|remove|drop|get rid of|throw out|clear|wipe|eliminate|{delete}]"
 _MAKE = "[add|create|make|enter|register|set up|put in|insert|store|start|{add_verb}]"

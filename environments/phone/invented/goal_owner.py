@@ -16,7 +16,7 @@ from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Goal
 
 _FORMS = {"time": "at {}", "date": "on {}", "amount": "for {}", "mass": "weighing {}"}
-"""Kind of value -> how it is given without the name of its field."""
+"""Kind of value -> a phrase with the value that does not name its field."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Owner(msgspec.Struct, frozen=True):
         )
 
     def half(self) -> Owner:
-        """The text of a goal that is part of a compound goal."""
+        """A copy for goals that are part of a compound goal."""
         return msgspec.structs.replace(self, part=True)
 
 
@@ -67,7 +67,7 @@ Make = Callable[[Owner, Sampler, Device], Goal]
 
 
 def record(sampler: Sampler, table: Table) -> dict[str, str]:
-    """Random values for all fields."""
+    """A record of the table, with a random value for each field."""
     return {field.name: field.random_value(sampler) for field in table.fields}
 
 
@@ -77,18 +77,19 @@ def goal(text: str, **end: object) -> Goal:
 
 
 def free_fields(table: Table) -> tuple[str, ...]:
-    """The fields of its form that accept any text."""
+    """The names of the fields of the form that accept any text."""
     return tuple(field.name for field in table.form if field.kind == "text")
 
 
 def self_telling(table: Table) -> dict[str, str]:
-    """Fields that are recognised by their values, each with a phrase that omits its name."""
+    """Fields that a goal need not name, because their values identify them; each with a phrase for
+    its value."""
     forms = {f.name: _FORMS[VALUE_OF[f.name]] for f in table.form if VALUE_OF.get(f.name) in _FORMS}
     return forms | {f.name: "{}" for f in table.form if f.kind == "choice"}
 
 
 def joined(first: Goal, second: Goal, owner: Owner, sampler: Sampler) -> Goal:
-    """One goal with the conditions of both."""
+    """One goal with the conditions and the texts of both."""
     texts = first.words["goal"], second.words["goal"]
     text = both(*texts, sampler.rng, wordings=owner.wordings)
     return goal(text, wants=(*first.wants, *second.wants))

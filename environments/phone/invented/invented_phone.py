@@ -23,7 +23,7 @@ from swarm_ui.environments.phone.splits import TEST_SEEDS, TRAIN_SEEDS, paramete
 from swarm_ui.errors import ConfigError
 
 APPS = 8
-"""Apps of one device."""
+"""Default number of apps of one device."""
 _SHOWN = (5, 6, 7, 8)
 """Number of apps on the home screen of an episode."""
 

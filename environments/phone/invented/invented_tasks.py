@@ -22,7 +22,7 @@ from swarm_ui.environments.phone.tasks.goal import Goal
 from swarm_ui.environments.phone.tasks.template import Template
 
 LONG_LIST = (9, 12)
-"""Records in the lists of tasks that end in ``-far``."""
+"""Minimum and maximum number of records in the lists of tasks whose names end in ``-far``."""
 _PAIRED = ("create", "edit", "delete", "toggle", "check", "setting", "choice")
 """Kinds that can be half of a compound task."""
 

@@ -24,7 +24,7 @@ from swarm_ui.environments.phone.tasks.task_kinds import random_row
 
 
 def _given(sampler: Sampler, table: Table, full: bool) -> dict[str, str]:
-    """The title and all or some other fields of a new record."""
+    """Random values for a new record: its title, and all or some of its other fields."""
     values = record(sampler, table)
     names = [field.name for field in table.form[1:]]
     count = len(names) if full else int(sampler.rng.random() * (min(3, len(names)) + 1))
@@ -33,7 +33,8 @@ def _given(sampler: Sampler, table: Table, full: bool) -> dict[str, str]:
 
 
 def create(full: bool, owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A new record; the goal gives all fields of the form, or some."""
+    """Draw a goal: create a record. The text gives all fields of the form (``full``), or some of
+    them."""
     table, rng, wordings = owner.records, sampler.rng, owner.wordings
     fields = _given(sampler, table, full)
     say = partial(
@@ -49,7 +50,7 @@ def create(full: bool, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """One field of a record gets another value."""
+    """Draw a goal: change one field of a record."""
     table = owner.records
     key, row = random_row(table, sampler, device)
     field, value = _changed(sampler, table, row)
@@ -62,7 +63,7 @@ def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def edit_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Two fields of a record get other values."""
+    """Draw a goal: change two fields of a record."""
     table, rng = owner.records, sampler.rng
     key, row = random_row(table, sampler, device)
     fields: dict[str, str] = {}
@@ -77,7 +78,7 @@ def edit_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def _changed(sampler: Sampler, table: Table, row: Mapping[str, str]) -> tuple[Field, str]:
-    """A field of the form, and another value for it."""
+    """A random field of the form, and a new value for it."""
     fields = table.form[1:] if len(table.form) > 1 and sampler.rng.random() < 0.85 else table.form
     field = sampler.pick(fields)
     value = field.random_value(sampler)
@@ -87,7 +88,7 @@ def _changed(sampler: Sampler, table: Table, row: Mapping[str, str]) -> tuple[Fi
 
 
 def delete(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A record is deleted."""
+    """Draw a goal: delete a record."""
     table = owner.records
     key, row = random_row(table, sampler, device)
     text = owner.text("delete", sampler.rng, title=row[table.title])
@@ -95,7 +96,7 @@ def delete(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def delete_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Two records are deleted."""
+    """Draw a goal: delete two records."""
     table, rows = owner.records, device.tables[owner.records.name]
     chosen = sampler.rng.sample(list(rows), 2)
     titles = [rows[key][table.title] for key in chosen]
@@ -108,14 +109,14 @@ def delete_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def create_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """Two new records are created."""
+    """Draw a goal: create two records."""
     half = owner.half()
     first, second = create(False, half, sampler, device), create(False, half, sampler, device)
     return joined(first, second, owner, sampler)
 
 
 def toggle(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A switch of a record is toggled."""
+    """Draw a goal: toggle a switch of a record."""
     table = owner.records
     key, row = random_row(table, sampler, device)
     field, state = sampler.pick(table.switches).name, sampler.pick(("on", "on", "off"))
@@ -130,7 +131,7 @@ def toggle(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def check(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """The boxes of ``count`` records are checked."""
+    """Draw a goal: check the boxes of ``count`` records."""
     table, rng = owner.records, sampler.rng
     field, rows = table.switches[0].name, device.tables[table.name]
     chosen = rng.sample(list(rows), count)
@@ -143,7 +144,7 @@ def check(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def read(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A value of a record is the answer."""
+    """Draw a goal: answer with a value of a record."""
     table = owner.records
     key, row = random_row(table, sampler, device)
     field = sampler.pick([field.name for field in table.form[1:]])
@@ -152,7 +153,7 @@ def read(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """``on`` or ``off``, the state of a switch, is the answer."""
+    """Draw a goal: answer with ``on`` or ``off``, the state of a switch."""
     table = owner.records
     key, row = random_row(table, sampler, device)
     field = sampler.pick(table.switches).name
@@ -161,7 +162,7 @@ def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def show(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """The screen of a record is open."""
+    """Draw a goal: open the screen of a record."""
     table = owner.records
     key, row = random_row(table, sampler, device)
     text = owner.text("show", sampler.rng, title=row[table.title])
@@ -169,7 +170,7 @@ def show(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def missing(owner: Owner, sampler: Sampler, device: Device) -> Goal:
-    """A task about a record that does not exist."""
+    """Draw a goal about a record that does not exist; the task is infeasible."""
     table, rng = owner.records, sampler.rng
     values = record(sampler, table)
     words = {"title": values[table.title]}

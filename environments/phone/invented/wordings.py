@@ -130,7 +130,8 @@ def _placed(text: str, rng: random.Random) -> str:
 
 
 def finish(text: str, rng: random.Random) -> str:
-    """The text with regular spaces, and sometimes with a capital and a full stop."""
+    """The text with single spaces; sometimes with a capital at the start and a full stop at the
+    end."""
     text = " ".join(text.split())
     if rng.random() < 0.5:
         text = text.replace(" ,", ",").replace(" ?", "?").replace(" :", ":").replace(" ;", ";")

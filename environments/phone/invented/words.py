@@ -61,7 +61,7 @@ SYLLABLES = words("""
 ba be bo da de do fa fi ga go ka ki ko la li lo ma mi mo na ne no pa pe po ra ri ro sa si so ta ti
 to va vi vo za ze zo bri cla dro fle gru kra pli pro sta stu tra vel zan mer dor lin quo xa ju wex
 """)
-"""Made-up words consist of these."""
+"""Syllables of which made-up words consist."""
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "phrase": words("remark summary subject topic headline memo motto reason outcome verdict"),
@@ -176,12 +176,14 @@ EDIT = phrases("edit, modify, update, revise, adjust, amend, correct, rework")
 DELETE = phrases("delete, remove, drop, throw away, bin, clear, destroy, scrap")
 CANCEL = phrases("cancel, back, close, dismiss, never mind, abort, leave")
 SEARCH = phrases("go, find, look up, show results, lookup")
-"""Buttons, with the synonyms of each."""
+"""Labels of the button that starts a search; the constants above hold those of the other
+buttons."""
 MONTHS = words("january february march april june july august september october november december")
 
 
 class WordLists(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of which apps are made; the fields are described above."""
+    """The words of which invented apps are made. The constants of this module describe the
+    fields."""
 
     records: tuple[str, ...]
     brands: tuple[str, ...]

@@ -70,7 +70,7 @@ def app_color(name: str) -> str:
 
 
 def glyph(pen: Pen, name: str, left: int, top: int) -> bool:
-    """Draw the symbol of an app, 60 by 60 pixels; false if it has none."""
+    """Draw the symbol of an app, 60 by 60 pixels. Returns false if the app has no symbol."""
     for kind, numbers in _GLYPHS.get(name, ()):
         at = tuple(n + (left, top)[k % 2] for k, n in enumerate(numbers[:4]))
         if kind == "line":
@@ -94,7 +94,7 @@ def glyph(pen: Pen, name: str, left: int, top: int) -> bool:
 
 
 def landscape(pen: Pen, box: Box, name: str) -> None:
-    """The picture that stands for a photo; it depends on the photo's name."""
+    """Draw the picture that stands for a photo; it depends on the photo's name."""
     left, top, right, bottom = box
     number = crc32(name.encode())
     pen.rectangle(box, fill=_SKIES[number % len(_SKIES)])
@@ -108,7 +108,7 @@ def landscape(pen: Pen, box: Box, name: str) -> None:
 
 
 def chart(pen: Pen, box: Box) -> None:
-    """A map with roads, a river and a pin."""
+    """Draw a map with roads, a river and a pin."""
     left, top, right, bottom = box
     pen.rectangle(box, fill="#dcead2")
     wide, high = right - left, bottom - top
@@ -124,7 +124,7 @@ def chart(pen: Pen, box: Box) -> None:
 
 
 def viewfinder(pen: Pen, box: Box) -> None:
-    """The view of the camera, with marks at the corners."""
+    """Draw the view of the camera, with marks at the corners."""
     landscape(pen, box, "viewfinder")
     left, top, right, bottom = box
     for x, y in ((left + 24, top + 24), (right - 24, bottom - 24)):
@@ -136,7 +136,7 @@ def viewfinder(pen: Pen, box: Box) -> None:
 
 
 def wifi(pen: Pen, x: int, y: int, color: str, *, on: bool) -> None:
-    """The wifi symbol, crossed out if wifi is off."""
+    """Draw the wifi symbol, crossed out if wifi is off."""
     for size in (4, 11, 18):
         pen.arc((x - size, y - size, x + size, y + size), 225, 315, color, 3)
     if not on:
@@ -144,7 +144,7 @@ def wifi(pen: Pen, x: int, y: int, color: str, *, on: bool) -> None:
 
 
 def battery(pen: Pen, x: int, y: int, color: str, percent: int) -> None:
-    """The battery symbol, filled by its level."""
+    """Draw the battery symbol, filled by its level."""
     pen.rounded_rectangle((x, y, x + 30, y + 16), 4, outline=color, width=2)
     pen.rectangle((x + 31, y + 5, x + 33, y + 11), fill=color)
     pen.rectangle((x + 3, y + 3, x + 3 + 24 * percent // 100, y + 13), fill=color)

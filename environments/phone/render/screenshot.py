@@ -36,7 +36,8 @@ def font(size: int) -> Font:
 
 
 def draw_screen(view: View) -> bytes:
-    """The core device: a PNG of ``WIDTH`` x ``HEIGHT`` pixels, elements in their ``bounds``."""
+    """Draw a screen of the core device: a PNG of ``WIDTH`` x ``HEIGHT`` pixels, with the elements
+    in their ``bounds``."""
     home = view.title == "home"
     image = Image.new("RGB", (WIDTH, HEIGHT), "#dfe3f3" if home else _PAPER)
     pen = ImageDraw.Draw(image)
@@ -51,7 +52,7 @@ def draw_screen(view: View) -> bytes:
 
 
 def _frame(pen: Pen, title: str, home: bool) -> None:
-    """Status bar, title, and the bar with back and home."""
+    """Draw the status bar, the title, and the bar with the buttons back and home."""
     pen.text((MARGIN, 12), "9:41", _INK, font(18))
     pen.rounded_rectangle((WIDTH - 56, 14, WIDTH - 24, 29), 4, outline=_INK, width=2)
     pen.rectangle((WIDTH - 53, 17, WIDTH - 33, 26), fill=_INK)
@@ -63,7 +64,7 @@ def _frame(pen: Pen, title: str, home: bool) -> None:
 
 
 def _navigation(pen: Pen) -> None:
-    """The buttons back and home."""
+    """Draw the buttons back and home."""
     x, y = WIDTH // 4, HEIGHT - 32
     pen.polygon([(x + 8, y - 10), (x - 8, y), (x + 8, y + 10)], _FAINT)
     pen.ellipse((WIDTH // 2 - 11, y - 11, WIDTH // 2 + 11, y + 11), outline=_FAINT, width=3)
@@ -146,7 +147,7 @@ def _row(pen: Pen, box: Box, element: Element) -> None:
 
 
 def _mark(pen: Pen, box: Box, element: Element) -> None:
-    """A switch, check box or radio button."""
+    """Draw a switch, check box or radio button."""
     left, top, right, bottom = box
     on = bool(element.checked)
     color = _ACCENT if on else _FAINT
@@ -168,7 +169,7 @@ def _mark(pen: Pen, box: Box, element: Element) -> None:
 
 
 def draw_full_screen(view: View) -> bytes:
-    """The full device, as a PNG like that of :func:`draw_screen`."""
+    """Draw a screen of the full device, as a PNG like that of :func:`draw_screen`."""
     elements = view.elements
     roles = {element.role for element in elements}
     home = view.title == "home" and "dialog" not in roles
@@ -186,7 +187,7 @@ def draw_full_screen(view: View) -> bytes:
 
 
 def _dialog(pen: Pen, elements: tuple[Element, ...]) -> None:
-    """A card over a darkened screen."""
+    """Draw a card over a darkened screen."""
     boxes = [_box(element) for element in elements if element.depth > _KEY_DEPTH]
     pen.rectangle((0, 44, WIDTH, HEIGHT - 64), fill=_SCRIM)
     top, bottom = min(box[1] for box in boxes), max(box[3] for box in boxes)
@@ -194,7 +195,7 @@ def _dialog(pen: Pen, elements: tuple[Element, ...]) -> None:
 
 
 def _buttons(pen: Pen) -> None:
-    """The bar with back, home and recent apps."""
+    """Draw the bar with the buttons back, home and recent apps."""
     _navigation(pen)
     x, y = WIDTH * 3 // 4, HEIGHT - 32
     pen.rounded_rectangle((x - 9, y - 9, x + 9, y + 9), 3, outline=_FAINT, width=3)
@@ -225,7 +226,7 @@ def _full_element(pen: Pen, element: Element) -> None:
 
 
 def _status(pen: Pen, box: Box, element: Element) -> None:
-    """Clock, battery, wifi, or the number of notifications."""
+    """Draw an element of the status bar: clock, battery, wifi, or the number of notifications."""
     left, top, right, _ = box
     says = element.description.split(" ")
     if element.text:
@@ -252,7 +253,7 @@ def _full_icon(pen: Pen, box: Box, name: str) -> None:
 
 
 def _image(pen: Pen, box: Box, element: Element) -> None:
-    """A thumbnail, a photo or video, what the camera sees, or a map."""
+    """Draw a picture: a thumbnail, a photo or video, the view of the camera, or a map."""
     left, top, right, bottom = box
     if element.text:
         icons.landscape(pen, (left, top, right, bottom - 28), element.text)
@@ -270,7 +271,7 @@ def _image(pen: Pen, box: Box, element: Element) -> None:
 
 
 def _keyboard(pen: Pen) -> None:
-    """The letters of the keyboard."""
+    """Draw the letters of the keyboard."""
     for row, letters in enumerate(LETTERS):
         for column, letter in enumerate(letters):
             left, top = column * KEY_WIDTH, KEY_TOP + row * KEY_ROW
@@ -280,7 +281,7 @@ def _keyboard(pen: Pen) -> None:
 
 
 def _full_row(pen: Pen, box: Box, element: Element) -> None:
-    """An element in a row."""
+    """Draw an element of the full device that fills a row."""
     left, top, right, bottom = box
     role = element.role
     text = element.text.capitalize()

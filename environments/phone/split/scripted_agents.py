@@ -24,7 +24,7 @@ from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import format_named, reason_of
 
 FORMAT = "compact"
-"""Prompt format of the replies."""
+"""Prompt format in which scripted agents reply."""
 _COMPACT = format_named(FORMAT)
 _GIVE_UP = Action(action_type="status", goal_status="infeasible")
 _DONE = Action(action_type="status", goal_status="complete")

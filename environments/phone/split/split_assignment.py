@@ -35,7 +35,7 @@ SPLIT_APPS = (
 """The apps of a team of ten. No test app of the phone is among them."""
 LEAST_AGENTS, MOST_AGENTS = 4, len(SPLIT_APPS)
 _ROWS = (1, 3)
-"""Least and most records of each table that have nothing to do with the task."""
+"""Minimum and maximum number of records of each table that are not related to the task."""
 _WRONG: dict[str, tuple[Table, str, str]] = {
     "browser": (PAGE, "name", "price"),
     "calendar": (EVENT, "title", "place"),
@@ -47,8 +47,8 @@ _WRONG: dict[str, tuple[Table, str, str]] = {
     "tasks": (TASK, "task", ""),
     "files": (APPS["files"].tables[0], "name", ""),
 }
-"""Location of a wrong value: table, field of the name, and field of the value. Without the last,
-the value follows the name."""
+"""App -> where its wrong value is: the table, the field with the name, and the field with the
+value. If the field of the value is empty, the value follows the name in the same field."""
 
 
 class SplitAssignment(Assignment, frozen=True, kw_only=True):

@@ -91,7 +91,8 @@ class SplitPhone(PhoneEnvironment):
         return note
 
     def _intent(self, assignment: Assignment, device: Device) -> Intent:
-        """What the solver does next. It looks up one value at a time if it may operate all apps."""
+        """The next action of the solver. If one agent operates all apps, the solver looks up one
+        value at a time."""
         goal = assignment.goal
         missing = next((s for s in goal.sources if s.value not in device.copied), None)
         if missing is not None:

@@ -49,7 +49,7 @@ def _photo(**fields: str) -> Make:
 
 
 def denied(make: Make, permission: str) -> Make:
-    """The same task, with a permission denied at the start."""
+    """The same task on a device on which a permission was denied before."""
 
     def start(sampler: Sampler, device: Device) -> Goal:
         device.system = system_of(device).granted(permission, "deny")
@@ -101,7 +101,7 @@ def _download_offline(sampler: Sampler, device: Device) -> Goal:
 
 
 def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
-    """A fact from a web page is in a new record."""
+    """Task: write a fact from a web page into a new record."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_page(sampler, device)

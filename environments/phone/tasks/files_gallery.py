@@ -75,7 +75,8 @@ def _restore(sampler: Sampler, device: Device) -> Goal:
 
 
 def _similar(sampler: Sampler, device: Device) -> Goal:
-    """Add two more files: one with a similar name, one with the same name in another folder."""
+    """Task: delete a file. There is another file with a similar name, and one with the same name in
+    another folder."""
     name = sampler.noun()
     key, _ = add_file(sampler, device, "downloads", name=name)
     add_file(sampler, device, "downloads", name=sampler.phrase_after(name))
@@ -85,7 +86,7 @@ def _similar(sampler: Sampler, device: Device) -> Goal:
 
 
 def _missing(sampler: Sampler, device: Device) -> Goal:
-    """The file is not in the folder that the goal names."""
+    """Task about a file that is not in the folder that the goal names; it is infeasible."""
     _, row = add_file(sampler, device, "documents")
     words = {"name": row["name"], "folder": "downloads"}
     return Goal(words=words, look=(ROOT, folder("downloads")), infeasible=True)
@@ -111,7 +112,7 @@ def _larger(sampler: Sampler, device: Device) -> Goal:
 
 
 def _far(sampler: Sampler, device: Device) -> Goal:
-    """A file in a folder that must be scrolled."""
+    """Task: star a file in a folder that must be scrolled."""
     keys = [add_file(sampler, device, "downloads")[0] for _ in range(sampler.pick((10, 13)))]
     key = sampler.pick(keys[6:])
     want = Change(table="file", row=key, fields={"starred": "on"})

@@ -25,7 +25,7 @@ from swarm_ui.environments.phone.tasks.template import (
 
 
 def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
-    """The time of an event as an alarm and in a message."""
+    """Task: set an alarm for the time of an event, and send this time in a message."""
     key, event = random_row(EVENT, sampler, device)
     to = sampler.first_name()
     source = Source.of(EVENT, key, event, "time")
@@ -49,7 +49,8 @@ _check_two = check("tasks-check-two", "train", TASK, 2).make
 
 
 def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
-    """Copy a phone number from a web page to contacts, and a price from this page to a message."""
+    """Task: copy a phone number from a web page to contacts, and a price from this page to a
+    message."""
     key, page = add_page(sampler, device)
     name, to = sampler.full_name(), sampler.first_name()
     phone, price = (Source.of(PAGE, key, page, field) for field in ("phone", "price"))
@@ -61,7 +62,7 @@ def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
 
 
 def _tidy(sampler: Sampler, device: Device) -> Goal:
-    """Two tasks checked, a note pinned, two switches set."""
+    """Task: check two tasks, pin a note, and turn two switches on."""
     checked = _check_two(sampler, device)
     note, row = random_row(NOTE, sampler, device)
     device.update("note", note, {"pinned": "off"})
@@ -77,7 +78,7 @@ def _tidy(sampler: Sampler, device: Device) -> Goal:
 
 
 def _report(sampler: Sampler, device: Device) -> Goal:
-    """Take a photo, download a file and star it, and create a note."""
+    """Task: take a photo, download a file and star it, and create a note."""
     key, page = add_page(sampler, device)
     note = values(sampler, NOTE, ("title", "body"))
     wants: tuple[Want, ...] = (
@@ -89,7 +90,7 @@ def _report(sampler: Sampler, device: Device) -> Goal:
 
 
 def _earlier(sampler: Sampler, device: Device) -> Goal:
-    """The earlier of two calendar events."""
+    """Task: answer with the earlier of two calendar events."""
     added = [add_record(EVENT, sampler, device) for _ in range(2)]
     sources = tuple(Source.of(EVENT, key, row, "time") for key, row in added)
     words = numbered("title", [row["title"] for _, row in added])

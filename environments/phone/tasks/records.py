@@ -41,7 +41,7 @@ from swarm_ui.environments.phone.tasks.template import Template, TemplateSplit, 
 
 
 def _delete_similar(sampler: Sampler, device: Device) -> Goal:
-    """Delete a contact; another one has the same first name."""
+    """Task: delete a contact; another contact has the same first name."""
     key, row = random_row(CONTACT, sampler, device)
     name = row["name"]
     twin = {**sample(sampler, CONTACT), "name": sampler.full_name(name.split()[0])}

@@ -40,7 +40,7 @@ _NO_APP = ("bank", "atlas", "chess", "diary", "fitness", "email")
 
 
 def notify(sampler: Sampler, device: Device, app: str, text: str, path: Path) -> int:
-    """Add a notification."""
+    """Add a notification to the device; returns its identity."""
     key = device.next_row
     device.next_row = key + 1
     device.system = system_of(device).notified(key, Notice(app, sampler.noun(), text, path))
@@ -50,7 +50,7 @@ def notify(sampler: Sampler, device: Device, app: str, text: str, path: Path) ->
 def interrupted(
     base: Template, kind: InterruptionKind, *, app: str = "", tags: tuple[str, ...] = ()
 ) -> Template:
-    """The same task, interrupted by a dialog."""
+    """A template for the same task, interrupted by a dialog."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         goal = base.make(sampler, device)
@@ -63,7 +63,7 @@ def interrupted(
 
 
 def open_hidden(sampler: Sampler, device: Device) -> Goal:
-    """Open an app that is only in the drawer."""
+    """Task: open an app that is only in the drawer."""
     favorites = system_of(device).favorites
     app = sampler.pick([name for name in device.installed if name not in favorites])
     return Goal(words={"app": app}, wants=(AppInFront(app=app),))
@@ -96,7 +96,7 @@ def _clear(sampler: Sampler, device: Device) -> Goal:
 
 
 def _reply(sampler: Sampler, device: Device) -> Goal:
-    """Reply to the message of a notification."""
+    """Task: reply to the message of a notification."""
     key, row = add_record(MESSAGE, sampler, device)
     notify(sampler, device, "messages", f"{row['to']} : {row['text']}", MESSAGE.path("detail", key))
     fields = {"to": row["to"], "text": sampler.phrase(2)}
@@ -105,7 +105,7 @@ def _reply(sampler: Sampler, device: Device) -> Goal:
 
 
 def _stale(sampler: Sampler, device: Device) -> Goal:
-    """Answer with the time of an event; a notification has an outdated time."""
+    """Task: answer with the time of an event; a notification shows an outdated time."""
     key, row = add_record(EVENT, sampler, device)
     path = EVENT.path("detail", key)
     notify(sampler, device, "calendar", f"{row['title']} at {sampler.time()}", path)

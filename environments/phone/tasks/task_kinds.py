@@ -22,7 +22,7 @@ from swarm_ui.environments.phone.tasks.template import Make, Template, TemplateS
 
 
 def sample(sampler: Sampler, table: Table) -> dict[str, str]:
-    """A record that is not on the device yet."""
+    """Draw a random record that is not on the device yet."""
     return APPS[table.app].record(sampler, table)
 
 
@@ -48,12 +48,12 @@ def random_row(table: Table, sampler: Sampler, device: Device) -> tuple[int, Row
 
 
 def numbered(name: str, texts: Sequence[str]) -> dict[str, str]:
-    """Values of the placeholders ``name``, ``name2``, ``name3`` … of a goal text."""
+    """Values for the placeholders ``name``, ``name2``, ``name3`` … of a goal text."""
     return {f"{name}{k if k > 1 else ''}": text for k, text in enumerate(texts, start=1)}
 
 
 def create_records(*records: tuple[Table, Sequence[str]]) -> Make:
-    """New records; the goal gives the named fields of each."""
+    """Task: create records. The goal gives the named fields of each."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         given = [(table.name, values(sampler, table, names)) for table, names in records]
@@ -68,7 +68,8 @@ def with_record(
     names: Sequence[str],
     *wants: Callable[[int, Row], Want],
 ) -> Make:
-    """Conditions on a record that ``add`` stores or picks; the goal gives its fields ``names``."""
+    """Task about a record that ``add`` stores or picks: ``wants`` are conditions on it, and the
+    goal gives its fields ``names``."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add(sampler, device)
@@ -80,7 +81,7 @@ def with_record(
 
 
 def fact(add: Callable[[Sampler, Device], tuple[int, Row]], table: Table, *facts: str) -> Make:
-    """Answer with one of the fields ``facts`` of a record that ``add`` stores."""
+    """Task: answer with one of the fields ``facts`` of a record that ``add`` stores."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add(sampler, device)
@@ -92,7 +93,7 @@ def fact(add: Callable[[Sampler, Device], tuple[int, Row]], table: Table, *facts
 
 
 def not_found(table: Table, draw: Callable[[Sampler], str]) -> Make:
-    """Search for a record that does not exist: the task is infeasible."""
+    """Task about a record that does not exist; it is infeasible."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         words = {table.title: draw(sampler)}
@@ -134,7 +135,7 @@ def delete(name: str, split: TemplateSplit, table: Table) -> Template:
 
 
 def deleted(table: Table, add: Callable[[Table, Sampler, Device], tuple[int, Row]]) -> Make:
-    """Delete a record that ``add`` stores or picks."""
+    """Task: delete a record that ``add`` stores or picks."""
     return with_record(
         partial(add, table), (table.title,), lambda key, row: Delete(table=table.name, row=key)
     )
@@ -230,7 +231,7 @@ def choice(name: str, split: TemplateSplit, key: str) -> Template:
 
 
 def in_long_list(base: Template) -> Template:
-    """The same task in a list that must be scrolled."""
+    """A template for the same task, with a list that must be scrolled."""
     tags = (*base.tags, "scroll")
     return msgspec.structs.replace(base, steps=base.steps + 1, tags=tags, rows=(9, 12))
 

@@ -35,7 +35,8 @@ _MISSING: Mapping[str, Template] = {
 
 
 def _twin(missing: str, steps: int, *makes: Make) -> Template:
-    """The twin of a template. ``makes`` has one function for all goal texts, or one for each."""
+    """The twin of an infeasible template. ``makes``: one function for all goal texts, or one for
+    each."""
     base = _MISSING[missing]
 
     def make(sampler: Sampler, device: Device) -> Goal:

@@ -22,7 +22,7 @@ from swarm_ui.environments.phone.ui.widgets import last_page
 
 _TAPS = frozenset(("click", "double_tap", "long_press"))
 _OVER = (SHADE, HISTORY, PICK)
-"""Screens over a form that keep its contents."""
+"""Kinds of screens that open over a form and keep its contents."""
 NOTHING = "nothing happened"
 
 

@@ -50,7 +50,7 @@ class View(msgspec.Struct, frozen=True):
     elements: tuple[Element, ...]
 
     def find(self, action: Action) -> int | None:
-        """Index of the element at which an action points, or ``None``."""
+        """Index of the element at which an action points; ``None`` if it points at no element."""
         if action.index is not None:
             return action.index if action.index < len(self.elements) else None
         x, y = action.x, action.y
@@ -117,7 +117,8 @@ def _whole(device: Device) -> View:
 
 
 def _decoys(shown: list[Widget], seed: int) -> list[Widget]:
-    """Up to three buttons without effect, fewer if the screen has many elements."""
+    """Choose up to three buttons without effect to add to the screen; fewer if it has many
+    elements."""
     count = min((seed >> 8) % 4, max(0, 10 - len(shown)))
     taken = {widget.text for widget in shown}
     first, stride = (seed >> 10) % len(_DECOYS), 1 + (seed >> 14) % 8
@@ -131,7 +132,8 @@ def _decoys(shown: list[Widget], seed: int) -> list[Widget]:
 
 
 def _order(count: int, seed: int) -> tuple[int, ...]:
-    """A permutation that depends only on its arguments; cheaper than seeding a generator."""
+    """A permutation that depends only on its arguments. Computing it takes less time than seeding a
+    generator."""
     ranks = [(((seed ^ (k * 0x9E3779B1)) * 0x85EBCA6B >> 7) & 0xFFFFFFFF, k) for k in range(count)]
     ranks.sort()
     return tuple([k for _, k in ranks])

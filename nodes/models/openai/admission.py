@@ -72,7 +72,7 @@ class LocalAdmission:
             self._tokens = TokenThrottle(limits.tokens_per_minute)
 
     async def acquire(self, most: Usage, price: Price | None, where: str) -> Permit:
-        """See :class:`Admission`."""
+        """Wait until the rate limits and the budget allow a call; see :class:`Admission`."""
         grant = None if self._tokens is None else await self._tokens.acquire(total(most))
         try:
             async with self._throttle:
@@ -83,7 +83,7 @@ class LocalAdmission:
             raise
 
     def settle(self, permit: Permit, used: Usage | None) -> float:
-        """See :class:`Admission`."""
+        """Replace the reservation of a call by its actual usage; see :class:`Admission`."""
         self._correct(permit.grant, permit.hold.tokens if used is None else total(used))
         return self.budget.settle(permit.hold, used)
 

@@ -139,7 +139,7 @@ class Endpoint:
         retry: RetryPolicy,
         admission: Callable[[], Admission],
     ) -> None:
-        """``admission``: makes what gives permits to the calls of one event loop."""
+        """``admission``: creates the object that gives permits to the calls of one event loop."""
         shown = without_credentials(url)
         if not is_address(url):
             raise ConfigError(
@@ -160,7 +160,8 @@ class Endpoint:
 
     @property
     def key_given(self) -> bool:
-        """Whether the key was an argument, here or in the process that this was sent from."""
+        """Whether the key was given as an argument, in this process or in the one that sent this
+        endpoint."""
         return self._given_key is not None or self.key_elsewhere
 
     async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:

@@ -30,7 +30,8 @@ class AttemptFailure(NamedTuple):
     advice: str
     retryable: bool
     retry_after: float | None = None
-    """Seconds the server asked to wait; ``None`` if it did not."""
+    """Number of seconds that the server asked the client to wait; ``None`` if it asked for no
+    wait."""
     status: int | None = None
     """HTTP status; ``None`` if no reply arrived."""
     unbilled: bool = False

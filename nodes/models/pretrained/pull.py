@@ -74,7 +74,9 @@ def pull(
             _expect_room(model, cache)
             return _pull(model, cache, file, report, convert)
     except OSError as error:
-        raise ConfigError(f"cannot write '{cache}': {error}; see SWARM_UI_CACHE") from error
+        raise ConfigError(
+            f"cannot write '{cache}': {error}; to use another folder, set SWARM_UI_CACHE"
+        ) from error
 
 
 def _pull(
@@ -125,7 +127,10 @@ def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -
     except OSError:
         raise
     except MemoryError as error:
-        raise ConfigError(f"not enough memory to convert {model.title}") from error
+        raise ConfigError(
+            f"not enough memory to convert {model.title}; "
+            "close other programs, or use a machine with more memory"
+        ) from error
     except Exception as error:  # safetensors, tokenizers and gguf have errors of their own
         full = shutil.disk_usage(folder).free < model.folder_size // 100
         why = "the disk is full" if full or "os error 28" in str(error) else "conversion failed"

@@ -74,7 +74,8 @@ class HeldModel:
         return await self._in_thread(self._generate(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         return await self._in_thread(self._score(requests, replies))
 
     async def receive(self, published: Mapping[str, PublishedVersion]) -> None:

@@ -39,14 +39,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A process asks for permits."""
 
     holder: str
-    """The process, or an event loop of it."""
+    """The process that asks, or one of its event loops."""
     model: int
     """Number of the model whose limits hold."""
     most: Usage
     """Maximum number of tokens of one call."""
     price: Price | None
     where: str
-    """The model, for errors."""
+    """The name of the model, for error messages."""
     wanted: int
     """Permits that the process could use, at least 1."""
 
@@ -159,7 +159,8 @@ class Limiter:
         return int(min(ask.wanted - 1, LARGEST_STOCK - 1, share))
 
     async def _changes(self, budget: Budget) -> bool:
-        """Wait until something is given back; ``False`` if nothing is to be expected."""
+        """Wait until permits or tokens are given back. Returns ``False`` if nothing can be given
+        back any more."""
         clock = asyncio.get_running_loop().time
         only_calls = budget.max_tokens is None and budget.max_cost is None
         waited = self._spare if only_calls else self._recent.keys()

@@ -55,8 +55,8 @@ def share_limits(*models: OpenAIModel) -> ClusterLimits:
     models.
 
     Rates, tokens per minute and budgets then count the calls of all processes; ``concurrency``
-    still counts in each. Models that share a budget continue to share it. Earlier usage counts. The
-    actor runs on this machine. If it is lost, no further call is made.
+    still limits each process separately. Models that share a budget continue to share it. Earlier
+    usage counts. The actor runs on this machine. If it is lost, no further call is made.
 
     Raises:
         ConfigError: no model is given, or this process is not connected to a cluster.
@@ -109,7 +109,8 @@ class LeasedAdmission:
         self._closed = False
 
     async def acquire(self, most: Usage, price: Price | None, where: str) -> Permit:
-        """See :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
+        """Wait for a permit of the limiter; see
+        :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
         hold = self._own.reserve(most, where, price)
         try:
             async with self._asking:
@@ -127,7 +128,8 @@ class LeasedAdmission:
             raise
 
     def settle(self, permit: Permit, used: Usage | None) -> float:
-        """See :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
+        """Note the actual usage of a call for the next report; see
+        :class:`~swarm_ui.nodes.models.openai.admission.Admission`."""
         self._settled.append((permit.number, used))
         if self._closed:
             self._flush()
@@ -190,7 +192,8 @@ class LeasedAdmission:
             self._timer = self._loop.call_later(self._idle, self._rest)
 
     def _rest(self) -> None:
-        """Report, and give the stock back if it was not used for a while."""
+        """Report the usage to the limiter, and give the unused permits back if no call was made for
+        a while."""
         self._timer = None
         if self._loop.time() - self._used_at >= self._idle:
             self._unused += self._stock

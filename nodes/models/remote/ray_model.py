@@ -177,8 +177,9 @@ class RayModel:
                     raise
                 if len(self._lost) == len(self._actors):
                     raise ModelUnavailable(
-                        f"{self._where}: all of them are lost; the last: {error}. See Ray's log of "
-                        "the actors, and raise 'restarts' if machines are lost often"
+                        f"{self._where}: all of these actors are lost; the last error: {error}. "
+                        "See Ray's log of the actors, and raise 'restarts' if machines are lost "
+                        "often"
                     ) from error
             finally:
                 self._open[place] -= 1
@@ -194,11 +195,14 @@ class RayModel:
         return False
 
     def _replica(self, run: str) -> int:
-        """Among equally busy replicas, a run keeps to the same one, which may have its prompts
-        cached."""
+        """The replica with the fewest calls. If several have equally few, a run keeps to the same
+        replica, whose cache may hold its prompts."""
         places = [k for k in range(len(self._actors)) if k not in self._lost]
         if not places:
-            raise ModelUnavailable(f"{self._where}: all of them are lost or closed")
+            raise ModelUnavailable(
+                f"{self._where}: all of these actors are lost or closed; make the model again "
+                "with hold_model"
+            )
         first = zlib.crc32(run.encode()) % len(self._actors)
         return min(places, key=lambda k: (self._open[k], (k - first) % len(self._actors)))
 
@@ -210,7 +214,8 @@ class RayScoringModel(RayModel):
     """
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         if not requests:
             return []
         with at_leased_versions(self, requests) as exact:

@@ -100,7 +100,8 @@ class ScriptedModel:
             reply = await reply
         if reply is None:
             raise ModelError(
-                f"{self.name}: no reply left in the script for call {len(self.requests)}"
+                f"{self.name}: no reply left in the script for call {len(self.requests)}; give one "
+                "reply for each call, or a function"
             )
         if isinstance(reply, Exception):
             raise reply

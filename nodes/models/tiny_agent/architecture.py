@@ -66,7 +66,8 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
         use_cache: bool | None = None,
         **kwargs: Any,
     ) -> BaseModelOutputWithPast:
-        """Llama's forward on smeared embeddings; a cache keeps the last token for the next."""
+        """Llama's forward pass on smeared embeddings. The cache also keeps the last token, which
+        the next call adds to its first token."""
         if inputs_embeds is not None or input_ids is None:
             raise ValueError("this model needs input_ids, to add the previous token to each token")
         if use_cache and past_key_values is None:
@@ -134,7 +135,7 @@ def configuration(
 
 @torch.no_grad()
 def initialised(config: UIAgentConfig, seed: int) -> UIAgentForCausalLM:
-    """A new, untrained agent with the initialisation described above."""
+    """A new, untrained agent, with the initialisation that the module describes."""
     model, generator = UIAgentForCausalLM(config), torch.Generator().manual_seed(seed)
     width, depth = config.hidden_size, config.num_hidden_layers
 

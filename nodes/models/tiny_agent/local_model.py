@@ -35,7 +35,7 @@ __all__ = ["BASE_AGENT", "GENERAL_AGENT", "Counters", "LocalModel"]
 
 _REPLY_TOKENS = 20
 _PREFIX_BYTES = 2**26
-"""Room for the prompts of one round of the episodes that fill a batch."""
+"""Memory for keys and values of prompts: those of one round of the episodes that fill a batch."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError,
     msgspec.MsgspecError,
@@ -196,7 +196,7 @@ class LocalModel(InProcessModel[Encoded]):
     # -- training -----------------------------------------------------------------------------
 
     def _summed_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
-        """As in the base class; logits are computed only at the marked tokens."""
+        """Like the method of the base class, but logits are computed only at the marked tokens."""
         network: Any = self.network
         hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
         marked = replies[:, 1:] > 0

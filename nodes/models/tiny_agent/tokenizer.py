@@ -70,7 +70,7 @@ _STOP_WORDS = frozenset((
     "at", "is", "it", "that", "this", "your", "you", "as",
 ))  # fmt: skip
 _STATEFUL = frozenset({"checkbox", "radio", "option", "switch", "field", "area"})
-"""These roles show their state themselves."""
+"""Roles whose elements show a state or a value in the prompt, so they get no ``<seen>`` mark."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ORDERS = 256
 
@@ -83,7 +83,7 @@ Trie = dict[int, "Trie | None"]
 
 @lru_cache(maxsize=_ORDERS)
 def _order(number: int) -> tuple[int, ...]:
-    """An order in which slots are assigned."""
+    """A permutation of the slots; equal numbers give equal permutations."""
     return tuple(random.Random(number).sample(range(SLOTS), SLOTS))
 
 

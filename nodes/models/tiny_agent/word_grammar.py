@@ -36,7 +36,8 @@ class WordCursor:
         self._words = 0  # of free text so far
 
     def allowed(self) -> Allowed:
-        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        """The tokens that may come next; see
+        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         free, stops = self._grammar.free, self._grammar.stops
         if self._position is not None:
             return Allowed(list(self._position))
@@ -45,7 +46,8 @@ class WordCursor:
         return Allowed([*free, *stops] if self._words < MAX_FREE_WORDS else list(stops))
 
     def take(self, token: int) -> None:
-        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        """Append an allowed token; see
+        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         if self._position is None:
             self._words += 1
         else:

@@ -59,7 +59,8 @@ class ChoosingInProcessModel(InProcessModel[P]):
     async def probabilities(
         self, requests: Sequence[Request], options: Sequence[str]
     ) -> list[tuple[float, ...]]:
-        """See :class:`swarm_ui.model.ChoosingModel`."""
+        """Probability of each option as the reply, among the options only; see
+        :class:`swarm_ui.model.ChoosingModel`."""
         wanted = tuple(option_ids(options, [self._first_token(option) for option in options]))
         with at_leased_versions(self, requests) as exact:
             jobs = self._jobs(exact)

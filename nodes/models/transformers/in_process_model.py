@@ -50,7 +50,8 @@ _BATCH_LOGITS = 2e8
 """Logits of one forward that scores replies, 0.8 GB in float32. Each row has logits from the first
 token of any reply on, so prompts of very different lengths need many."""
 _KEPT_REPLIES = 4 * _BATCH_ROWS * _BATCHES
-"""Enough for the calls of several rounds of the episodes that fill a batch."""
+"""Number of greedy replies that are kept: those of several rounds of the episodes that fill a
+batch."""
 
 
 class Prompt(Protocol):
@@ -71,7 +72,7 @@ class _Job(NamedTuple, Generic[P]):
 
     @property
     def version(self) -> str | None:
-        """The adapter version that answers it; ``None``: the base model."""
+        """The adapter version that answers the request; ``None``: the base model."""
         return self.request.adapter
 
 
@@ -203,7 +204,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             return await self._generations.ask(self._with_rows(jobs), run_of(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """See :class:`swarm_ui.model.ScoringModel`."""
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
         with at_leased_versions(self, requests) as exact:
             jobs = zip(self._jobs(exact), replies, strict=True)
             read = [(job, self._proposal(job.prompt, reply)) for job, reply in jobs]
@@ -292,8 +294,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @contextmanager
     def _answering(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
-        """As :meth:`routed`; if the model merges adapters, rows of versions with equal weights are
-        computed together."""
+        """Like :meth:`routed`. If the model merges adapters, rows whose versions have equal weights
+        are computed together."""
         merge = self._merged_weights if self._merges_adapters else None
         routed = versions if merge is None else self._one_of_equal(versions)
         with self._routing(routed, merge) as routing:
@@ -306,8 +308,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return known[1]
 
     def _notice_changed_weights(self) -> None:
-        """Discard cached results of other weights, after any in-place change, including changes of
-        the base model."""
+        """Discard the cached results if a weight was changed in place since the last call, also one
+        of the base model."""
         seen = sum(weight._version for weight in self.network.parameters())
         if seen != self._weights_seen:
             self._forget_replies()
@@ -327,8 +329,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return [None if version is None else first[numbers[version]] for version in versions]
 
     def _shared_layers(self, one: str | None, other: str | None) -> int:
-        """The number of lowest layers in which two versions have equal weights, without the last
-        layer."""
+        """How many layers, counted from the lowest, have equal weights in two versions. The last
+        layer never counts."""
         below_last = self.network.config.get_text_config().num_hidden_layers - 1
         return self._equal.layers(one, other, self._in_memory(), below_last)
 
@@ -337,7 +339,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return super()._register(name, number)
 
     def _forget_replies(self) -> None:
-        """Discard what was computed with other weights."""
+        """Discard all cached results, because the weights have changed."""
         self._prefixes.clear()
         self._replies.clear()
         self._equal.forget()

@@ -85,7 +85,8 @@ class PictureTokens:
         self._body.register_forward_pre_hook(self._before_forward, with_kwargs=True)
 
     def expand(self, png: bytes) -> list[int]:
-        """The ids that stand for a picture. Raises ``ModelError`` if it cannot be read."""
+        """The token ids that represent a picture. Raises ``ModelError`` if the picture cannot be
+        read."""
         key = sha256(png).hexdigest()
         picture = self._known.get(key)
         if picture is None:
@@ -174,7 +175,8 @@ class PictureTokens:
 
     @contextmanager
     def _steady(self) -> Iterator[None]:
-        """Compute vectors in the same way in training, under autocast and in inference."""
+        """A context in which vectors are computed without dropout, gradients and autocast, so that
+        training and inference get the same vectors."""
         network, training = self._network, self._network.training
         with (
             torch.inference_mode(False),

@@ -29,7 +29,7 @@ class PromptLimits:
     """Maximum number of tokens of a decision's prompt; ``None``: the rest of the context."""
 
     def of(self, request: Request) -> int:
-        """The most tokens of the prompt of a decision."""
+        """The maximum number of tokens that the prompt of this request may have."""
         limits = [sys.maxsize]
         if self.context is not None:
             again = request.decision is not None and request.decision.dropped is not None

@@ -122,7 +122,8 @@ class VisionModel(CausalModel):
     # -- tokens -------------------------------------------------------------------------------
 
     def prompt_reader(self, versions: Sequence[str]) -> PromptReader:
-        """Raises ``ConfigError``: the prompts need the part of the model that reads pictures."""
+        """Not supported: always raises ``ConfigError``, because the prompts need the part of the
+        model that reads pictures."""
         raise ConfigError(
             f"'{self.name}' is a vision-language model, and only its own process can make its "
             "prompts; expected a model that reads text"

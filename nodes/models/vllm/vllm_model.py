@@ -127,7 +127,10 @@ class VLLMModel:
         form = format_named(self.prompt_format)
         chat = as_chat(request, form.chat)
         if any(turn.images for turn in chat):
-            raise ModelError(f"'{self.name}' reads text only, and the chat has images")
+            raise ModelError(
+                f"'{self.name}' reads text only, and the chat has images; leave them out, or use a "
+                "model that can see"
+            )
         read = self._chats.prompt(chat)
         return ChatPrompt(read.ids, read.text, read.turns, self.prompt_format, request.decision)
 

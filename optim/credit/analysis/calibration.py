@@ -19,7 +19,7 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 Tables = Sequence[Sequence[CreditTable]]
-"""``[episodes][steps]``."""
+"""The credit tables of an assigner, as ``[episodes][steps]``."""
 
 
 class Scored(NamedTuple):
@@ -41,13 +41,13 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     score: float
-    """Mean score."""
+    """Mean score of the messages in the bin."""
     right: Interval
     """Share of right messages, according to the reference."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of all messages, or of one round or one agent."""
+    """Calibration statistics of all messages, or of those of one round or one agent."""
 
     scored: int
     mean: float | None
@@ -64,7 +64,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """The report on one assigner."""
+    """The calibration of one assigner: how well its scores predict which messages are right."""
 
     source: str
     reference: str
@@ -77,7 +77,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Mean distance between score and share right, over the bins, weighted by size. ``None`` for
     signed credit, which is not a probability."""
     bins: tuple[Bin, ...]
-    """Empty for signed credit."""
+    """The reliability curve; empty for signed credit."""
     by_round: dict[int, Part]
     by_agent: dict[str, Part]
 
@@ -129,7 +129,8 @@ def scored(
     if not len(episodes) == len(tables) == len(given):
         raise ConfigError(
             f"calibration: {len(episodes)} episodes, but credit for {len(tables)} and a "
-            f"reference for {len(given)}"
+            f"reference for {len(given)}; "
+            "expected one table of each for every episode"
         )
     rows: list[Scored] = []
     for number, (episode, steps, truth) in enumerate(zip(episodes, tables, given, strict=True)):
@@ -148,7 +149,7 @@ def scored(
 
 
 def part(rows: Sequence[Scored]) -> Part:
-    """The figures of these messages."""
+    """Compute the calibration statistics of these messages."""
     known = [row for row in rows if row.right is not None]
     agreeing = sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known)
     return Part(
@@ -166,7 +167,7 @@ def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
 
 
 def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
-    """See :attr:`Part.inside`."""
+    """Probability that a right message scores higher than a wrong one of the same decision."""
     sums: dict[int, tuple[float, int]] = {}
     for (episode, _), messages in _grouped(rows, lambda row: (row.episode, row.step)).items():
         right = [bool(row.right) for row in messages]

@@ -109,17 +109,19 @@ async def assess_all(
 def compare(
     episodes: Sequence[Episode], assessed: Sequence[Assessed], *, reference: str = ""
 ) -> Comparison:
-    """Figures of all assigners on the episodes that all of them judged.
+    """Compare the assigners on the episodes that all of them judged.
 
-    ``reference``: name of the assigner whose credit counts as right.
-    Raises ``ConfigError`` if there are no assigners, two have the same name, or the reference is
-    missing.
+    ``reference``: name of the assigner whose credit counts as right. Raises ``ConfigError`` if
+    there are no assigners, two have the same name, or the reference is missing.
     """
     if not assessed:
         raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")
     by_name = {one.name: one for one in assessed}
     if len(by_name) < len(assessed):
-        raise ConfigError(f"compare: several assigners have the same name: {', '.join(by_name)}")
+        raise ConfigError(
+            f"compare: several assigners have the same name: {', '.join(by_name)}; "
+            "give each of them another name"
+        )
     if reference and reference not in by_name:
         raise ConfigError(f"compare: no assigner '{reference}'; there are {', '.join(by_name)}")
     truth = by_name[reference].tables if reference else None
@@ -143,7 +145,7 @@ def compare(
 
 
 Place = tuple[int, int, int, str]
-"""Episode, step, round, agent."""
+"""The place of a message: numbers of the episode, the step, the round and the agent."""
 
 
 def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float | None:

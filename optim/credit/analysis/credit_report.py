@@ -66,7 +66,10 @@ async def compare_recorded(
             recorded ones.
     """
     if not episodes:
-        raise ConfigError("credit: there are no episodes to compare assigners on")
+        raise ConfigError(
+            "credit: there are no episodes to compare assigners on; "
+            "name a run or a file that has episodes"
+        )
     compared: list[AnyAssigner] = [OutcomeCredit(), NoveltyCredit(), AgreementCredit()]
     records = [record for episode in episodes for record in episode.steps]
     sources = {record.credit_source for record in records if record.credit is not None}

@@ -22,7 +22,8 @@ _CONCURRENCY = 64
 
 
 class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One scorer on one split. Intervals are 95 % and resample whole tasks."""
+    """How well one scorer separates right from wrong replies on one split. Intervals are 95 % and
+    resample whole tasks."""
 
     scorer: str
     split: str
@@ -31,12 +32,13 @@ class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
     replies: int
     """Distinct replies of agents."""
     right: float | None
-    """Share of them that is right; ``None``: there are none."""
+    """Share of these replies that are right; ``None``: there are no replies."""
     auc: Interval | None
-    """Probability that a right reply of the agents has a higher score than a wrong one of them;
-    ties count half."""
+    """Probability that a right reply of an agent has a higher score than a wrong one; ties count
+    half."""
     inside: Interval | None
-    """The same probability within one screen, over screens on which the agents disagree."""
+    """Probability that, of a right and a wrong reply to the same screen, the right one has the
+    higher score; over the screens on which the agents disagree."""
     beside_solver: Interval | None
     """For decisions without a right proposal: probability that the solver's reply has a higher
     score than an agent's. Votes and reply probabilities cannot score a reply that no agent
@@ -57,7 +59,8 @@ async def majority(episode: JudgedEpisode, screen: JudgedScreen) -> Sequence[flo
 
 
 async def likelihood(episode: JudgedEpisode, screen: JudgedScreen) -> Sequence[float]:
-    """The probability of the reply under one agent; 0 where it is not known."""
+    """The probability of the reply under one agent; 0 if it is unknown, or the reply is
+    impossible."""
     return [0.0 if r.logprob is None else math.exp(r.logprob) for r in screen.replies]
 
 
@@ -77,7 +80,7 @@ class _Row(NamedTuple):
 async def judge(
     episodes: Sequence[JudgedEpisode], scorer: str, score: Score, *, bins: int = 10
 ) -> JudgingFigures:
-    """The figures of a scorer on episodes of one split.
+    """Measure how well a scorer judges the replies of episodes of one split.
 
     Raises:
         ConfigError: there are no episodes, or they come from several splits.
@@ -138,7 +141,8 @@ def _auc(rows: Sequence[_Row]) -> Interval | None:
 
 
 def _inside(rows: Sequence[_Row]) -> Interval | None:
-    """See :attr:`JudgingFigures.inside`."""
+    """Probability that, of a right and a wrong reply to the same screen, the right one has the
+    higher score."""
     screens: dict[int, tuple[list[float], list[float]]] = {}
     task_of: dict[int, int] = {}
     for row in rows:

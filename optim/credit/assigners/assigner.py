@@ -16,7 +16,7 @@ from swarm_ui.trace.records import Episode, Trace
 States = Sequence[object] | None
 """The environment's snapshot at each decision of an episode."""
 Tables = tuple[CreditTable, ...]
-"""One for each step of an episode."""
+"""A credit table for each step of an episode."""
 
 
 def calls_of(assigner: object) -> int | None:
@@ -133,7 +133,10 @@ async def replay_snapshots(
     states: list[object] = []
     try:
         if not isinstance(environment, Restorable):
-            raise ConfigError(f"{where}: '{environment.name}' has no snapshot() and restore()")
+            raise ConfigError(
+                f"{where}: '{environment.name}' has no snapshot() and restore(); "
+                "this credit needs an environment that has both"
+            )
         observation = await environment.reset(task=episode.task, seed=episode.seed)
         for number, record in enumerate(episode.steps):
             recorded = msgspec.structs.replace(record.trace.observation, png=None)

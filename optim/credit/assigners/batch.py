@@ -13,7 +13,7 @@ from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
 Start = tuple[str, bytes]
-"""Task and first screen: what equal starts have in common."""
+"""Task and first screen. Attempts with the same task and first screen have equal starts."""
 
 
 @runtime_checkable
@@ -29,7 +29,7 @@ class BatchAssigner(Protocol):
 
 
 class BatchCredit(ABC):
-    """A :class:`BatchAssigner` without calls, whose credit is signed.
+    """A :class:`BatchAssigner` that calls no agents or models, and whose credit is signed.
 
     It leaves masked episodes unscored. The credit of a message depends on its action.
     """
@@ -42,7 +42,7 @@ class BatchCredit(ABC):
     def name(self) -> str: ...
 
     async def assess_batch(self, episodes: Sequence[Episode]) -> tuple[Tables, ...]:
-        """See :class:`BatchAssigner`. Values are differences in [-1, 1]; 0 means neither."""
+        """See :class:`BatchAssigner`. Values are in [-1, 1]; 0 means neither right nor wrong."""
         played = [e for e in episodes if e.success is not None]
         found = iter(self._assess(played))
         return tuple(
@@ -54,7 +54,8 @@ class BatchCredit(ABC):
 
     @abstractmethod
     def _assess(self, episodes: Sequence[Episode]) -> Sequence[Sequence[Mapping[str, float]]]:
-        """Values by message id, for each step of each episode. None is masked."""
+        """Values by message id, for each step of each episode. No episode in ``episodes`` is
+        masked."""
 
     def _table(self, record: StepRecord, values: Mapping[str, float]) -> CreditTable:
         return CreditTable(values=as_matrix(record.trace, values), source=self.name, signed=True)
@@ -85,5 +86,5 @@ def proposals(record: StepRecord) -> dict[str, ActionKey]:
 
 
 def squashed(value: float) -> float:
-    """An unbounded advantage in (-1, 1), in the same order and with the same sign."""
+    """Map an unbounded advantage to (-1, 1); order and sign are kept."""
     return value / (1.0 + abs(value))

@@ -74,7 +74,7 @@ class Counterfactual(ReplayCredit):
         return f"counterfactual, {how} ({self._value.name})"
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """See :class:`ReplayCredit`."""
+        """The effect of each message on the value of the decision; see :class:`ReplayCredit`."""
         factual = await self._value(trace, state)
         if factual is None:
             why = "the decision itself could not be judged"

@@ -1,4 +1,5 @@
-"""Critics that know the solution, with or without errors, and credit by the outcome alone."""
+"""Critics that know the solution (with or without simulated errors), and credit from the outcome
+alone."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class ScriptedCritic:
                 solver.
         """
         if not 0.0 <= flips <= 1.0:
-            raise ConfigError(f"flips must be in [0, 1], got {flips}")
+            raise ConfigError(f"ScriptedCritic: flips must be in [0, 1], got {flips}")
         check_factory(make_environment)
         self.name = SOLVER_CREDIT + (f", {100 * flips:g} % flipped" if flips else "")
         self._make_environment, self._flips, self._seed = make_environment, flips, seed
@@ -125,7 +126,7 @@ class ScriptedCritic:
         return [call.message for call in calls if not _any_reachable(trace, call, known)]
 
     def _at(self, state: object) -> Grader:
-        """Its own environment, in this state."""
+        """The critic's own environment, restored to this state."""
         if self._environment is None:
             self._environment = self._make_environment()
         self._environment.restore(state)
@@ -202,7 +203,7 @@ def _any_reachable(trace: Trace, call: Call, actions: Sequence[Action]) -> bool:
 
 
 def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
-    """Reasons by message id as one text for each round, grouped by reason."""
+    """One text for each round, which groups the agents by the reason that their message got."""
     texts = []
     for round in range(trace.rounds):
         agents: dict[str, list[str]] = {}
@@ -214,7 +215,7 @@ def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def digest(data: bytes) -> str:
-    """A short name of a screen."""
+    """A short hash of the data of a screen, which identifies the screen."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 

@@ -74,7 +74,7 @@ class LearnedCritic:
 
         Args:
             observation: the screen.
-            actions: in the screen's own indices.
+            actions: the actions to score, in the indices of the whole screen.
             run: the run that asks. The model serves several runs in turn.
         """
         screen = msgspec.structs.replace(observation, png=None)

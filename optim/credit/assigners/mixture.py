@@ -63,7 +63,8 @@ class TrustedCritic:
     """
 
     def __init__(self, trust: CriticTrust | None = None, *, abstentions: bool = False) -> None:
-        """``abstentions``: see :class:`~swarm_ui.optim.credit.assigners.critic.OutcomeCredit`."""
+        """``abstentions``: whether abstentions in solved episodes get the credit of the outcome;
+        see :class:`~swarm_ui.optim.credit.assigners.critic.OutcomeCredit`."""
         self.trust = trust or CriticTrust()
         self._outcome = OutcomeCredit(abstentions=abstentions)
 
@@ -104,7 +105,8 @@ class TrustedCritic:
 
 
 def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
-    """The rationales of all tables of a step by round, each with its source."""
+    """Merge the rationales of several tables of one step: one text for each round, which names each
+    source."""
     by_round = zip_longest(*[table.rationale for table in tables], fillvalue="")
     sources = [table.source for table in tables]
     return tuple(
@@ -121,7 +123,10 @@ def blend(parts: Sequence[tuple[Matrix, Sequence[float]]]) -> Matrix:
     """
     shapes = {tuple(len(row) for row in matrix) for matrix, _ in parts}
     if len(shapes) != 1:
-        raise ConfigError(f"mixture: credit of different shapes: {sorted(shapes)}")
+        raise ConfigError(
+            f"mixture: credit of different shapes: {sorted(shapes)}; "
+            "all parts must be credit of the same decision"
+        )
     (shape,) = shapes
 
     def cell(round: int, place: int) -> float | None:

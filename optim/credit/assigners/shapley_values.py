@@ -70,7 +70,10 @@ async def shapley(
             error. At least two must be known.
     """
     if len(set(players)) != len(players):
-        raise ConfigError(f"shapley: two players have the same name: {', '.join(players)}")
+        raise ConfigError(
+            f"shapley: two players have the same name: {', '.join(players)}; "
+            "give each player another name"
+        )
     if pairs < 2:
         raise ConfigError(f"shapley: pairs must be at least 2, got {pairs}")
     if len(players) <= exact_up_to:
@@ -204,7 +207,8 @@ class ShapleyCredit(ReplayCredit):
 
 
 class _Game:
-    """The value of the decision when only some of the messages are present."""
+    """The game of a decision: the worth of a set of messages is the value of the decision if only
+    these messages are present."""
 
     def __init__(
         self,
@@ -230,7 +234,7 @@ class _Game:
         return [self._known[key] for key in keys]
 
     def _reaching(self, kept: set[str]) -> frozenset[str]:
-        """The messages that reach the decision through other present messages."""
+        """The given messages that reach the decision directly or through other given messages."""
         if self._graph.when or self._graph.until is not None or self._end is None:
             return frozenset(kept)  # conditional edges and `until` depend on the messages
         reached: set[str] = set()

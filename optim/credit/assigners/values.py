@@ -25,7 +25,7 @@ from swarm_ui.rollout.pool import MakeEnvironment
 from swarm_ui.trace.records import Trace
 
 _Place = tuple[str, str, ActionKey]
-"""Run, screen with its history, and action."""
+"""What determines a continuation: the run, the screen with its history, and the action."""
 
 
 class DecisionValue(Protocol):
@@ -55,11 +55,11 @@ class CriticValue:
 
     @property
     def calls(self) -> int:
-        """Calls of the critic so far."""
+        """Number of calls of the critic so far."""
         return calls_of(self._critic) or 0
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
-        """See :class:`DecisionValue`."""
+        """The critic's score of the decision's action; see :class:`DecisionValue`."""
         if no_decision(trace) is not None:
             return None
         if trace.action is None:
@@ -105,9 +105,12 @@ class OutcomeValue:
         """Calls of agents in them so far."""
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
-        """See :class:`DecisionValue`."""
+        """The success rate of the continuations of the decision; see :class:`DecisionValue`."""
         if state is None:
-            raise ConfigError(f"{self.name}: no snapshot of the environment at run {trace.run}")
+            raise ConfigError(
+                f"{self.name}: no snapshot of the environment at run {trace.run}; "
+                "it needs an environment with snapshot() and restore()"
+            )
         if no_decision(trace) is not None:
             return None
         action = trace.action or WAIT
@@ -137,7 +140,10 @@ class OutcomeValue:
         environment: Environment = await made if inspect.isawaitable(made) else made
         try:
             if not isinstance(environment, Restorable):
-                raise ConfigError(f"'{environment.name}' has no snapshot() and restore()")
+                raise ConfigError(
+                    f"'{environment.name}' has no snapshot() and restore(); "
+                    "OutcomeValue needs an environment that has both"
+                )
             self.played += 1
             try:
                 environment.restore(state)
@@ -186,7 +192,7 @@ class _Resumed:
 
 
 class ReplayCost(msgspec.Struct, frozen=True):
-    """The cost of replays."""
+    """The number of replays, and of the new calls that they made."""
 
     runs: int = 0
     calls: int = 0

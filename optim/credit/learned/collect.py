@@ -171,7 +171,8 @@ class _Judge:
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
     ) -> Intervention | None:
-        """See :class:`~swarm_ui.rollout.episodes.Intervene`."""
+        """Grade the proposals of a decision, and choose the action to execute; see
+        :class:`~swarm_ui.rollout.episodes.Intervene`."""
         if not isinstance(environment, Graded):
             raise ConfigError(
                 f"collect: {environment.name} has no expert() and grade(); play it and use "

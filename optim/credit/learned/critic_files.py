@@ -25,18 +25,18 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
 
     critic_version: int = CARD_VERSION
     prompt_format: str = "compact"
-    """Prompt format of its questions."""
+    """Prompt format of the questions to the critic."""
     options: tuple[str, str] = OPTIONS
     scaling: Scaling = Scaling()
     """The calibration, fitted on validation episodes."""
     base_model: str = ""
     """Name of the model that the adapter was trained on."""
     replies: int = 0
-    """Replies that it was trained on."""
+    """Number of replies that the critic was trained on."""
     settings: dict[str, object] = {}
     """Settings of its training, as JSON values."""
     validation: dict[str, float | None] = {}
-    """Figures on the validation episodes."""
+    """How well the critic judges the validation episodes."""
 
 
 @runtime_checkable

@@ -27,8 +27,8 @@ counts for the first of these."""
 KINDS: tuple[str, ...] = get_args(Kind)
 Labels = Literal["solver", "outcome"]
 """Source of the labels. ``solver``: the environment graded each reply. ``outcome``: the executed
-reply of a solved episode counts as right, that of another episode as wrong. The latter is often not
-so, because a failed episode has right steps too."""
+reply of a solved episode counts as right, that of another episode as wrong. The second rule is
+often wrong, because a failed episode has right steps too."""
 Purpose = Literal["train", "validation", "test"]
 
 
@@ -36,7 +36,7 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One reply to a screen."""
 
     action: Action
-    """The action, in the screen's own indices."""
+    """The action, in the indices of the whole screen."""
     kind: Kind
     right: bool
     votes: int = 0
@@ -72,11 +72,11 @@ class JudgedEpisode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class JudgedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a file of judged episodes."""
+    """The first line of a file of judged episodes: what the file is for, and how it was made."""
 
     judged_version: int = 1
     purpose: Purpose
-    """Only files for ``train`` are trained on."""
+    """What the episodes are for. Critics are trained only on files for ``train``."""
     settings: dict[str, object]
     """Settings of the collection, as JSON values."""
 

@@ -9,7 +9,7 @@ from swarm_ui.optim.preferences.adversary import with_label
 from swarm_ui.prompts import PromptFormat
 
 OPTIONS = ("yes", "no")
-"""The answers. The probability of the first one among them is the score."""
+"""The two possible answers. The score is the probability of the first one, relative to both."""
 _ASKED = "Is this reply right?"
 
 
@@ -27,7 +27,7 @@ def question(
 
     Args:
         observation: the screen.
-        action: the proposal, in the screen's own indices.
+        action: the proposal, in the indices of the whole screen.
         form: how screen and action are written.
     """
     chat = form.chat(Decision(observation=observation))

@@ -37,7 +37,7 @@ class Packed(Protocol):
 
     @property
     def ends(self) -> list[int]:
-        """One for each prompt."""
+        """For each prompt, the position of its last token in ``ids``."""
         ...
 
 
@@ -69,7 +69,8 @@ class CriticConfig:
     tokens_per_batch: int = 2_400
     """Tokens in one optimiser step, padding included."""
     most: int = 6
-    """Replies to one screen; see :func:`~swarm_ui.optim.credit.learned.judged.balanced`."""
+    """Maximum number of replies to one screen; see
+    :func:`~swarm_ui.optim.credit.learned.judged.balanced`."""
     learning_rate: float = 5e-4
     warmup: int = 20
     """Steps of linear warm-up. Then the rate falls linearly to ``floor`` times its peak."""
@@ -86,8 +87,13 @@ class CriticConfig:
         wrong = [name for name in positive if not getattr(self, name) > 0]
         if wrong or self.most < 2 or self.rank < 1:
             raise ConfigError(
-                f"critic training: expected {', '.join(wrong) or 'most >= 2 and rank >= 1'}"
-                f"{' above 0' if wrong else f', got {self.most} and {self.rank}'}"
+                "critic training: expected "
+                + (
+                    f"{', '.join(wrong)} above 0, got "
+                    f"{', '.join(str(getattr(self, name)) for name in wrong)}"
+                    if wrong
+                    else f"most >= 2 and rank >= 1, got {self.most} and {self.rank}"
+                )
             )
 
 
@@ -225,7 +231,8 @@ class _Loop:
         self._recent.append((float(loss.detach()), hits))
 
     def _check_finite(self, what: str, value: Tensor, step: int) -> None:
-        """Raise ``LearningError`` before a step that would make the weights no numbers."""
+        """Raise ``LearningError`` before a step whose loss or gradient is infinite or not a
+        number."""
         if not bool(value.isfinite()):
             raise LearningError(
                 f"critic training: the {what} is {float(value.detach())} at step {step + 1}; the "

@@ -31,9 +31,9 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     model: str
     most: Usage | None = None
-    """Maximum usage of the call; only at its begin."""
+    """Maximum usage of the call; only in the line of its start."""
     text: str | None = None
-    """The reply; ``None`` at the begin, and for a failed call."""
+    """The reply; ``None`` in the line of the start, and for a failed call."""
     usage: Usage = Usage()
     prompt: str = ""
     """Short hash of the transcript of the prompt, as in ``Origin.prompt`` of samples."""

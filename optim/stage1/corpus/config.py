@@ -10,7 +10,8 @@ from swarm_ui.prompts import format_named
 
 
 def check(config: msgspec.Struct, where: str, name: str, wanted: str, fits: bool) -> None:
-    """Raise ``ConfigError`` for a setting that does not fit."""
+    """Raise ``ConfigError`` if ``fits`` is false. ``wanted`` says in words what the setting must
+    be."""
     if not fits:
         raise ConfigError(f"{where}: '{name}' must be {wanted}, got {getattr(config, name)!r}")
 
@@ -35,8 +36,8 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     screens: int = 4
     """Maximum number of different screens of a walk for samples of levels 1 and 2."""
     first_screen: float = 0.2
-    """Probability that a walk's first screen is among them, because it is similar in all walks.
-    This is the value in the method's released code."""
+    """Probability that a walk's first screen is among these screens. It is low, because the first
+    screens of all walks are similar. This is the value in the method's released code."""
     questions: int = 8
     """Maximum number of questions about a screen."""
     instructions: int = 6

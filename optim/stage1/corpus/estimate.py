@@ -41,7 +41,7 @@ class SynthesisSize(msgspec.Struct, frozen=True, kw_only=True):
 
     walks: int
     measured: int
-    """Walks that it was measured on; 0: steps were assumed."""
+    """Number of walks that were made for the estimate; 0: the number of steps was assumed."""
     steps: int
     samples: dict[str, int]
     """Number of samples by ``"level <n>"``; empty if nothing was measured."""
@@ -52,7 +52,7 @@ class SynthesisSize(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     seconds: float
-    """Time without the calls to models."""
+    """Seconds of all walks, without the calls to models."""
 
 
 async def estimate_synthesis(

@@ -156,7 +156,9 @@ def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
         rows = [_flat(sample) for sample in samples if sample.level == level]
         splits[f"level{level}"] = Dataset.from_list(rows, features=features)
     if out.exists() and not (out / "dataset_dict.json").is_file() and any(out.iterdir()):
-        raise ConfigError(f"export: '{out}' is not empty and holds no datasets; choose another")
+        raise ConfigError(
+            f"export: '{out}' is not empty and holds no datasets; choose another folder"
+        )
     with replacing_folder(out) as made:
         splits.save_to_disk(str(made))
     return out

@@ -99,13 +99,13 @@ def answer_text(observation: Observation, answer: str, prompt_format: str = "jso
 
 
 def questions_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
-    """The request for questions about a screen."""
+    """The prompt that asks the UI agent for questions about a screen."""
     system = _QUESTIONS.format(rule=_DATA_RULE, count=count)
     return (ChatMessage("system", system), ChatMessage("user", screen_text(observation)))
 
 
 def instructions_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
-    """The request for instructions of one step."""
+    """The prompt that asks the UI agent for instructions of one step."""
     rules = decision_chat(Decision(observation=observation))[0].content
     system = _INSTRUCTIONS.format(rules=rules, count=count)
     known = f"\n\nKinds of action here: {', '.join(observation.actions)}" * bool(

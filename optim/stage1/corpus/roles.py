@@ -59,7 +59,7 @@ class UIAgent(Protocol):
     async def act(
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
-        """A reason and an action, in the decision's own indices."""
+        """A reason and an action, in the indices of the decision's screen."""
         ...
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:
@@ -96,7 +96,7 @@ class Adversary(Protocol):
 
 
 class Judge(Protocol):
-    """The critic. It gives scores in [0, 1], or ``None`` where it cannot tell."""
+    """The role of the critic. It gives scores in [0, 1], or ``None`` if it cannot judge."""
 
     @property
     def name(self) -> str: ...
@@ -114,7 +114,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The objects that play the three roles."""
+    """The objects that play the three roles of a synthesis: UI agent, adversary and critic."""
 
     agent: UIAgent
     adversary: Adversary

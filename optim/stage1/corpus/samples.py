@@ -99,7 +99,8 @@ TEST_ONLY = ("mind2web test_", "autowebbench ")
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks, seeds and goals of test and validation splits. A walk with one of them is an error.
+    """Tasks, seeds and goals of test and validation splits, of which no training sample may be
+    made.
 
     >>> held_out = HeldOut.of(tasks=["recipes-add"], seeds=[range(20_000_000, 30_000_000)])
     >>> held_out.why("phone (simulated)", "recipes-add", 3)
@@ -135,7 +136,10 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
         ranges = tuple(seeds)
         for part in ranges:
             if part.step != 1:
-                raise ConfigError(f"held out: a range of seeds must have the step 1, got {part}")
+                raise ConfigError(
+                    f"HeldOut: a range of seeds must have the step 1, got {part}; "
+                    "give its first and last seed only, as in range(100, 200)"
+                )
         return HeldOut(
             tasks=frozenset(tasks),
             seeds=tuple((part.start, part.stop) for part in ranges),
@@ -144,7 +148,7 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def __or__(self, other: HeldOut) -> HeldOut:
-        """What one of two rules holds out."""
+        """The union of two rules: all that one of them holds out."""
         return HeldOut(
             tasks=self.tasks | other.tasks,
             seeds=tuple(dict.fromkeys((*self.seeds, *other.seeds))),

@@ -32,7 +32,8 @@ class ScriptedAgent:
     async def act(
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
-        """Raise ``ConfigError`` if the environment has no expert."""
+        """The action of the environment's expert, with a reason. Raises ``ConfigError`` if the
+        environment has no expert."""
         graded = expert_of(state.environment)
         if state.snapshot is not None:
             graded.restore(state.snapshot)
@@ -51,8 +52,9 @@ class ScriptedAgent:
 
 
 class ScriptedOpponent:
-    """The mistakes of :class:`~swarm_ui.optim.preferences.scripted_adversary.ScriptedAdversary`,
-    with reasons in the same words as the agent's."""
+    """An adversary that makes the mistakes of
+    :class:`~swarm_ui.optim.preferences.scripted_adversary.ScriptedAdversary`. It gives reasons in
+    the same words as :class:`ScriptedAgent`."""
 
     name = "adversary (scripted)"
 
@@ -85,7 +87,8 @@ class ScriptedJudge:
     async def score_actions(
         self, state: WalkState, replies: Sequence[str], *, seed: int
     ) -> list[float | None]:
-        """Raise ``ConfigError`` if the environment cannot grade."""
+        """The grade that the environment gives to each reply. Raises ``ConfigError`` if it cannot
+        grade."""
         graded = expert_of(state.environment)
         graded.restore(state.snapshot)
         actions = [parse_action(text) for text in replies]

@@ -68,7 +68,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of a corpus."""
 
     walks: int
-    """Finished without a fault."""
+    """Number of walks that finished without a fault."""
     successes: int
     faults: int
     samples: dict[str, int]
@@ -166,7 +166,8 @@ def read_header(folder: Path) -> Header:
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"no corpus in '{folder}': {error}") from error
     raise ConfigError(
-        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}"
+        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}; "
+        "open it with the swarm-ui that wrote it"
     )
 
 

@@ -140,14 +140,20 @@ def _checked_header(
     held_out.check(name, jobs, "synthesize")
     if models.walker is not None and models.critic is None:
         raise ConfigError(
-            "synthesize: walks of a walker may fail, so a critic has to tell which replies are "
-            "right; name a critic, or leave the walker out"
+            "synthesize: a walker may choose wrong actions, so a critic must judge which replies "
+            "are right, and there is none; name a critic, or leave the walker out"
         )
     if models.team is not None:
         if 3 not in config.levels:
-            raise ConfigError("synthesize: walks of a team make level 3 only; add level 3")
+            raise ConfigError(
+                "synthesize: the walks of a team give samples of level 3 only, and 'levels' is "
+                f"{config.levels}; add 3 to 'levels'"
+            )
         if config.stray:
-            raise ConfigError("synthesize: a team makes no random actions; leave out stray")
+            raise ConfigError(
+                "synthesize: the walks of a team have no random actions, and 'stray' is "
+                f"{config.stray}; set stray=0"
+            )
         return Header(
             environment=name, agent=models.team.name, adversary="", critic="",
             config=config, held_out=held_out,

@@ -97,7 +97,7 @@ class SampledEpisode:
         )
 
     def seed_for(self, *purpose: str | int) -> int:
-        """A seed for one of its random choices."""
+        """A seed for the random choice with this purpose."""
         return derive(self.config.seed, self.task, self.seed, *purpose)
 
 
@@ -312,7 +312,7 @@ class Walk(SampledEpisode):
 class _Move(NamedTuple):
     action: Action
     agreed: bool
-    """See :class:`WalkStep`."""
+    """Whether a walker's action is the agent's, or is judged right too."""
 
 
 class _Way:

@@ -50,7 +50,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     except UNLOADABLE as error:
         raise ConfigError(f"finetune: no tokenizer in '{folder}': {error}") from error
     if tokenizer.eos_token is None:
-        raise ConfigError(f"finetune: the tokenizer in '{folder}' has no end token (eos_token)")
+        raise ConfigError(
+            f"finetune: the tokenizer in '{folder}' has no end token (eos_token); "
+            "set one, or no reply would ever end"
+        )
     if tokenizer.chat_template is None:
         tokenizer.chat_template = _PLAIN
     if tokenizer.pad_token is None:

@@ -161,7 +161,7 @@ class _Prepared:
         form = corpus_format(corpus)
         samples = gather(corpus, held_out=held_out)
         if not samples:
-            raise ConfigError(f"finetune: no samples in '{corpus}'")
+            raise ConfigError(f"finetune: no samples in '{corpus}'; synthesize some first")
         self.config = config
         self.group, self.tokenizer = stage.processes(), encoding.load_tokenizer(model)
         self.plan = Plan(
@@ -181,7 +181,9 @@ class _Prepared:
             if found.rows:
                 self.data[name] = found
         if not self.data:
-            raise ConfigError("finetune: every sample is longer than 'max_length'; raise it")
+            raise ConfigError(
+                "finetune: every sample is longer than 'max_length'; raise 'max_length'"
+            )
 
     def metadata(self, name: str) -> AdapterMetadata:
         """The metadata saved with the weights. ``name``: name of the base model."""
@@ -216,11 +218,18 @@ class _Prepared:
 
 
 def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:
-    """Hash of the weights of an adapter. Raises ``ConfigError`` if the training cannot use it."""
+    """Check that the training can start from an adapter; returns a hash of its weights. Raises
+    ``ConfigError`` if it cannot."""
     if config.method != "lora":
-        raise ConfigError("finetune: an adapter to start from needs method='lora'")
+        raise ConfigError(
+            "finetune: training can start from an adapter only with method='lora', "
+            f"got method='{config.method}' and the adapter '{folder}'; leave one of them out"
+        )
     if config.layers:
-        raise ConfigError("finetune: 'layers' is for a new adapter; leave it out")
+        raise ConfigError(
+            f"finetune: 'layers' is for a new adapter, and the adapter '{folder}' has its own; "
+            "leave 'layers' out"
+        )
     read_metadata(folder).expect_format(folder, prompt_format)
     try:
         weights = (folder / WEIGHTS).read_bytes()

@@ -94,8 +94,8 @@ def _scored(hidden: Tensor, head: Any, labels: Tensor) -> FusedCausalLMOutput:
 
 
 def _scores(head: Any, hidden: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-    """The figures of trl for each token: log-probability, entropy, log of the sum of squared
-    probabilities, mean logit, and whether the label is the most likely token."""
+    """The values that trl computes for each token: log-probability, entropy, log of the sum of
+    squared probabilities, mean logit, and whether the label is the most likely token."""
     logits = head(hidden).float()
     said = logits.log_softmax(-1)
     log_probs = said.gather(1, targets[:, None])[:, 0]

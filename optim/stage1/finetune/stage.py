@@ -49,7 +49,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     """Optimiser steps."""
     loss: float
-    """Mean over the stage."""
+    """Mean loss over the stage."""
     processes: int
     seconds: float
     """Wall time of this stage, up to the last checkpoint before an interruption and after it."""
@@ -66,7 +66,7 @@ def processes() -> accelerate.PartialState:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Trains the model of the stage before, and saves it."""
+    """One stage: it continues the training of the previous stage's model, and saves the result."""
 
     name: str
     model: Path
@@ -137,7 +137,8 @@ class Stage:
     def trainer(
         self, data: Encoded, tokenizer: PreTrainedTokenizerBase, timer: Timer, **other: Any
     ) -> Any:
-        """A trainer of trl. ``other``: arguments that replace those of the configuration."""
+        """Make the trl trainer of this stage. ``other``: arguments that replace those of the
+        configuration."""
         config, rows = self.config, Dataset.from_list(data.rows)
         network = load_network(self.model, self.before, config, longest=data.longest)
         if "chosen" not in data.rows[0]:
@@ -252,7 +253,7 @@ class _DPO(_Scheduled, DPOTrainer):
 
 
 class _Tell(TrainerCallback):
-    """Calls the caller's ``report`` after each step."""
+    """Calls the caller's ``on_step`` after each step."""
 
     def __init__(self, timer: Timer, on_step: OnStep) -> None:
         self._timer, self._on_step = timer, on_step
@@ -281,7 +282,8 @@ class _Tell(TrainerCallback):
 
 
 class _Finite(TrainerCallback):
-    """Raise ``LearningError`` for a non-finite loss or gradient; transformers would continue."""
+    """Ends the training with a ``LearningError`` if a loss or gradient is not finite; transformers
+    alone would continue."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage

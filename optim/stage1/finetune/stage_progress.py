@@ -25,7 +25,7 @@ class StageSize(msgspec.Struct, frozen=True, kw_only=True):
     work: float
     """Tokens of all its steps, in units of the cost of a token in supervised training."""
     weight: float = 1.0
-    """The cost of one of its tokens in this unit."""
+    """The cost of one of its tokens, relative to a token in supervised training."""
 
 
 class Step(NamedTuple):
@@ -33,18 +33,18 @@ class Step(NamedTuple):
 
     step: int
     steps: int
-    """All steps of the stage."""
+    """Number of all steps of the stage."""
     loss: float
     share: float
     """Finished share of the stage, by steps or by time."""
     seconds: float
     """Time of the stage so far, also before an interruption."""
     first: int
-    """The step after which this process began."""
+    """The number of steps that were made before this process began."""
     tokens: float
-    """Tokens that it was trained on since then, without padding."""
+    """Tokens that this process has trained on, without padding."""
     trained: float
-    """Seconds since then."""
+    """Seconds for which this process has trained."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,8 @@ class Watch:
         )  # fmt: skip
 
     def _left(self, at: Step) -> float:
-        """See :attr:`Progress.left`."""
+        """The remaining seconds of all stages, from the speed of the current one; at most what the
+        time limit leaves."""
         size = self._sizes[self._stage]
         made = at.tokens * size.weight
         before = size.work * at.first / max(1, at.steps)

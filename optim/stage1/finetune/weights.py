@@ -88,7 +88,10 @@ def load_weights(folder: Path, config: FinetuneConfig, *, longest: int) -> Any:
     network, found = loaded
     lost = sorted(found["missing_keys"])
     if lost:  # transformers would initialise them at random
-        raise ConfigError(f"finetune: some weights are missing in '{folder}', such as {lost[0]}")
+        raise ConfigError(
+            f"finetune: some weights are missing in '{folder}', such as {lost[0]}; "
+            "save the model again, with all of its files"
+        )
     return network
 
 
@@ -96,12 +99,16 @@ def _check_layers(config: FinetuneConfig, count: int, folder: Path) -> None:
     if config.layers and max(config.layers) >= count:
         raise ConfigError(
             f"finetune: 'layers' names layer {max(config.layers)}, and the model in '{folder}' "
-            f"has the layers 0 … {count - 1}"
+            f"has the layers 0 … {count - 1}; "
+            "name some of these"
         )
 
 
 def _attention(shape: Any, config: FinetuneConfig, longest: int) -> dict[str, str]:
-    """On a CPU, plain matrix products are faster than the fused kernel for short samples."""
+    """The option of ``from_pretrained`` that chooses plain attention; empty: the default is kept.
+
+    On a CPU, plain matrix products are faster than the fused kernel for short samples.
+    """
     heads, layers = (
         getattr(shape, name, 0) for name in ("num_attention_heads", "num_hidden_layers")
     )

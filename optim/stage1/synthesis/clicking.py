@@ -21,7 +21,7 @@ _CLICKABLE: tuple[Role, ...] = (
 
 
 def labelled(words: WordSampler) -> Screen:
-    """Click the element with this label."""
+    """A page with the instruction to click one labelled element."""
     rng = words.rng
     role: Role = rng.choice(_CLICKABLE)
     target = widget(role, words.phrase())
@@ -49,7 +49,7 @@ def labelled(words: WordSampler) -> Screen:
 
 
 def of_kind(words: WordSampler) -> Screen:
-    """Click the only element of a kind."""
+    """A page with the instruction to click the only element of a kind."""
     rng = words.rng
     role: Role = rng.choice(
         ("button", "link", "icon", "field", "area", "radio", "checkbox", "field", "shape", "tab")
@@ -68,7 +68,7 @@ def of_kind(words: WordSampler) -> Screen:
 
 
 def nth(words: WordSampler) -> Screen:
-    """Act on the n-th element of a kind."""
+    """A page with the instruction to act on the n-th element of a kind."""
     rng = words.rng
     role: Role = rng.choice(("field", "button", "link", "checkbox", "radio", "item", "area", "tab"))
     count = rng.randint(2, 5)
@@ -92,7 +92,7 @@ def nth(words: WordSampler) -> Screen:
 
 
 def sequence(words: WordSampler) -> Screen:
-    """Click several elements in the order of the instruction."""
+    """A page with the instruction to click several elements in the given order."""
     rng = words.rng
     role: Role = rng.choice(("button", "link", "item", "icon"))
     row = [widget(role, words.phrase(0.1)) for _ in range(rng.choice((2, 2, 3, 4)))]
@@ -108,7 +108,7 @@ def sequence(words: WordSampler) -> Screen:
 
 
 def selection(words: WordSampler) -> Screen:
-    """Check or choose what is listed, then submit."""
+    """A page with the instruction to check or choose the listed options, then submit."""
     rng = words.rng
     role: Role = rng.choice(("checkbox", "checkbox", "checkbox", "radio", "option", "option"))
     count = rng.randint(2, 12)
@@ -136,7 +136,7 @@ def selection(words: WordSampler) -> Screen:
 
 
 def similar(words: WordSampler) -> Screen:
-    """Choose the elements that share a word with the instruction."""
+    """A page with the instruction to choose the elements that share a word with the instruction."""
     rng = words.rng
     row = [widget("checkbox", words.phrase(0.5)) for _ in range(rng.randint(3, 6))]
     chosen = rng.sample(row, rng.randint(1, min(3, len(row))))
@@ -150,7 +150,7 @@ def similar(words: WordSampler) -> Screen:
 
 
 def path(words: WordSampler) -> Screen:
-    """Open a path of nested entries, one level at a time."""
+    """A page with the instruction to open a path of nested entries, one level at a time."""
     rng = words.rng
     chain = [words.word() for _ in range(rng.choice((2, 2, 3)))]
     joint = rng.choice((">", ">", " > ", ", then ", "/"))
@@ -165,7 +165,7 @@ def path(words: WordSampler) -> Screen:
 
 
 def grouped(words: WordSampler) -> Screen:
-    """Click the action that belongs to one of several records."""
+    """A page with the instruction to click the action that belongs to one of several records."""
     rng = words.rng
     owners = [words.phrase(0.2) for _ in range(rng.randint(2, 6))]
     acts = [words.word() for _ in range(rng.randint(2, 4))]
@@ -193,7 +193,7 @@ def grouped(words: WordSampler) -> Screen:
 
 
 def expand_and_submit(words: WordSampler) -> Screen:
-    """Open the only section, then press the button."""
+    """A page with the instruction to open the only section, then press the button."""
     rng = words.rng
     kind: Role = rng.choice(("heading", "tab", "link", "item"))
     label = f"{words.word()} #{rng.randint(1, 9)}" if rng.random() < 0.5 else words.phrase(0.3)
@@ -212,7 +212,8 @@ def expand_and_submit(words: WordSampler) -> Screen:
 
 
 def reveal(words: WordSampler) -> Screen:
-    """Open sections one after the other until the wanted entry is visible."""
+    """A page with the instruction to open sections one after the other until the wanted entry is
+    visible."""
     rng = words.rng
     wanted = words.phrase(0.1)
     kind: Role = rng.choice(("link", "heading", "item", "icon", "button", "tab"))

@@ -61,7 +61,7 @@ class Mix:
     invented_with_messages: float = 0.15
     """Share of the samples on invented screens that contain messages of colleagues."""
     demonstrations_with_messages: float = 0.4
-    """The same for demonstrations."""
+    """Share of the demonstrations that contain messages of colleagues."""
 
 
 class Stream:
@@ -127,7 +127,8 @@ def question_sample(
 
 
 SCREENS = Mix(questions=0.0, demonstrations=0.0)
-"""Only invented pages and devices, without demonstrations of real tasks."""
+"""Shares of a stream that has only invented pages and devices, without demonstrations of real
+tasks."""
 
 
 @dataclass(frozen=True, slots=True)

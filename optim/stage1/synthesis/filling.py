@@ -18,7 +18,7 @@ _NO_FIELDS: tuple[Role, ...] = (
 
 
 def one_field(words: WordSampler) -> Screen:
-    """Type a text into the field, then submit."""
+    """A page with the instruction to type a text into the only field, then submit."""
     rng = words.rng
     text = " ".join(words.word() for _ in range(rng.choice((1, 1, 1, 2, 3))))
     if rng.random() < 0.15:
@@ -45,7 +45,7 @@ def one_field(words: WordSampler) -> Screen:
 
 
 def several_fields(words: WordSampler) -> Screen:
-    """Fill two or three named fields, then submit."""
+    """A page with the instruction to fill two or three named fields, then submit."""
     rng = words.rng
     count = rng.choice((2, 2, 3))
     names = [words.phrase(0.15) for _ in range(count)]
@@ -101,7 +101,7 @@ def _table(words: WordSampler) -> tuple[list[str], list[str]]:
 
 
 def same_text(words: WordSampler) -> Screen:
-    """Type the same text into every field, then submit."""
+    """A page with the instruction to type the same text into every field, then submit."""
     rng = words.rng
     count, text, stem = rng.choice((2, 2, 3)), words.word(), words.word()
     labels = [stem] + [f"{words.word()} {stem}" for _ in range(count - 1)]
@@ -117,7 +117,7 @@ def same_text(words: WordSampler) -> Screen:
 
 
 def look_up(words: WordSampler) -> Screen:
-    """Type the value next to a name into the field."""
+    """A page with the instruction to type the value next to a name into the field."""
     rng = words.rng
     names, values = _table(words)
     at = rng.randrange(len(names))
@@ -136,7 +136,7 @@ def look_up(words: WordSampler) -> Screen:
 
 
 def look_up_each(words: WordSampler) -> Screen:
-    """Fill every field with the value next to its name."""
+    """A page with the instruction to fill every field with the value next to its name."""
     rng = words.rng
     names, values = _table(words)
     colon = rng.choice(("", ":"))
@@ -157,7 +157,7 @@ def look_up_each(words: WordSampler) -> Screen:
 
 
 def look_up_click(words: WordSampler) -> Screen:
-    """Click the value next to a name."""
+    """A page with the instruction to click the value next to a name."""
     rng = words.rng
     rows = rng.randint(2, 6)
     names, values = ([words.phrase(0.2) for _ in range(rows)] for _ in range(2))
@@ -176,7 +176,7 @@ def look_up_click(words: WordSampler) -> Screen:
 
 
 def search_then_open(words: WordSampler) -> Screen:
-    """Type a query, press search, open a result."""
+    """A page with the instruction to type a query, press search, and open a result."""
     rng = words.rng
     query = words.phrase(0.3)
     field = Widget("field", "" if rng.random() < 0.5 else words.word(), value="")

@@ -74,7 +74,7 @@ def ordinal(place: int, count: int, rng: random.Random) -> str | None:
 
 
 def means(element: Element) -> str:
-    """The purpose of a button, by the first word of its label; empty if unknown."""
+    """The purpose of a button, by the first word of its label; empty: it is unknown."""
     first = element.label.casefold().partition(" ")[0]
     if element.role not in ("button", "icon"):
         return ""
@@ -82,7 +82,7 @@ def means(element: Element) -> str:
 
 
 def only_ones(elements: Sequence[Element]) -> dict[str, Element]:
-    """The only button with each meaning, by meaning."""
+    """The buttons whose purpose no other button of the screen has, by purpose."""
     found = [(means(element), element) for element in elements]
     times = Counter(meaning for meaning, _ in found)
     return {meaning: element for meaning, element in found if meaning and times[meaning] == 1}

@@ -26,7 +26,7 @@ class WalkMix:
     instructions: float = 0.25
     """Mean number of level-2 samples for each of level 3, at most 1."""
     questions: float = 0.1
-    """The same for level 1."""
+    """Mean number of level-1 samples for each of level 3, at most 1."""
     stray: float = 0.12
     """Share of steps at which a random action replaces the expert's."""
     followed: float = 0.5

@@ -77,7 +77,7 @@ class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Learners:
-    """The processes of a training, as the first one sees them."""
+    """The other processes of a training, as the first process uses them."""
 
     def __init__(self, processes: Processes) -> None:
         self.processes = processes

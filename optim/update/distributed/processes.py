@@ -78,7 +78,7 @@ class Processes:
         return self.rank == 0
 
     def share(self, count: int, rank: int | None = None) -> range:
-        """The part of ``count`` rows that a process computes; by default this process.
+        """The rows, of ``count``, that the process ``rank`` computes; ``None``: this process.
 
         Shares differ by at most one row and may be empty. Neighbours in a batch have similar
         lengths, so every process gets each ``size``-th row.

@@ -91,7 +91,10 @@ def import_adapters(
     _expect_replaceable(out, force)
     files = _files()
     if base and any_base:
-        raise ConfigError("--base names the model, and --any-base forgets it; give one of them")
+        raise ConfigError(
+            "--base records the model that the adapter was trained on, and --any-base removes this "
+            "record; give only one of them"
+        )
     if prompt_format:
         format_named(prompt_format)
     named = (base, _model_place(base)) if base else None

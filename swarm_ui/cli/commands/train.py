@@ -123,7 +123,7 @@ def _load(config: Config, output: Output, learners: Learners | None, resume: str
 
 
 def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMetrics]) -> int:
-    """Show each iteration."""
+    """Show the metrics of each iteration; returns the exit code."""
     config, folder = run.config, run.folder
     made = table(
         f"{team_size(config.team)} on {config.environment.name}",

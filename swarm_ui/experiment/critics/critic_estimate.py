@@ -26,7 +26,7 @@ class PlaceSize(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     labels: str
-    """``solver`` or ``outcome``."""
+    """Source of the labels: ``solver`` or ``outcome``."""
     episodes: int
     """Number of episodes, for training and validation together."""
     seconds: float

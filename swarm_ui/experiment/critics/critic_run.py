@@ -88,7 +88,8 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def check(self) -> None:
-        """Raise ``ConfigError`` for what is wrong or missing, before anything is done."""
+        """Raise ``ConfigError`` for a wrong setting or a missing package, before anything is
+        done."""
         for section, agents in ((self.agent, AGENTS), (self.model, 0)):
             for _, mistake in model_findings(section, agents):
                 raise ConfigError(mistake)
@@ -158,7 +159,7 @@ def judged_file(work: CriticRun, out: Path, section: EnvironmentSection, purpose
 
 
 async def _collect(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
-    """Every episode that is not in its file yet."""
+    """Play every episode that is not in its file yet, and append its judged replies to the file."""
     async with open_model(work.agent) as model:
         names = adapter_names(work.agent, AGENTS)
         for section in work.places:

@@ -91,7 +91,7 @@ def write_demo_report(
 
 
 def _findings(results: Results) -> list[str]:
-    """A sentence for each split."""
+    """One sentence for each split: by how much the last policy is better than the base agent."""
     parts = []
     for split, rows in _grouped(results):
         rated = [(row, row.to_base) for row in rows if row.to_base is not None]
@@ -217,7 +217,7 @@ def _terminal_table(results: Results) -> Table:
 
 
 def _table(title: str, caption: str, first: str, figures: Sequence[str]) -> Table:
-    """An empty table for the terminal, whose columns after the first are figures."""
+    """An empty table for the terminal. Its columns after the first hold numbers."""
     table = Table(
         first,
         title=title,
@@ -242,7 +242,7 @@ def need_in_terminal(need: Sequence[NeedRow]) -> Table:
 
 
 def need_in_report(need: Sequence[NeedRow]) -> tuple[ReportTable, ...]:
-    """The same as a table of the report; none without rows."""
+    """The table about where a team is needed, for the report; no table if there are no rows."""
     if not need:
         return ()
     rows = tuple((row.label, Estimate.of(row.success), round(row.tokens)) for row in need)
@@ -299,7 +299,8 @@ def _rate(success: Interval | None) -> Estimate | None:
 
 
 def _difference(gap: Interval | None) -> Estimate | None:
-    """A paired difference; its table shows the number of episodes once, beside the success."""
+    """A paired difference. The number of episodes is left out, because the table shows it beside
+    the success."""
     return None if gap is None else replace(Estimate.of(gap, difference=True), count=None)
 
 
@@ -311,7 +312,8 @@ def _caption(results: Results) -> str:
 
 
 def _intervals(results: Results) -> str:
-    """The note of the report's tables, which has the labels at its head."""
+    """The note below the report's tables. It omits the labels, because the report shows them at its
+    head."""
     return " ".join([_INTERVALS.format(mark="bold"), *results.notes])
 
 

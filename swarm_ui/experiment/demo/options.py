@@ -47,7 +47,7 @@ class Request(NamedTuple):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are one line."""
+    """A parser whose error messages are a single line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {message} (--help lists all options)\n")

@@ -95,11 +95,11 @@ def held_out() -> HeldOut:
     return HeldOut.of(tasks=others, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
 
-def _critic(seed: int, flips: float = 0.0) -> CreditAssigner:
+def _critic(seed: int) -> CreditAssigner:
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 
-    return ScriptedCritic(PhoneEnvironment, flips=flips, seed=seed)
+    return ScriptedCritic(PhoneEnvironment, seed=seed)
 
 
 def _teacher() -> Teacher:
@@ -176,7 +176,7 @@ def training_phone(settings: Settings) -> TrainingPhone:
 
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
-    """Training episodes: on the phone, and half of them on invented devices if there are any."""
+    """Draw training episodes as (task, seed), half of them on invented devices if there are any."""
     from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
     from swarm_ui.environments.phone.invented.mixed_phone import simple_tasks
 
@@ -213,5 +213,6 @@ def validation_jobs(settings: Settings) -> list[Job]:
 
 
 def scripted_critic(settings: Settings) -> CreditAssigner:
-    """The critic that knows the simulated task; ``critic_noise`` is its rate of wrong verdicts."""
-    return _critic(derive(settings.seed, "critic"), settings.critic_noise)
+    """The critic that knows the solution of the simulated tasks; ``critic_noise`` is the share of
+    its verdicts that are wrong."""
+    return training_phone(settings).critic

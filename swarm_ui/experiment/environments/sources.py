@@ -41,8 +41,8 @@ def _needs_data(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 def _nothing() -> HeldOut:
-    """An empty rule. Recordings are checked against the rule of the environment in which they were
-    made."""
+    """A rule that holds nothing out. Recordings are checked against the rule of the environment in
+    which they were made."""
     from swarm_ui.optim.stage1 import HeldOut
 
     return HeldOut()

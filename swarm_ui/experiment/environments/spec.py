@@ -98,7 +98,7 @@ class EnvironmentSpec:
     """Name of the limited resource of a cluster node that each worker occupies, such as
     ``"emulator"``; empty: none."""
     reads: tuple[str, ...] = ()
-    """The settings that it reads of those that only some environments have."""
+    """Of the settings that only some environments have, those that this environment reads."""
     fixed_episodes: Callable[[EnvironmentSection], bool] = lambda section: False
     """Whether the test episodes are given, and the seed does not choose them."""
     known_tasks: Callable[[], Sequence[str]] | None = None
@@ -167,6 +167,7 @@ class EnvironmentSpec:
         if section.split not in ("", self.trains_on):
             raise ConfigError(
                 f"split '{section.split}': only '{self.trains_on}' of '{self.name}' is for training"
+                "; leave the split out"
             )
         return replace(section, split=self.trains_on)
 

@@ -53,7 +53,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     why: FailureClass | None
     fault: str
     kind: FailureKind | None
-    """Kind of the fault."""
+    """Kind of the fault; ``None``: there was none."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,10 +69,10 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: dict[str, tuple[bool | None, ...]]
     """Outcomes of the recorded episodes by set, in the order of recording."""
     jobs: dict[str, tuple[Job, ...]]
-    """Task and seed of each of these."""
+    """Task and seed of each recorded episode, in the order of ``outcomes``."""
     failures: dict[FailureClass, int]
     newest: tuple[Seen, ...]
-    """The newest first."""
+    """The episodes that the page lists, the newest first."""
     faults: tuple[tuple[str, int], ...]
     """The different faults and how often each occurred, the most frequent first."""
     fault_kinds: dict[FailureKind, int]
@@ -152,7 +152,8 @@ class RunFollower:
 
     @property
     def behind(self) -> bool:
-        """Whether the next look reads more of the files as they are now: they are large."""
+        """Whether a file is so large that only the next :meth:`look` reads the rest of its present
+        contents."""
         return any(tail.behind for tail in self._tails.values())
 
     def look(self) -> Look:

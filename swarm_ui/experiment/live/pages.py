@@ -30,10 +30,10 @@ class Answer(NamedTuple):
 
     code: int
     kind: str
-    """The media type."""
+    """The media type of the response."""
     body: str
     policy: str = "default-src 'none'"
-    """The content security policy."""
+    """The content security policy of the page."""
 
 
 def plain(code: int, text: str) -> Answer:

@@ -20,7 +20,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of the file."""
 
     written: float
-    """Seconds since the epoch."""
+    """Time of writing, in seconds since the epoch."""
     tasks: tuple[TaskProgress, ...] = ()
     """The running tasks, in the order they began."""
     ended: tuple[TaskProgress, ...] = ()

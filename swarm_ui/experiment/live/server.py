@@ -120,8 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(plain(405, "only GET is answered") if code == 501 else plain(code, "refused"))
 
     def version_string(self) -> str:
-        """Without the versions of this program and of Python."""
+        """The name in the ``Server`` header, without the versions of this program and of Python."""
         return "swarm-ui"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged: their paths hold the token."""
+        """Log nothing, because the paths of requests contain the token."""

@@ -71,7 +71,7 @@ class WorkerWatch:
         self._trace, self._on_change = trace, on_change
 
     def __call__(self, event: WorkerEvent) -> None:
-        """Take an event."""
+        """Record an event of a worker, and update :attr:`note`."""
         self._write(msgspec.structs.replace(event, trace=self._trace))
         self._count(event)
         self._tell(event)

@@ -39,7 +39,7 @@ class Placement:
     arm: Arm
     policy: Policy | PerWorker[Policy]
     rollouts: OpenRollouts
-    """Plays in an environment of this process, which is open, or in the workers' own; for
+    """Plays in the open environments of this process, or in those of the workers. Enter it with
     ``async with``."""
 
 
@@ -124,7 +124,7 @@ async def open_policy(
 
 @asynccontextmanager
 async def open_environments(section: EnvironmentSection) -> AsyncIterator[MakeEnvironment]:
-    """The environments of a worker, such as a browser of its own."""
+    """Open the environments of a worker, which have resources of their own, such as a browser."""
     async with spec_of(section.name).opened(section) as environment:
         yield environment.make
 

@@ -33,7 +33,7 @@ class Plugin:
     package: str
     """The distribution and its version, such as ``"swarm-ui-kitchen 1.0"``."""
     place: str
-    """``module:callable``."""
+    """What the entry point refers to, as ``module:callable``."""
     problem: str = ""
     """The reason why the name cannot be used, if it can be found without importing it."""
 

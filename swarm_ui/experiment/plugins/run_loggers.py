@@ -80,7 +80,8 @@ def logger_demands(names: Sequence[str]) -> Iterator[str]:
 
 
 def result_scalars(results: Results) -> Mapping[str, float]:
-    """The figures of an evaluation by name: ``success/SPLIT``, with its interval, and costs."""
+    """The results of an evaluation as metrics by name: ``success/SPLIT``, with its interval, and
+    costs."""
     found: dict[str, Any] = {}
     for arm in results.arms:
         name = _name(arm)

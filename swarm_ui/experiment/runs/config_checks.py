@@ -21,7 +21,7 @@ from swarm_ui.experiment.training.roles import critic_findings
 TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
 """Defaults of a team that learns."""
 _RUNS = ("environment", "model", "team", "run", "ray", "critic")
-"""The sections of a run."""
+"""The sections of the configuration that a run reads."""
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
 
@@ -79,7 +79,8 @@ def check_config(
 
 
 def _decided_by_task(config: Config, draft: Draft) -> Iterator[Finding]:
-    """The mistake of choosing a team where the task decides it."""
+    """Settings of the team that are given although each task of the environment determines the
+    team."""
     name = config.environment.name
     if name not in ENVIRONMENTS or ENVIRONMENTS[name].team is None:
         return
@@ -90,7 +91,7 @@ def _decided_by_task(config: Config, draft: Draft) -> Iterator[Finding]:
 
 
 def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
-    """The mistake of training a model that is not in this process."""
+    """A mistake if the model to train does not run in this process."""
     try:
         kind = kind_of(section)
     except ConfigError:

@@ -50,7 +50,9 @@ def resume(
     directory = RunDirectory.open_existing(path)
     document = directory.config()
     if (document.get("made_by"), document.get("command")) != ("swarm-ui", command):
-        raise ConfigError(f"'{path}' is not a run of: swarm-ui {command}")
+        raise ConfigError(
+            f"'{path}' is not a run of: swarm-ui {command}; give the folder of such a run"
+        )
     fixed = [place for name, place in overrides.places.items() if name[:2] not in _FREE]
     for place in dict.fromkeys([*given, *fixed]):
         overrides.mistakes.append(f"{place}: cannot be changed in a run that has begun")

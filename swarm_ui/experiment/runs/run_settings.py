@@ -25,7 +25,7 @@ class Run:
     splits: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     directory: RunDirectory | None = None
-    """``None``: not begun."""
+    """The directory of the run; ``None``: the run has not begun."""
 
     @property
     def folder(self) -> RunDirectory:

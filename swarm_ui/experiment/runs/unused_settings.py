@@ -122,7 +122,7 @@ def typed(draft: Draft, name: Name) -> bool:
 
 
 def unused(name: Name, value: object, because: str, instead: str = "leave it out") -> Finding:
-    """The mistake of a setting that has no effect."""
+    """Describe the mistake of giving a setting that has no effect."""
     setting = f"[{'.'.join(name[:-1])}] {name[-1]} = {value!r}"
     return name, f"{setting} has no effect {because}; {instead}"
 

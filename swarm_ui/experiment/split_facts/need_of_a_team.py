@@ -30,7 +30,7 @@ class NeedRow(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     success: Interval
     tokens: float
-    """Mean of an episode."""
+    """Mean number of tokens of an episode."""
 
 
 async def need_of_a_team(each: int = 2) -> list[NeedRow]:

@@ -17,7 +17,7 @@ from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode
 
 DENSITY = 0.5
-"""Of random graphs: the chance that two agents are joined."""
+"""Probability that two agents of a random graph are joined."""
 Edges = Callable[[str, int], Iterable[Edge]]
 """``(task, seed) -> edges`` between apps."""
 
@@ -64,32 +64,32 @@ class SplitTeams:
     # -- edges ------------------------------------------------------------------------------------
 
     def silent(self, task: str, seed: int) -> Sequence[Edge]:
-        """No edges."""
+        """Edges of a team without messages: there are none."""
         return ()
 
     def broadcast(self, task: str, seed: int) -> Sequence[Edge]:
-        """Every agent to every later one, the acting agent last."""
+        """Edges from every agent to every later one; the acting agent is the last."""
         acting = self.phone.spec(task).acting
         order = [*(app for app in SPLIT_APPS if app != acting), acting]
         return [(a, b) for k, b in enumerate(order) for a in order[:k]]
 
     def star(self, task: str, seed: int) -> Sequence[Edge]:
-        """Every agent to the acting one."""
+        """Edges from every other agent to the acting one."""
         acting = self.phone.spec(task).acting
         return [(app, acting) for app in SPLIT_APPS if app != acting]
 
     def random(self, task: str, seed: int) -> Sequence[Edge]:
-        """A random graph for each episode."""
+        """Random edges, drawn again for each episode."""
         return random_dag(SPLIT_APPS, DENSITY, random.Random(derive(seed, "split", task)))
 
     def oracle(self, task: str, seed: int) -> Sequence[Edge]:
-        """The needed senders only."""
+        """Edges to the acting agent from only those agents whose facts the task needs."""
         spec = self.phone.spec(task)
         return [(app, spec.acting) for app in spec.sources]
 
     def varied(self, task: str, seed: int) -> Sequence[Edge]:
-        """Random edges for training data: from too few of the needed agents, from the needed ones,
-        from all agents to the acting one, or a broadcast."""
+        """Random edges for training data. They lead to the acting agent from too few of the needed
+        agents, from the needed ones or from all agents, or are a broadcast."""
         rng = random.Random(derive(seed, "varied", task))
         drawn = rng.random()
         needed = list(self.oracle(task, seed))

@@ -30,20 +30,21 @@ FIRST_DEVICE = 5_000
 """Devices of the general agent begin at this number. No study trains on them: seed ``s`` of a study
 begins at 10,000 times ``s``."""
 HALF_DEMONSTRATIONS = Mix(questions=0.0, pages=0.39, devices=0.11, demonstrations=0.5)
-"""The other half is on invented screens, in their proportion in the base agent's own stage 1."""
+"""Shares of the samples: one half are demonstrations, the other half are on invented pages and
+devices, in the proportion of the base agent's own stage 1."""
 TRAINING_FILE = "training.json"
 """Name of the file beside the weights that holds the :class:`Training` that made them."""
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):
-    """What a training took."""
+    """The amount of work of a training, and its final loss."""
 
     steps: int
     samples: int
     tokens: int
     cpu_seconds: float
     loss: float
-    """Mean of the last reported steps."""
+    """Mean loss of the last reported steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,8 @@ class GeneralAgentConfig:
     devices: int = 1_024
     """Invented devices with demonstrations, numbered from :data:`FIRST_DEVICE` on."""
     device_episodes: int = 4_096
-    """Demonstrated episodes on them, spread over the devices and their tasks."""
+    """Number of demonstrated episodes on the invented devices, spread over the devices and their
+    tasks."""
     phone_episodes: int = 2_048
     """Demonstrated episodes on the phone's training templates, besides those of the base agent."""
     wordings: tuple[Wordings, ...] = ("few",)

@@ -57,7 +57,7 @@ class Synthesis:
     walker: str = ""
     """The model that chooses the way; empty: the agent's own actions are executed."""
     walks: int | None = None
-    """``None``: 100, or all recordings."""
+    """Number of walks; ``None``: 100, or all recordings."""
     parallel: int = 1
 
 

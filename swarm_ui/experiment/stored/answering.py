@@ -95,7 +95,9 @@ async def answer(path: Path, run: str, text: str, graph: str, node: str = "") ->
 
 def _chosen(questions: list[OpenQuestion], run: str, node: str) -> OpenQuestion:
     if not questions:
-        raise ConfigError(f"the run '{run}' is not waiting for an answer")
+        raise ConfigError(
+            f"the run '{run}' is not waiting for an answer; only a paused run has an open question"
+        )
     found = [q for q in questions if node in ("", q.id)] or [q for q in questions if q.node == node]
     if len(found) == 1:
         return found[0]

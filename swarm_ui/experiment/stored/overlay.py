@@ -40,7 +40,7 @@ _OWN = {"run.out", "made_by"}
 @dataclass(frozen=True, slots=True)
 class _Run:
     name: str
-    """Unique on the page."""
+    """The name of the run on the page, which no other run has."""
     path: Path
     summary: RunSummary
     arms: list[ArmResult]
@@ -96,7 +96,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     """A short name for each run: its folder's, or the path where two have the same."""
     resolved = [path.resolve() for path in paths]
     if twice := [path for path in resolved if resolved.count(path) > 1]:
-        raise ConfigError(f"'{twice[0]}' is named twice")
+        raise ConfigError(f"'{twice[0]}' is named twice; name each run once")
     names = [path.name for path in resolved]
     return [
         str(path) if names.count(name) > 1 else name
@@ -162,7 +162,8 @@ def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
 
 
 def _merged(lines: Sequence[Series]) -> tuple[Series, ...]:
-    """Equal lines as one: of two, only the upper one would be seen."""
+    """Merge equal lines into one line with the names of all, because only the topmost of them would
+    be visible."""
     names: dict[tuple[CurvePoint, ...], list[str]] = {}
     for line in lines:
         names.setdefault(line.points, []).append(line.name)

@@ -37,7 +37,7 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     """Recorded episodes, masked ones included."""
     total: int | None
-    """``None``: not known yet."""
+    """Number of episodes of the set; ``None``: not known yet."""
     solved: int
     masked: int
     success: Interval | None
@@ -175,7 +175,8 @@ def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
 
 
 def _begun(progress: Written | None) -> dict[str, int]:
-    """The number of episodes of each set that was begun: its task has the name of its file."""
+    """The number of episodes of each set that was begun, by the name of its trace file, from the
+    recorded progress."""
     if progress is None:
         return {}
     return {task.label: round(task.total) for task in (*progress.ended, *progress.tasks)}
@@ -193,7 +194,8 @@ def _planned(path: Path) -> list[str]:
 
 
 def _silent(path: Path, now: float) -> float | None:
-    """Seconds since one of the files that a run writes was changed."""
+    """Seconds since the last change of a file that a run writes; ``None`` if there is no such
+    file."""
     names = ("workers.jsonl", "progress.json", "status.json", "metrics.jsonl", "results.json")
     times = []
     for file in (*(path / name for name in names), *(path / "traces").glob("*.jsonl")):

@@ -33,7 +33,7 @@ class TrainingPlace(NamedTuple):
     judging: Any
     """The model of a critic that asks the agents' own."""
     in_workers: WorkerBase | None = None
-    """``None``: this process plays."""
+    """The base model that workers hold for the critic; ``None``: this process plays."""
 
 
 @asynccontextmanager

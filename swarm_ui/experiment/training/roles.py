@@ -30,7 +30,7 @@ class WorkerBase(NamedTuple):
 
     name: str
     make: PerProcess[Any]
-    """Makes it in a worker, once."""
+    """Makes the base model in a worker; later calls there return the same model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _UNITS = ((2 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, 
 
 
 def timeline(data: WorkerTimeline) -> Markup:
-    """One timeline. Its size does not depend on the number of episodes."""
+    """Draw one timeline. Its size does not depend on the number of episodes."""
     rows = [_lane(row, data.seconds) for row in data.rows]
     lanes = tag("div", *rows, _axis(data.seconds), class_="lanes")
     return tag(

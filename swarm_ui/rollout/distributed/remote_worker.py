@@ -50,7 +50,8 @@ class Result(NamedTuple):
 
     episode: Episode
     notes: object
-    """See :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
+    """Notes of the intervention on the episode; see
+    :class:`~swarm_ui.rollout.intervention.KeepsNotes`."""
     fit: bool
     """Whether the place of the environment is still used; see ``Restarts.limit``."""
 

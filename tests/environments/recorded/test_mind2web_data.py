@@ -307,7 +307,10 @@ def wrong(**changes: Any) -> dict[str, Any]:
         ({"action_reprs": []}, r"record 0.*'action_reprs' has 0 entries for 1 actions"),
         ({"action_reprs": ["step"]}, r"action_reprs\[0\]: expected '\[tag\] text -> OP: value'"),
         ({"cleaned_html": "<html><p></html>"}, r"action 0: 'cleaned_html' cannot be read"),
-        ({"cleaned_html": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}, "XML entities; refused"),
+        (
+            {"cleaned_html": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'},
+            "XML entities, which are refused",
+        ),
         ({"neg_candidates": [{"tag": "a"}]}, r"`backend_node_id`.*neg_candidates\[0\]"),
         ({"pos_candidates": [{"tag": "a", "backend_node_id": "1", "attributes": "{"}]}, "record 0"),
     ],

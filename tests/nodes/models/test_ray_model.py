@@ -101,7 +101,7 @@ async def test_a_model_that_is_lost_for_good_is_unavailable_and_never_an_empty_r
     assert [text for text, *_ in await callers[0].generate.remote(model, requests(1))] == ["hi"]
     os.kill(pids[1], signal.SIGKILL)
     failure = await callers[1].fails.remote(model, requests(1))
-    assert failure.kind == "unavailable" and "all of them are lost" in failure.message
+    assert failure.kind == "unavailable" and "all of these actors are lost" in failure.message
     assert "\n" not in failure.message
     trace = await callers[2].decide.remote(CollabGraph.solo(model), "wait")
     assert trace.action is None and trace.calls[0].error.kind == "unavailable"

@@ -225,7 +225,7 @@ def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
     for name in ("comparison.png", "reliability.png"):
         assert (tmp_path / name).read_bytes().startswith(PNG)
     plot_reliability([calibration(EPISODES, CRITIC.tables)], tmp_path / "empty.svg")
-    with pytest.raises(ConfigError, match="a plot is written as"):
+    with pytest.raises(ConfigError, match="the name of a plot must end in"):
         plot_reliability([], tmp_path / "x.jpg")
 
 

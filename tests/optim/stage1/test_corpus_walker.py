@@ -95,7 +95,7 @@ async def test_a_walk_goes_where_the_walker_goes_and_the_expert_finds_back(tmp_p
 async def test_a_walker_needs_a_critic_and_its_name_is_part_of_the_corpus(tmp_path: Path) -> None:
     hasty = ScriptedModel(lambda _: DONE, name="hasty")
     lenient = Models(agent=EXPERT.agent, adversary=EXPERT.adversary, critic=None, walker=hasty)
-    with pytest.raises(ConfigError, match="a critic has to tell"):
+    with pytest.raises(ConfigError, match="a critic must judge"):
         await corpus(tmp_path / "c", lenient)
     await corpus(tmp_path / "c", with_walker(hasty), count=2)
     with pytest.raises(ConfigError, match="walker"):

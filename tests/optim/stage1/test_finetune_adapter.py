@@ -80,7 +80,7 @@ def test_an_adapter_that_does_not_fit_is_refused_before_training(
             changed = replace(LORA, **settings)
             finetune(base, corpus, tmp_path / "out", config=changed, adapter=start)
 
-    refused("needs method='lora'", method="full")
+    refused("only with method='lora'", method="full")
     refused("'layers' is for a new adapter", layers=(0,))
     refused("no adapter in", start=tmp_path / "nothing")
     json_format = tmp_path / "json"

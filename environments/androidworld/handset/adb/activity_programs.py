@@ -37,7 +37,9 @@ def _am(handset: Handset, args: list[str], data: bytes) -> str:
         return _stack(handset)
     if rest[:1] == ["remove"] and command == "stack" and len(rest) == 2:
         return _remove_task(handset, rest[1])
-    raise UnsupportedArguments("known: start, broadcast, force-stop, stack list, stack remove")
+    raise UnsupportedArguments(
+        "expected one of start, broadcast, force-stop, stack list, stack remove"
+    )
 
 
 def _intent(args: list[str]) -> Intent:
@@ -54,7 +56,7 @@ def _intent(args: list[str]) -> Intent:
             extras[rest[0]] = rest[1]
             del rest[:2]
         else:
-            raise UnsupportedArguments(f"{option!r} is not known")
+            raise UnsupportedArguments(f"option {option!r} is not supported")
     return Intent(**given, extras=extras)
 
 
@@ -78,7 +80,9 @@ def _start(handset: Handset, intent: Intent) -> str:
             if action == intent.action and (intent.mime == about or intent.data.startswith(about)):
                 answer(handset, intent)
                 return f"Starting: Intent {{ act={intent.action} dat={intent.data} }}\n"
-    raise UnsupportedArguments(f"no app answers {intent.action} {intent.data} {intent.mime}")
+    raise UnsupportedArguments(
+        f"no app handles the intent {intent.action} {intent.data} {intent.mime}"
+    )
 
 
 def _broadcast(handset: Handset, intent: Intent) -> str:
@@ -126,7 +130,7 @@ def _remove_task(handset: Handset, number: str) -> str:
 
 
 def recents(handset: Handset) -> str:
-    """``dumpsys activity recents``."""
+    """The output of ``dumpsys activity recents``: the tasks."""
     lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
     for place, app in enumerate(handset.recents):
         number = _number(handset, app)
@@ -151,7 +155,7 @@ def _pm(handset: Handset, args: list[str], data: bytes) -> str:
         if handset.package(args[1]) is None:
             raise AdbFailure(f"Exception occurred while executing: Unknown package: {args[1]}")
         return ""  # the apps of the handset never ask for a permission
-    raise UnsupportedArguments("known: clear, grant, revoke, list packages")
+    raise UnsupportedArguments("expected one of clear, grant, revoke, list packages")
 
 
 def _appops(handset: Handset, args: list[str], data: bytes) -> str:
@@ -162,7 +166,7 @@ def _appops(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _monkey(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) < 3 or args[0] != "-p" or args[-1] != "1":
-        raise UnsupportedArguments("known: monkey -p PACKAGE 1")
+        raise UnsupportedArguments("expected monkey -p PACKAGE 1")
     app = handset.package(" ".join(args[1:-1]))
     if app is None:
         raise AdbFailure("** No activities found to run, monkey aborted.", code=252)
@@ -187,7 +191,7 @@ def _input(handset: Handset, args: list[str], data: bytes) -> str:
         elif kind == "keycombination":
             touch.combine(handset, tuple(rest))
         else:
-            raise UnsupportedArguments("known: tap, swipe, text, keyevent, keycombination")
+            raise UnsupportedArguments("expected one of tap, swipe, text, keyevent, keycombination")
     except ValueError as error:
         raise AdbFailure(f"Error: {error}") from error
     return ""
@@ -205,7 +209,9 @@ def console(handset: Handset, args: list[str]) -> str:
     if args[:2] == ["gsm", "cancel"] and len(args) == 3:
         handset.call = ""
         return "OK\n"
-    raise UnsupportedCommand(f"emu {' '.join(args)}", "known: sms send, gsm call, gsm cancel")
+    raise UnsupportedCommand(
+        f"emu {' '.join(args)}", "expected one of sms send, gsm call, gsm cancel"
+    )
 
 
 ACTIVITY: Mapping[str, Program] = {

@@ -66,7 +66,9 @@ class Adb:
             )
         if command == "install":
             raise UnsupportedCommand(" ".join(args), "its apps are built in; none can be installed")
-        raise UnsupportedCommand(" ".join(args), "known: shell, push, pull, emu, root, devices")
+        raise UnsupportedCommand(
+            " ".join(args), "expected one of shell, push, pull, emu, root, devices"
+        )
 
     def _shell(self, line: str) -> bytes:
         output, code = self._script(parse(line))
@@ -95,7 +97,9 @@ class Adb:
         program = PROGRAMS.get(words[0])
         if program is None:
             known = ", ".join(sorted(PROGRAMS))
-            raise UnsupportedCommand(f"shell {' '.join(words)}", f"known programs: {known}")
+            raise UnsupportedCommand(
+                f"shell {' '.join(words)}", f"expected one of the programs {known}"
+            )
         try:
             result = program(self.handset, words[1:], data)
         except UnsupportedArguments as error:

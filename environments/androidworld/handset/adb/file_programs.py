@@ -27,7 +27,9 @@ def _flags(program: str, args: list[str], known: str) -> tuple[set[str], list[st
         else:
             rest.append(arg)
     if letters - set(known):
-        raise UnsupportedArguments(f"known flags: {known or 'none'}")
+        raise UnsupportedArguments(
+            f"expected only the flags {known}" if known else "expected no flags"
+        )
     return letters, rest
 
 
@@ -135,7 +137,7 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
         elif option == "-mindepth":
             least = int(next(options, "0"))
         elif option != "-o" or not kinds:
-            raise UnsupportedArguments(f"{option!r} is not known")
+            raise UnsupportedArguments(f"option {option!r} is not supported")
     lines: list[str] = []
     for path in list(handset.files.walk(place)):
         below = path[len(place) :]
@@ -153,7 +155,7 @@ def _test(handset: Handset, args: list[str], data: bytes) -> str:
     """``[ -d|-f|-e PATH ]``."""
     given = args[:-1] if args[-1:] == ["]"] else args
     if len(given) != 2 or given[0] not in ("-d", "-f", "-e"):
-        raise UnsupportedArguments("known tests: -d, -f, -e")
+        raise UnsupportedArguments("expected one of the tests -d, -f, -e")
     kind, place = given[0], canonical(given[1])
     folder, file = handset.files.is_folder(place), handset.files.is_file(place)
     if not ((folder and kind != "-f") or (file and kind != "-d")):

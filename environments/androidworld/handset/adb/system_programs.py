@@ -26,7 +26,7 @@ _PROPERTIES = {
 
 
 def _settings(handset: Handset, args: list[str], data: bytes) -> str:
-    known = "known: get, put, delete and list, in system, secure and global"
+    known = "expected get, put, delete or list, and then system, secure or global"
     if len(args) < 2 or args[1] not in handset.namespaces:
         raise UnsupportedArguments(known)
     verb, space, *rest = args
@@ -47,7 +47,7 @@ def _settings(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _phone_settings(handset: Handset, space: str) -> dict[str, str]:
-    """Those settings of an Android namespace that are settings of the embedded phone, too."""
+    """The settings of an Android namespace that are also settings of the embedded phone."""
     found = {
         key: str(int(handset.settings.get(phone) == "on"))
         for (where, key), phone in _SWITCHES.items()
@@ -76,7 +76,7 @@ def _svc(handset: Handset, args: list[str], data: bytes) -> str:
         case [("wifi" | "bluetooth") as radio, ("enable" | "disable") as state]:
             handset.set(radio, "on" if state == "enable" else "off")
             return ""
-    raise UnsupportedArguments("known: wifi|bluetooth enable|disable")
+    raise UnsupportedArguments("expected wifi or bluetooth, and then enable or disable")
 
 
 def _date(handset: Handset, args: list[str], data: bytes) -> str:
@@ -85,12 +85,14 @@ def _date(handset: Handset, args: list[str], data: bytes) -> str:
         return f"{handset.when():%a %b} {handset.when().day:2d} {handset.when():%H:%M:%S UTC %Y}\n"
     if args[0].startswith("+"):
         if set(re.findall("%.", args[0])) - set(re.findall("%.", "%s%Y%m%d%H%M%S%j%a%b%T%F")):
-            raise UnsupportedArguments("known: %s %Y %m %d %H %M %S %j %a %b %T %F")
+            raise UnsupportedArguments(
+                "expected only the fields %s %Y %m %d %H %M %S %j %a %b %T %F"
+            )
         shown = args[0][1:].replace("%s", str(handset.now))
         return handset.when().strftime(shown) + "\n"
     parts = re.fullmatch(r"(\d{8})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
     if parts is None or len(args) > 1:
-        raise UnsupportedArguments("known: MMDDhhmm[[CC]YY][.SS]")
+        raise UnsupportedArguments("expected a date in the form MMDDhhmm[[CC]YY][.SS]")
     year = ("20" + (parts[2] or f"{handset.when():%y}"))[-4:]
     try:
         when = datetime.strptime(f"{year}{parts[1]}{parts[3] or '00'}+0000", "%Y%m%d%H%M%S%z")
@@ -105,7 +107,7 @@ def _service(handset: Handset, args: list[str], data: bytes) -> str:
         return "Result: Parcel(00000000    '....')\n"  # the clock is always in UTC
     if args[:1] == ["check"] and len(args) == 2:
         return f"Service {args[1]}: found\n"
-    raise UnsupportedArguments("known: call alarm 3 s16 UTC, check NAME")
+    raise UnsupportedArguments("expected 'call alarm 3 s16 UTC' or 'check NAME'")
 
 
 def _wm(handset: Handset, args: list[str], data: bytes) -> str:
@@ -113,12 +115,12 @@ def _wm(handset: Handset, args: list[str], data: bytes) -> str:
         return f"Physical size: {SCREEN_WIDTH}x{SCREEN_HEIGHT}\n"
     if args == ["density"]:
         return "Physical density: 420\n"
-    raise UnsupportedArguments("known: size, density (to read)")
+    raise UnsupportedArguments("expected size or density, without a value")
 
 
 def _getprop(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) != 1:
-        raise UnsupportedArguments("known: getprop NAME")
+        raise UnsupportedArguments("expected one argument: getprop NAME")
     return _PROPERTIES.get(args[0], "") + "\n"
 
 
@@ -138,13 +140,13 @@ def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
         return recents(handset)
     if args == ["telephony.registry"]:
         return f"last known state:\n  mCallState={1 if handset.call else 0}\n"
-    known = "known: input, window, activity recents, telephony.registry"
+    known = "expected one of input, window, activity recents, telephony.registry"
     raise UnsupportedArguments(known)
 
 
 def _uiautomator(handset: Handset, args: list[str], data: bytes) -> str:
     if args[:1] != ["dump"] or len(args) > 2:
-        raise UnsupportedArguments("known: dump [FILE]")
+        raise UnsupportedArguments("expected 'dump' or 'dump FILE'")
     path = args[1] if len(args) == 2 else f"{SHARED}/window_dump.xml"
     app, _ = windows(handset, lay_out(handset))
     handset.write(path, to_xml(app).encode())
@@ -153,7 +155,7 @@ def _uiautomator(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) != 2:
-        raise UnsupportedArguments("known: sqlite3 FILE STATEMENTS")
+        raise UnsupportedArguments("expected sqlite3 FILE STATEMENTS")
     database = handset.database(canonical(args[0]))
     if database is None:
         raise AdbFailure(f'Error: unable to open database "{args[0]}": no app has this database')
@@ -165,7 +167,7 @@ def _content(handset: Handset, args: list[str], data: bytes) -> str:
     uri = options.pop("--uri", "").rstrip("/")
     columns = options.pop("--projection", "")
     if options or len(args) % 2 == 0:
-        raise UnsupportedArguments("known options: --uri, --projection")
+        raise UnsupportedArguments("expected only the options --uri and --projection")
     if args[:1] == ["query"]:
         return _query(handset, uri, columns.split(":") if columns else [])
     if args[:1] == ["delete"] and uri == "content://media/external/downloads":
@@ -174,7 +176,9 @@ def _content(handset: Handset, args: list[str], data: bytes) -> str:
         return ""
     if args[:1] == ["delete"] and uri == "content://call_log/calls":
         return ""
-    raise UnsupportedArguments("known: query of sms and contacts; delete of calls and downloads")
+    raise UnsupportedArguments(
+        "expected a query of sms or contacts, or a delete of calls or downloads"
+    )
 
 
 def _query(handset: Handset, uri: str, columns: list[str]) -> str:
@@ -192,7 +196,10 @@ def _query(handset: Handset, uri: str, columns: list[str]) -> str:
     elif uri == "content://call_log/calls":
         rows = []
     else:
-        known = "known: content://sms, …/sent, …/inbox, content://contacts/phones"
+        known = (
+            "expected one of content://sms, content://sms/sent, content://sms/inbox, "
+            "content://contacts/phones, content://call_log/calls"
+        )
         raise UnsupportedArguments(known)
     if not rows:
         return "No result found.\n"

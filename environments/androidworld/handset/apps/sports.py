@@ -9,7 +9,7 @@ from swarm_ui.environments.androidworld.handset.apps.record_list import FormFiel
 from swarm_ui.environments.phone.device.device import Row
 
 MILE = 1609.34
-"""Metres."""
+"""The length of a mile in metres."""
 TRACKS = db.single_table(
     "/data/data/de.dennisguse.opentracks/databases/database.db",
     "tracks", "_id", "track",

@@ -107,7 +107,7 @@ def press(handset: Handset, key: str) -> None:
     name = _KEYS.get(plain, plain)
     if name not in _KEYS.values():
         known = ", ".join(sorted(set(_KEYS.values())))
-        raise UnsupportedArguments(f"known keys: {known}")
+        raise UnsupportedArguments(f"key {key!r} is not supported; expected one of {known}")
     if name == "ENTER":
         _enter(handset)
         return
@@ -130,7 +130,9 @@ def combine(handset: Handset, keys: tuple[str, ...]) -> None:
     """
     known = _COMBINATIONS.get(keys[:2]) if len(keys) == 2 else None
     if known is None:
-        raise UnsupportedArguments("known: 113 29 (select all), 113 31 (copy), 113 50 (paste)")
+        raise UnsupportedArguments(
+            "expected one of 113 29 (select all), 113 31 (copy), 113 50 (paste)"
+        )
     if known == "select all":
         handset.selecting = bool(handset.focus)
     else:

@@ -81,7 +81,8 @@ class AdapterLeases:
 
 
 def parsed_version(version: str) -> tuple[str, int]:
-    """Name and number of a version such as ``agent_2@7``. Raises ``ConfigError`` if it is none."""
+    """The name and the number in a version such as ``agent_2@7``. Raises ``ConfigError`` if the
+    text is not a version."""
     name, _, number = version.rpartition("@")
     if not name or not number.isdecimal():
         raise ConfigError(f"expected a version such as 'agent_2@7', got '{version}'")

@@ -17,7 +17,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
 
 
 class EqualWeights:
-    """Numbers of versions. Versions with equal weights have the same number.
+    """Numbers the versions of adapters: versions with equal weights get the same number.
 
     A number is never used again for other weights.
     """
@@ -55,7 +55,8 @@ class EqualWeights:
         weights: Mapping[str, AdapterWeights],
         count: int,
     ) -> int:
-        """The number of the lowest of ``count`` layers in which two versions have equal weights.
+        """How many of the ``count`` layers, counted from the lowest, have equal weights in two
+        versions.
 
         ``None`` is the base model, which has no adapter.
         """

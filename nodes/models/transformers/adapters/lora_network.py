@@ -127,7 +127,7 @@ class LoraNetwork:
         return own or self.prompt_format
 
     def base_fingerprint(self) -> str:
-        """See :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        """The hash of the base weights; see :func:`swarm_ui.adapter_metadata.fingerprint`."""
         if self._pinned is not None:
             return self._pinned
         return fingerprint(self.base_weights().values())

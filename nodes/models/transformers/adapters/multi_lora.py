@@ -78,7 +78,8 @@ def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
 
 
 def equal_layers(one: AdapterWeights, other: AdapterWeights, count: int) -> int:
-    """The number of the lowest of ``count`` transformer layers in which two adapters are equal."""
+    """How many of the ``count`` transformer layers, counted from the lowest, are equal in two
+    adapters."""
     return min([count, *map(layer_number, _different(one, other))])
 
 
@@ -273,7 +274,7 @@ def _groups(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _parts(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The same with the rows without an adapter, whose number is -1."""
+    """Like :func:`_groups`, with the rows that have no adapter, whose number is -1."""
     parts, first = [], 0
     for number, rows in groupby(numbers):
         end = first + len(list(rows))

@@ -64,7 +64,8 @@ _UNUSED = frozenset({
     "peft_version", "runtime_config", "eva_config", "megatron_core", "megatron_config",
 })  # fmt: skip
 _CHOOSING = frozenset({"layers_to_transform", "layers_pattern", "exclude_modules"})
-"""Fields that choose layers, partly by regular expressions. The names of the weights tell too."""
+"""Fields that choose layers, partly by regular expressions. They are not passed to peft: the names
+of the weights tell which layers are meant."""
 
 
 class PlainAdapter(NamedTuple):
@@ -74,7 +75,8 @@ class PlainAdapter(NamedTuple):
     weights: dict[str, Tensor]
 
     def config(self) -> LoraConfig:
-        """A new configuration for peft, which changes it in use."""
+        """Make a configuration for peft. Each call makes a new one, because peft changes the
+        configuration that it is given."""
         return LoraConfig(**self.fields, inference_mode=True)
 
 

@@ -44,11 +44,11 @@ class Row:
 
     prompt: list[int]
     temperature: float
-    """0 is greedy."""
+    """Sampling temperature; with 0, the most probable token is chosen."""
     seed: int
     max_tokens: int
     grammar: Grammar | None = None
-    """``None``: any token."""
+    """The grammar that restricts the tokens; ``None``: any token is allowed."""
     sparse: bool = True
     """Whether noise is drawn for the listed tokens only: suitable for large vocabularies; the
     samples differ."""
@@ -264,7 +264,8 @@ def _advance(
 
 
 def _of_rows(alone: Alone, rows: Sequence[int]) -> Alone:
-    """The same for some of the rows, by their position."""
+    """A function like ``alone`` for a part of the batch: position ``k`` stands for row
+    ``rows[k]``."""
     return lambda k: alone(rows[k])
 
 

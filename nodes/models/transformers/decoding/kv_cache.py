@@ -123,7 +123,8 @@ class KVCache(DynamicCache):
         self.select_rows(indices, below=len(self.layers))
 
     def select_rows(self, rows: Tensor, below: int) -> None:
-        """Replace the rows by these, in the layers below a number; a row may be repeated."""
+        """Keep only the given rows, in this order, in the layers with a number less than ``below``.
+        A row may be repeated."""
         for layer in self.layers[:below]:
             layer.batch_select_indices(rows)  # type: ignore[union-attr]
         for name in _OF_ROWS:

@@ -22,7 +22,7 @@ class Split(NamedTuple):
     layer: int
     """The first layer that is computed for every row."""
     shared: list[int]
-    """The rows that stand for others in the layers below it."""
+    """The rows that stand for all rows with the same prompt in the layers below ``layer``."""
     of_row: list[int]
     """For each row, the position in ``shared`` of the row that stands for it."""
 
@@ -56,7 +56,7 @@ def split_of(
 
 
 def transformer_layers(network: PreTrainedModel) -> nn.ModuleList | None:
-    """The layers of a network, in order; ``None`` if they cannot be told from its other parts."""
+    """The layers of a network, in order; ``None`` if they cannot be identified among its parts."""
     count = network.config.get_text_config().num_hidden_layers
     lists = [part for part in network.modules() if isinstance(part, nn.ModuleList)]
     found = [part for part in lists if len(part) == count]

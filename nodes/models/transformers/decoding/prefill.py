@@ -74,7 +74,7 @@ class _RoutedSplit(NamedTuple):
         positions: Tensor,
         cache: KVCache,
     ) -> Tensor:
-        """As :func:`forward`, with the lower layers on the shared rows only."""
+        """Like :func:`forward`, but the lower layers compute only the shared rows."""
         layer, shared, of_row = self.split
         few, again = (torch.tensor(rows, device=ids.device) for rows in (shared, of_row))
         cache.select_rows(few, below=layer)
@@ -230,11 +230,11 @@ class _Group(NamedTuple):
     """Rows whose prompts have a common prefix."""
 
     row: int
-    """Number of one of the rows."""
+    """Number of one row of the group, whose prompt begins with the prefix."""
     length: int
     """Tokens of the common prefix."""
     saved: int
-    """Number of tokens saved by reading it first."""
+    """Number of tokens that need not be read again if the prefix is read first."""
 
 
 def _groups(prompts: Sequence[list[int]], rows: Sequence[int], sharing: Sharing) -> list[_Group]:

@@ -24,7 +24,7 @@ class Layout(NamedTuple):
     known: list[int]
     """Number of tokens of each row whose keys and values are known."""
     before: int
-    """Width of the part with the known tokens; the rest is the part with the others."""
+    """Number of columns for the known tokens; the columns after them are for the new tokens."""
 
 
 class StoredBatch:
@@ -55,7 +55,7 @@ class Prefix(NamedTuple):
     batch: StoredBatch
     row: int
     length: int
-    """Tokens, fewer than the prompt has."""
+    """Number of tokens; the prompt has more."""
 
 
 class PrefixStore:

@@ -24,9 +24,9 @@ from swarm_ui.nodes.models.transformers.decoding.selection import Allowed
 from swarm_ui.prompts import FreeText, Reply
 
 _SCREENS = 256
-"""Lists of replies that are kept compiled."""
+"""Maximum number of compiled lists of replies that are kept."""
 _LITERALS = 16_384
-"""Literal parts whose tokens are kept."""
+"""Maximum number of literal parts whose tokens are kept."""
 _FRAGMENT = "\ufffd"
 """The replacement character that a decoder writes for an incomplete character."""
 
@@ -148,7 +148,8 @@ class ReplyCursor:
         self._end, self._room = end, room
 
     def allowed(self) -> Allowed:
-        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        """The tokens that may come next; see
+        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         ids: dict[int, None] = {}
         masks: list[Tensor] = []
         for at in self._at:
@@ -164,7 +165,8 @@ class ReplyCursor:
         return Allowed(list(ids), mask)
 
     def take(self, token: int) -> None:
-        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        """Append an allowed token; see
+        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         following: list[_Node | _Within] = []
         for at in self._at:
             node, inside = (at, None) if isinstance(at, _Node) else at.read(self._room)
@@ -189,7 +191,7 @@ class _Mask(NamedTuple):
     chosen: bytes
     """1 for each token of the set, by id."""
     listed: Tensor
-    """The same as booleans on the device, ``[words]``."""
+    """The set as booleans on the device, ``[words]``."""
     blank: frozenset[int]
     """Tokens that are a space and nothing else."""
 
@@ -215,7 +217,7 @@ class _Node:
 
 
 class _Text:
-    """A free text of the tree."""
+    """A free text in the prefix tree, with the tokens that it may consist of."""
 
     __slots__ = ("after", "first", "later", "opening", "part", "rest")
 
@@ -236,7 +238,8 @@ class _Within(NamedTuple):
     """Whether something visible has been written."""
 
     def read(self, room: int) -> tuple[_Node | None, _Mask | None]:
-        """The continuation if the text may end here, and its own tokens if it may continue."""
+        """The node after the text if the text may end here, and the tokens with which it may
+        continue; ``None`` if it may not."""
         if not self.began:
             return None, self.text.first
         more = self.used < self.text.part.free.max_tokens and room > self.text.rest
@@ -274,8 +277,9 @@ _FITS: dict[str, Callable[[str], bool]] = {
     "first": _visible,
     "later": lambda text: True,
 }
-"""The tokens of a text: its first one if it begins with a space, else its first one; and later
-ones. The first word must be visible, since readers of replies strip spaces."""
+"""Which tokens fit at a position of a free text. ``space``: the first token of a text that begins
+with a space. ``first``: the first token of another text. ``later``: all others. The first word must
+be visible, because readers of replies strip spaces."""
 
 
 def _keep(store: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:

@@ -48,11 +48,11 @@ class Choice(NamedTuple):
     """Settings for the choice of a row's next token."""
 
     temperature: float
-    """0 is greedy."""
+    """Sampling temperature; with 0, the most probable token is chosen."""
     noise: torch.Generator | None
     """Generator for sampling, on the device of the logits; ``None``: greedy."""
     allowed: Allowed | None
-    """``None``: any token."""
+    """The tokens to choose from; ``None``: any token."""
     sparse: bool
     """Whether noise is drawn for the allowed tokens only, if they are listed one by one. This is
     cheaper for large vocabularies, and gives other samples."""

@@ -147,7 +147,7 @@ def _table(found: list[RunSummary], title: str) -> Any:
 
 
 def _caption(found: list[RunSummary]) -> str:
-    """An explanation of the figures; empty if there are none."""
+    """The caption of the list, which explains the success rates; empty if there are none."""
     notes = []
     if any(run.success for run in found):
         notes.append("95 % intervals: bootstrap over tasks and their episodes.")

@@ -32,7 +32,8 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     bottom: Callable[[Handset, str], list[Line]] = lambda handset, folder: []
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        """One of the file screens."""
+        """The page of a file screen: the list, a dialog or form about ticked files, or the choice
+        of a target folder."""
         if screen.kind == "delete":
             count = len(handset.picked)
             what = name(min(handset.picked)) if count == 1 else f"{count} items"
@@ -59,7 +60,7 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         return self.title if folder == self.root else name(folder)
 
     def _shown(self, handset: Handset, folder: str) -> list[str]:
-        """Folders, then files."""
+        """The paths in a folder that the list shows: folders first, then files."""
         paths = handset.files.children(folder)
         files = [path for path in paths if handset.files.is_file(path)]
         shown = [path for path in files if path.endswith(self.suffixes or "")]
