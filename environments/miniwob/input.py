@@ -48,7 +48,7 @@ class Target(Protocol):
     async def call(self, method: str, **params: object) -> Reply: ...
 
     async def drawn(self, waiting: Coroutine[Any, Any, Reply]) -> None:
-        """Wait for a call that the browser answers with a frame, such as a mouse move."""
+        """Wait for a call that the browser answers only when it draws a frame: a mouse move."""
         ...
 
 

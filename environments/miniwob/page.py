@@ -170,7 +170,7 @@ class Page:
         return await asyncio.shield(drawing)
 
     async def drawn(self, waiting: Coroutine[Any, Any, Reply]) -> None:
-        """Wait for a call that the browser answers with a frame.
+        """Wait for a call that the browser answers only when it draws a frame.
 
         Without a frame the browser would stall for seconds. Frames are drawn until the answer
         comes, because the first frame may be drawn before the page has received the call.

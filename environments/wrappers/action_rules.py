@@ -81,7 +81,8 @@ def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> M
 
 
 def presses(action: Action) -> bool:
-    """Whether an action presses Enter, directly or with a line break in its text."""
+    """Whether an action presses Enter or another key that activates an element (Space, the centre
+    of the D-pad), or has a line break in its text."""
     if action.action_type == "keyboard_enter":
         return True
     if any(key in (action.keycode or "").upper() for key in _ENTER_KEYS):

@@ -71,7 +71,7 @@ def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
 
 
 def proposal(cell: Cell) -> str:
-    """The result of a call on one line."""
+    """The result of a call, as text for its box in the picture."""
     call, message = cell.call, cell.message
     if call is None:
         return "skipped"

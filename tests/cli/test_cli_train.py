@@ -93,7 +93,10 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
     assert [arrow in shown for edge, arrow in drawn.items()] == [edge in mode for edge in drawn]
     told = shell("eval phone --agents 2 --edges t --dry-run --json").json["edges"]
     assert told == (", ".join(f"{a}>{b}" for a, b in mode) or "none")
-    assert "the team has agent_0, agent_1, agent_2" in shell("eval phone -a 3 --edges t").err
+    assert (
+        "expected the edges of the team, agent_0, agent_1, agent_2"
+        in shell("eval phone -a 3 --edges t").err
+    )
 
     episodes = read_jsonl(shell.folder / "t/traces/train-000.jsonl")
     steps = [step for episode in episodes for step in episode.steps]

@@ -101,7 +101,8 @@ def test_a_stream_that_ends_early_is_a_failure_of_that_agent() -> None:
     team = CollabGraph([AgentNode("ada", Typist("ab", ends=False)), MajorityVote()])
     events = in_virtual_time(collect(team.stream(SCREEN)))
     assert [str(e.error) for e in events if isinstance(e, Failed)] == [
-        "ModelError: model 'typist' ended a stream without a completion"
+        "ModelError: model 'typist' ended a stream without a completion; expected the completion "
+        "as the last item"
     ]
 
 

@@ -131,7 +131,6 @@ def test_a_model_that_answers_too_little_is_at_fault() -> None:
             return []
 
     trace = CollabGraph.solo(Mute({})).run_sync(SCREEN)
-    assert (
-        str(trace.calls[0].error)
-        == f"{ModelError.__name__}: model 'fixed' returned 0 completions for 1 request"
+    assert str(trace.calls[0].error) == (
+        f"{ModelError.__name__}: model 'fixed' returned 0 completions for 1 request; expected one"
     )

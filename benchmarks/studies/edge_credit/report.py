@@ -279,7 +279,7 @@ def speed_table(study: Study) -> str:
     """Episodes until known templates are near the oracle, calls, and the edges that were found."""
     heads = ("edges learn from", "episodes to 95 % of the oracle, each run",
              f"the same with at most {CHEAP:g} times its tokens",
-             f"needed senders of {study.needed}", "other edges", "calls of the episodes",
+             f"needed edges of {study.needed}", "other edges", "calls of the episodes",
              "calls for credit", "CPU-s")  # fmt: skip
     lines = []
     for one in study.speeds:

@@ -1,4 +1,6 @@
-"""Level 3: a step of a successful walk and a plausible wrong one, in the same context."""
+"""Samples of level 3 of stage 1: a step of a successful walk and a plausible wrong one, in one
+context.
+"""
 
 from __future__ import annotations
 

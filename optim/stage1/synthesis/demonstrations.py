@@ -1,4 +1,6 @@
-"""Level 3: steps of an environment's expert, and messages of other agents about them."""
+"""Samples of level 3 of stage 1: steps of an environment's expert, and messages of other agents
+about them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Level 2 on an invented device, whose apps consist of random words.
+"""Samples of level 2 of stage 1 on an invented device, whose apps consist of random words.
 
 On a device, an agent must recognise from the screen and the history that the task is complete, and
 declare it (``status``). These samples teach it to open the app that an instruction names, to use

@@ -1,4 +1,4 @@
-"""Level 2: instructions of one step on any screen, with the correct action.
+"""Samples of level 2 of stage 1: instructions of one step on any screen, with the correct action.
 
 The screen may come from any environment; the action is computed from its elements.
 """

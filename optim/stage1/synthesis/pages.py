@@ -1,4 +1,4 @@
-"""Level 2 on invented web pages: the parts that all families share.
+"""Samples of level 2 of stage 1 on invented web pages: the parts that all families share.
 
 A page ends the task by itself, so a plan has no step that ends it. The families in
 :mod:`.clicking` and :mod:`.filling` cover kinds of instruction (click a named element, fill a form,

@@ -1,4 +1,4 @@
-"""Level 1: questions about any screen, with the answer as text."""
+"""Samples of level 1 of stage 1: questions about any screen, with the answer as text."""
 
 from __future__ import annotations
 

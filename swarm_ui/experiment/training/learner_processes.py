@@ -109,7 +109,7 @@ def begin_loading(
 
     Args:
         learners: the other processes.
-        section: the choice, as the user made it.
+        section: the settings of the model, as the user gave them.
         learned: the adapters that are trained.
         resume: the command that resumes the run, for their errors.
     """

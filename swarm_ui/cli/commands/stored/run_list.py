@@ -56,7 +56,8 @@ def list_runs(
     since: Annotated[str, typer.Option(metavar="TIME", help="only runs begun since a date "
                      "(2025-01-31) or within an age: 12h, 7d, 2w (default: all)")] = "",
     text: Annotated[str, typer.Option(metavar="TEXT", help="only runs with this text in the path, "
-                    "command, environment, model or headline (default: all)")] = "",
+                    "command, environment, model, or policy of the shown success "
+                    "(default: all)")] = "",
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """List runs, the newest first: command, environment, time, state, success and size.
