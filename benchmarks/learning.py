@@ -7,7 +7,7 @@
     python benchmarks/learning.py --quick
 
 **The phone is simulated and its critic scripted; scores are not AndroidWorld scores.** Each run
-trains a team of four from the shipped base agent as the demo does (5 iterations of 112 episodes)
+trains a team of four from the shipped base agent on the phone (5 iterations of 112 episodes)
 and plays the same test episodes: known templates with new parameters, new templates, new apps.
 Finished runs and tests are not repeated, so the same command continues after an interruption, and
 ``--graphs`` adds test DAGs to runs that were tested on fewer. The record holds the outcomes of all
