@@ -164,8 +164,8 @@ def recorded() -> dict[str, Any]:
 def page_parts() -> list[tuple[str, str, str]]:
     """Page (path in the repository), name and text of every part that is made from records."""
     data, split, power = (read(name) for name in RECORDS)
-    invented, taught = read("invented_training"), read("invented_training_teacher")
-    found = answers(data, split, read("split_model"), invented, taught, read("windows")["fixed"])
+    taught = read("invented_training_teacher")
+    found = answers(data, split, read("split_model"), taught, read("windows")["fixed"])
     return [
         ("README.md", "results", short_table(data)),
         ("docs/results.md", "answers", found),
