@@ -173,6 +173,7 @@ def test_the_blind_set_is_played_once_and_after_everything_else(
     assert [r.success for r in played] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_record_is_restored_and_continued(
     folder: Path,
     tmp_path_factory: pytest.TempPathFactory,
