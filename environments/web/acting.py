@@ -157,7 +157,7 @@ async def _place(
     node = seen.nodes[index]
     quads = (await tab.call("DOM.getContentQuads", backendNodeId=node))["quads"]
     if not quads:
-        raise Rejected(f"the element {index} has no place on the page: it is hidden or was removed")
+        raise Rejected("the element has no place on the page")
     return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
 
 

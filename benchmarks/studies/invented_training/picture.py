@@ -55,8 +55,8 @@ def _panel(
             axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, linewidth=1.4)
             axes.plot(
                 x, 100 * row.success, _MARKS.get(name, "o"), color=color, markersize=6,
-                label=named[name].rsplit(",", 1)[0] if name != "outcome" and control
-                else named[name].split(",")[-1].strip() if control else None,
+                label=named[name].replace(f", {arms[name].devices} invented devices", "")
+                if control else None,
             )  # fmt: skip
     line = sorted((at[arms[name].devices], 100 * rows[name].success) for name in curve)
     axes.plot(*zip(*line, strict=True), color=ink, linewidth=1, alpha=0.6)

@@ -9,9 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs, jobs, tasks
+from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs, jobs, tasks
 from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN
 from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
+from swarm_ui.experiment.environments.phone_jobs import mixed_training_jobs
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.rollout.pool import Job
 
@@ -107,10 +108,8 @@ class Arm:
     teacher: bool = False
     """Whether a teacher shows the solver's action where no agent is right."""
 
-    @property
-    def control(self) -> bool:
-        """Whether the arm is a control beside the curve over numbers of devices."""
-        return bool(self.stage1_of) or not self.critic or self.name == "untaught"
+    control: bool = False
+    """Whether the arm is a control beside the curve over numbers of devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +146,26 @@ class Design:
 DEVICES = (
     Arm("0", "stage 2, 0 invented devices"),
     Arm("32", "stage 2, 32 invented devices", 32),
-    Arm("stage1", "more stage 1, 32 invented devices", 32, stage1_of="32"),
+    Arm("stage1", "more stage 1, 32 invented devices", 32, stage1_of="32", control=True),
     Arm("16", "stage 2, 16 invented devices", 16),
     Arm("64", "stage 2, 64 invented devices", 64),
     Arm("8", "stage 2, 8 invented devices", 8),
-    Arm("outcome", "stage 2, 32 invented devices, credit by outcome", 32, critic=False),
-)
+    Arm(
+        "outcome", "stage 2, 32 invented devices, credit by outcome", 32, critic=False,
+        control=True,
+    ),
+)  # fmt: skip
 """Arms of the studies without a teacher."""
 TAUGHT = (
-    Arm("untaught", "stage 2 without a teacher, 512 invented devices", 512),
+    Arm("untaught", "stage 2 without a teacher, 512 invented devices", 512, control=True),
     Arm("512", "stage 2 with a teacher, 512 invented devices", 512, teacher=True),
-    Arm("stage1", "more stage 1, 512 invented devices", 512, stage1_of="512"),
+    Arm("stage1", "more stage 1, 512 invented devices", 512, stage1_of="512", control=True),
     Arm("0", "stage 2 with a teacher, 0 invented devices", teacher=True),
     Arm("32", "stage 2 with a teacher, 32 invented devices", 32, teacher=True),
     Arm("128", "stage 2 with a teacher, 128 invented devices", 128, teacher=True),
     Arm(
         "stage1-4e-3", "more stage 1 at rate 4e-3, 512 invented devices", 512,
-        stage1_of="512", rate=4e-3,
+        stage1_of="512", rate=4e-3, control=True,
     ),
 )  # fmt: skip
 """Arms of the study with a teacher."""
@@ -197,13 +199,8 @@ def device_tasks(first: int, count: int) -> tuple[str, ...]:
 
 def training_jobs(arm: Arm, seed: int, count: int, rng: random.Random) -> list[Job]:
     """Training episodes: of the phone, and for half of them of the arm's devices."""
-    own = count // 2 if arm.devices else 0
-    drawn = draw_jobs(tasks("train"), count - own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-    if own:
-        names = device_tasks(DEVICES_APART * seed, arm.devices)
-        drawn += draw_jobs(names, own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-        rng.shuffle(drawn)
-    return drawn
+    names = device_tasks(DEVICES_APART * seed, arm.devices) if arm.devices else ()
+    return mixed_training_jobs(tasks("train"), names, count, rng)
 
 
 def held_out_jobs(plan: Plan) -> dict[str, Sequence[Job]]:

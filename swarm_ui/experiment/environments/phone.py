@@ -177,17 +177,14 @@ def training_phone(settings: Settings) -> TrainingPhone:
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
     """Draw training episodes as (task, seed), half of them on invented devices if there are any."""
-    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
+    from swarm_ui.environments.phone import tasks
     from swarm_ui.environments.phone.invented.mixed_phone import simple_tasks
 
-    own = count // 2 if settings.devices else 0
-    section = EnvironmentSection(tasks=settings.tasks)
-    drawn = _training_jobs(section, (), count - own, rng, "train")
-    if own:
-        names = simple_tasks(_FIRST_DEVICE, settings.devices, _WORDINGS)
-        drawn += draw_jobs(names, own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-        rng.shuffle(drawn)
-    return drawn
+    invented: tuple[str, ...] = ()
+    if settings.devices:
+        invented = simple_tasks(_FIRST_DEVICE, settings.devices, _WORDINGS)
+    known = settings.tasks or tasks("train")
+    return phone_jobs.mixed_training_jobs(known, invented, count, rng)
 
 
 def test_jobs(settings: Settings) -> dict[str, list[Job]]:

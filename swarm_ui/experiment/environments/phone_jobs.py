@@ -31,6 +31,21 @@ def test_jobs(section: EnvironmentSection, tasks: Sequence[str]) -> list[Job]:
     return draw_jobs(names, count_of(section), section.seed, seeds=seeds_of(section.split))
 
 
+def mixed_training_jobs(
+    known: Sequence[str], invented: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    """Training episodes of known tasks and, for half of them, of tasks on invented devices. If
+    there are no invented tasks, all episodes are of known tasks."""
+    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
+
+    own = count // 2 if invented else 0
+    drawn = draw_jobs(tuple(known), count - own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    if own:
+        drawn += draw_jobs(tuple(invented), own, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+        rng.shuffle(drawn)
+    return drawn
+
+
 def training_jobs(
     section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
 ) -> list[Job]:
