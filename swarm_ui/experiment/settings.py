@@ -37,8 +37,8 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one run. The defaults are the method of the paper on the embedded phone, as
-    the studies use it; :func:`defaults` has those of the demo."""
+    """The settings of one run. With the defaults, a team trains on the embedded phone alone and
+    without a teacher, as in the studies; :func:`defaults` has the defaults of the demo."""
 
     env: EnvironmentName = "phone"
     quick: bool = False

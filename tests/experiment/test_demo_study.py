@@ -48,9 +48,9 @@ def test_quick_asks_for_less() -> None:
     assert len(base_arms(quick)) < len(base_arms(full))
 
 
-def test_the_method_of_the_paper_and_other_models_learn_on_the_phone_alone() -> None:
-    paper = ["--devices", "0", "--no-teacher", "--rank", "16"]
-    assert options.parse(paper).settings == Settings()
+def test_teacher_and_devices_can_be_left_out_and_other_models_have_none() -> None:
+    without = ["--devices", "0", "--no-teacher", "--rank", "16"]
+    assert options.parse(without).settings == Settings()
     assert options.parse(["--tasks", "open-app"]).settings.devices == 0
     for words in (["--model", "smollm2"], ["--env", "miniwob"], ["--env", "androidworld"]):
         asked = options.parse(words).settings

@@ -21,7 +21,8 @@ on phones with invented apps; has a critic fill the credit table, an adversary w
 a teacher show an action where no agent is right; trains one LoRA adapter for each agent; redraws
 the edges, and repeats; then evaluates on held-out tasks, and on real MiniWoB++ pages where a
 Chromium is found. Prints one table and writes a run directory with an HTML report, whose path is
-the last line. --devices 0 --no-teacher --rank 16 is the method of the paper on the phone alone."""
+the last line. --devices 0 --no-teacher leaves out the invented apps and the teacher, which the
+paper does not have."""
 
 _AFTER = """\
 The phone is a simulation, and its critic and teacher are scripted: scores on it are not
