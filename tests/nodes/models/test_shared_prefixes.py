@@ -99,6 +99,25 @@ def test_replies_are_those_of_prompts_read_whole(kind: str, form: str) -> None:
         same(answers(whole, asked), answers(shared, asked))
 
 
+def test_prompts_with_and_without_a_known_prefix_are_answered_together() -> None:
+    """They are read in separate forward passes, whose caches are joined; rows that have ended are
+    then removed from the joined cache."""
+    whole, shared = model(prefix_bytes=0), model()
+    elements = tuple(Element(index=k, role="button", text=f"entry {k} of 31") for k in range(60))
+    long = Observation(goal="open entry 5", elements=elements, app="files")
+
+    def asked(observation: Observation, adapter: str) -> list[Request]:
+        decision = Decision(observation=observation)
+        return [
+            Request(decision=decision, adapter=adapter, temperature=1.0, seed=k, max_tokens=count)
+            for k, count in enumerate((2, 40, 4, 40))
+        ]
+
+    known, new = asked(screen(), "agent_0"), asked(long, "agent_1")
+    same(answers(whole, known), answers(shared, known))
+    same(answers(whole, [*known, *new]), answers(shared, [*known, *new]))
+
+
 def test_a_second_round_reads_the_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = model()
     first, second = talk(2)

@@ -100,8 +100,8 @@ class KVCache(DynamicCache):
         for layer, *others in zip(*layers, strict=True):
             layer.join(others)
         for name in _OF_ROWS:
-            values = [v for part in parts if (v := getattr(part, name)) is not None]
-            setattr(whole, name, torch.cat(values) if values else None)
+            values = [getattr(part, name) for part in parts]
+            setattr(whole, name, None if values[0] is None else torch.cat(values))
         return whole
 
     @property

@@ -153,11 +153,12 @@ class _Reader(NamedTuple):
         if before:
             mask = loaded(cache, prefixes, before, ids.shape[1])
             attention = torch.cat([mask, attention], dim=1)
-            ends = [
-                prompt[count - 1] if count else self.pad_id
-                for prompt, count in zip(prompts, known, strict=True)
-            ]
-            cache.last_ids = torch.tensor(ends, device=network.device)[:, None]
+        ends = [
+            prompt[count - 1] if count else self.pad_id
+            for prompt, count in zip(prompts, known, strict=True)
+        ]
+        # Also without a prefix: caches are joined, and all of them or none must have this value.
+        cache.last_ids = torch.tensor(ends, device=network.device)[:, None]
         ids, attention = ids.to(network.device), attention.to(network.device)
         positions = (attention.cumsum(1) - 1).clamp_(min=0)[:, before:]
         if split is None:
