@@ -19,11 +19,12 @@ def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
         return msgspec.structs.replace(
             reply, id=context.message_id, sender=context.node, round=context.round
         )
+    content = reply.content
     return Message(
         id=context.message_id,
         sender=context.node,
         round=context.round,
-        content=sound(reply.content),
+        content=content if content.isascii() else sound(content),
         action=reply.action,
         adapter=reply.adapter,
         logprob=reply.logprob,

@@ -155,26 +155,34 @@ class RunState:
         if self.waiting and not self.waiting.isdisjoint(self._plan.inputs[k]):
             self.waiting.add(k)
             return
+        plan, session = self._plan, self._session
         started = self._clock() - self._start
-        id = self._prefix + self._plan.ids[k]
-        inbox, error = self._inbox(k, id)
-        if inbox is None:
-            return
-        session = self._session
+        id = self._prefix + plan.ids[k]
+        error: Failure | None = None
+        inbox: list[Message] | None
+        if self._gaps:
+            inbox, error = self._checked_inbox(k, id)
+            if inbox is None:
+                return
+        else:
+            inbox = [self._said[j] for j in plan.inputs[k]]  # type: ignore[misc]
+        if self._around and plan.open[k]:
+            inbox.extend(self._around)
         if not session.past or not self._recorded(k, id, inbox):
             context = self._context(k, id)
             if session.on_event is not None:
                 heard = tuple([m.id for m in inbox])
                 self._tell(CallStarted, k, id, heard=heard, at=started)
-            edited = session.edits.messages.get(id)
-            answer: Answer | None = None if edited is None else (edited, None, None)
+            answer: Answer | None = None
             if error is not None:
                 answer = tombstone(error)
+            elif session.edits.messages and id in session.edits.messages:
+                answer = session.edits.messages[id], None, None
             if answer is None:
                 try:
-                    if session.journal is not None and self._plan.nested[k]:
+                    if session.journal is not None and plan.nested[k]:
                         self._fail_as_before(id, inbox)
-                    reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
+                    reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
                     answer = reply, None, None
                 except Unanswered as question:
                     self._wait(k, question)
@@ -187,22 +195,13 @@ class RunState:
         if session.journal is not None:
             await self._write(k)
 
-    def _inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
-        """The inbox of a call, or ``None`` if the call is skipped; and why a condition failed."""
-        error = None
-        inbox: list[Message] | None
-        if self._gaps:
-            try:
-                inbox = self._passing(k, id)
-            except Exception as failure:
-                inbox, error = [], self._failed(k, id, failure)
-            if inbox is None:
-                return None, None
-        else:
-            inbox = [self._said[j] for j in self._plan.inputs[k]]  # type: ignore[misc]
-        if self._around and self._plan.open[k]:
-            inbox.extend(self._around)
-        return inbox, error
+    def _checked_inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
+        """The inbox of a call in a graph with conditions, or ``None`` if the call is skipped; and
+        why a condition failed."""
+        try:
+            return self._passing(k, id), None
+        except Exception as failure:
+            return [], self._failed(k, id, failure)
 
     def _context(self, k: int, id: str) -> NodeContext:
         plan, own = self._plan, self._plan.own[k]
