@@ -278,12 +278,16 @@ def page_text(record: Mapping[str, Any]) -> str:
         )
     ]
     table = markdown_table(("who answers", "decisions / s", "decisions / CPU-s"), lines)
-    same = (
-        f"{name}, {100 * equal[kind]:.1f} % of the greedy replies are equal and another "
-        f"{100 * ties[kind]:.1f} % differ at a tie; the largest distance between the first two "
-        f"different tokens is {record['largest_gap'][kind]:.2f} nats."
-        for kind, name in (("adapters", "With adapters"), ("base", "Without adapters"))
-    )
+    same = []
+    for kind, name in (("adapters", "With adapters"), ("base", "Without adapters")):
+        if equal[kind] == 1:
+            same.append(f"{name}, all greedy replies are equal.")
+            continue
+        same.append(
+            f"{name}, {100 * equal[kind]:.1f} % of the greedy replies are equal and another "
+            f"{100 * ties[kind]:.1f} % differ at a tie; the largest distance between the first two "
+            f"different tokens is {record['largest_gap'][kind]:.2f} nats."
+        )
     return f"{about}\n\n{table}\n\n{' '.join(same)}"
 
 

@@ -19,6 +19,10 @@ _COMMANDS = {
     "coordination": "python benchmarks/coordination.py --record",
     "critic": "python -m benchmarks.studies.critic --model MODEL --out FOLDER --record",
     "edge_power": "python benchmarks/edge_power.py --record",
+    "invented_training_general": "python -m benchmarks.studies.invented_training --study general "
+    "--out FOLDER --record",
+    "invented_training_teacher": "python -m benchmarks.studies.invented_training --study teacher "
+    "--out FOLDER --record",
     "learning": "python benchmarks/learning.py --out FOLDER --record",
     "local_model": "python benchmarks/local_model.py --model smollm2 --adapter smollm2-phone "
     "--serve --record",

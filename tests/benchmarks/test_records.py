@@ -11,7 +11,12 @@ import pytest
 from benchmarks.studies.columns import Columns
 from benchmarks.studies.restore import found_files, packed_files, recorded_files, restore
 from benchmarks.support import records
-from benchmarks.support.records import command_of, read_record, record_path, write_record
+from benchmarks.support.records import (
+    command_of,
+    read_record,
+    record_path,
+    write_record,
+)
 from swarm_ui.errors import ConfigError
 
 RESULTS = records.RESULTS
@@ -77,6 +82,14 @@ def test_an_absent_or_damaged_record_names_the_command_that_makes_it(results: Pa
     with pytest.raises(ConfigError, match=r"cannot be read: .*scale.py --record' makes it again"):
         read_record("scale", dict[str, Any])
     assert "--train-teams" in command_of("windows")
+
+
+@pytest.mark.parametrize("record", NAMES)
+def test_the_command_of_each_record_exists(record: str) -> None:
+    words = command_of(record).split()
+    file = words[1] if words[1] != "-m" else words[2].replace(".", "/")
+    place = RESULTS.parents[1] / file
+    assert place.is_file() or place.with_suffix(".py").is_file() or (place / "__main__.py").exists()
 
 
 def test_the_compact_form_loses_nothing() -> None:

@@ -54,6 +54,10 @@ def _file(folder: Path, text: str) -> Draft:
             "answers no questions",
         ),
         ("critic.teacher=scripted train.update.method=pg", "the agents' own replies"),
+        (
+            "critic.teacher=scripted train.pairs.corrections=false train.guide=0",
+            "with train.pairs.corrections = false",
+        ),
         ("critic.key_env=KEY", "without --critic llm"),
         ("environment.name=miniwob environment.split=blind", "training uses only 'reference'"),
         ("environment.name=miniwob environment.split=all", "training uses only 'reference'"),

@@ -49,6 +49,10 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
         because = "with method 'pg', which learns from the agents' own replies"
         instead = "use --method rft, dpo or ipo, or leave the teacher out"
         yield unused(("critic", "teacher"), config.critic.teacher, because, instead)
+    elif config.critic.teacher != "none" and not settings.pairs.corrections and settings.guide == 0:
+        because = "with train.pairs.corrections = false and train.guide = 0"
+        instead = "leave out one of these settings, or the teacher"
+        yield unused(("critic", "teacher"), config.critic.teacher, because, instead)
     if settings.edges != "fixed" and typed(draft, ("team", "seed")):
         because = f"where edges are {settings.edges}; the seed of training is --seed"
         yield unused(("team", "seed"), config.team.seed, because)
