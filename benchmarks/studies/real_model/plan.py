@@ -40,7 +40,7 @@ class Variant:
     """Settings of agents that get adapters of their own in the last iteration; ``None``: all
     iterations train one adapter for all agents."""
     pages: bool = False
-    """Whether the trained team is also tested on web pages."""
+    """Whether the team of the first seed is also tested on web pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Plan:
             *self._phone("base agent (0.19 M)", base, self._solo, EVALUATION_SEEDS),
             *self._phone("stage 1", stage1, self._solo, EVALUATION_SEEDS),
             *self._phone("stage 1", stage1, self._vote),
-            *self._stage2("rft", "scripted", self._vote, self.seeds),
+            *self._stage2("rft", "scripted", self._vote, self.seeds, self._pages_too),
             *self._control(),
             *self._stage2("rft", "learned", self._vote, self.seeds),
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._messages),
@@ -98,6 +98,7 @@ class Plan:
             *self._zero_shot(),
             *self._pages("base agent (0.19 M)", base, "reference", self.sizes.pages),
             *self._pages("stage 1", stage1, "reference", self.sizes.pages),
+            *self._pages("stage 1", stage1, "reference", self.sizes.pages, self._vote),
             *self._pages("base agent (0.19 M)", base, "blind", self.sizes.blind_pages),
             *self._pages("stage 1", stage1, "blind", self.sizes.blind_pages),
         ]
@@ -128,6 +129,10 @@ class Plan:
             model = ("--model", sizes.model, "--adapters", str(self.out / name / "final"))
             yield from self._phone("more stage 1, equal steps", model, self._vote, seed=seed,
                                    needs=(name,))  # fmt: skip
+            if seed == self.seeds[0] and sizes.pages:
+                yield self._evaluation("more stage 1, equal steps", model, self._vote, "miniwob",
+                                       ("reference",), sizes.pages, seed=seed,
+                                       needs=(name,))  # fmt: skip
 
     def _stage2(
         self, method: str, critic: str, team: Team, seeds: Sequence[int],
@@ -163,7 +168,7 @@ class Plan:
             model = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
             row = f"stage 2: {method}, {critic} critic{how}"
             yield from self._phone(row, model, team, seed=seed, needs=(name,))
-            if variant.pages and sizes.pages:
+            if variant.pages and sizes.pages and seed == seeds[0]:
                 yield self._evaluation(row, model, team, "miniwob", ("reference",), sizes.pages,
                                        seed=seed, needs=(name,))  # fmt: skip
 
@@ -175,10 +180,12 @@ class Plan:
         yield self._evaluation(row, model, team, "phone", PHONE_SPLITS, self.sizes.episodes,
                                chosen, seed=seed, needs=needs)  # fmt: skip
 
-    def _pages(self, row: str, model: tuple[str, ...], split: str, count: int) -> Iterator[Cell]:
-        """One agent on web pages."""
+    def _pages(
+        self, row: str, model: tuple[str, ...], split: str, count: int, team: Team | None = None
+    ) -> Iterator[Cell]:
+        """One agent, or an untrained team, on web pages."""
         if count:
-            yield self._evaluation(row, model, self._solo, "miniwob", (split,), count)
+            yield self._evaluation(row, model, team or self._solo, "miniwob", (split,), count)
 
     def _evaluation(
         self, row: str, model: tuple[str, ...], team: Team, environment: str,
