@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 
 import benchmarks.studies.windows.__main__ as study_windows
+from benchmarks.studies.windows.agent import WindowAgentConfig
 from benchmarks.studies.windows.arms import (
     CHAIN,
     FULL,
@@ -26,7 +27,15 @@ from benchmarks.studies.windows.arms import (
     tuning_jobs,
 )
 from benchmarks.studies.windows.edges import LearnedEdges, learn
-from benchmarks.studies.windows.fixed import best_crossed, fixed_tables, make_fixed
+from benchmarks.studies.windows.fixed import LearnedGraph, best_crossed, fixed_tables, make_fixed
+from benchmarks.studies.windows.replication import (
+    CONTROLS,
+    LEARNED,
+    FurtherAgent,
+    FurtherAgents,
+    make_replication,
+    replication_tables,
+)
 from benchmarks.studies.windows.stage2 import AgentMade
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
@@ -34,6 +43,7 @@ from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.graph.topology import Edge
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
+from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES
 
 test_jobs.__test__ = False  # type: ignore[attr-defined]
 
@@ -117,6 +127,53 @@ def test_tables_show_what_there_is() -> None:
         and "+50.0" in text
         and "| thompson | 1 | 8 | 0→1 1→2 2→3 |" in text
     )
+
+
+def test_other_agents_are_the_runs_of_a_replication() -> None:
+    """Agents differ by 20 and by 40 points; the mean over agents and its interval say so."""
+    rates = ((0.5, 0.7), (0.5, 0.9), (0.4, 0.7))
+    jobs = [("a", seed) for seed in range(10)]
+    arms = [
+        {name: played(name, _solved(alone)) for name in CONTROLS} | {LEARNED: _learned(team)}
+        for alone, team in rates
+    ]
+    made = AgentMade(steps=1, tokens=2, cpu_seconds=3, digest="")
+    graph = LearnedGraph(method="thompson", seed=0, edges=CHAIN, episodes=80)
+    agents = [FurtherAgent(seed=k, made=made, graph=graph) for k in (1, 2, 3)]
+    found = make_replication(agents, arms, jobs)
+    rows = {row.name: row for row in found.rows}
+    assert rows["no-edges"].success == 0.4667 and rows["no-edges"].seeds == 3
+    gap = next(c for c in found.contrasts if c.name == f"{LEARNED} - no-edges")
+    assert gap.named and gap.difference == 0.3
+    assert gap.t_low is not None and gap.t_low < 0.2 < 0.4 < gap.t_high  # 0.2, 0.4 and 0.3
+    assert "| **named**: learned-thompson-0 - no-edges | +30.0 [" in replication_tables(found)
+
+
+def _solved(rate: float) -> list[float]:
+    return [float(k < 10 * rate) for k in range(10)]
+
+
+def _learned(rate: float) -> Played:
+    return played(LEARNED, _solved(rate), CHAIN)
+
+
+@pytest.mark.slow
+def test_an_agent_with_another_seed_plays_the_main_policies(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def train(config: WindowAgentConfig, folder: Path) -> None:
+        asked.append(config.seed)
+        LocalModel.load().with_words([PASS, *COLLEAGUES]).save(folder)
+        (folder / "made.json").write_text('{"steps": 1, "tokens": 2, "cpu_seconds": 3}')
+
+    further = FurtherAgents(tmp_path / "agents", steps=1, episodes=1, budget=80)
+    assert further.found() is None and further.notes() == {}
+    further.run([4], train, lambda text: None)
+    further.run([4], train, lambda text: pytest.fail(f"repeated: {text}"))
+    found = further.found()
+    assert asked == [4] and found is not None
+    assert [row.seeds for row in found.rows] == [1] * (len(CONTROLS) + 1)
+    assert list(further.notes()) == ["agents/4/agent.json"]
 
 
 def test_results_under_other_options_are_not_mixed(tmp_path: Path) -> None:

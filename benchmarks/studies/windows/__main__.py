@@ -3,18 +3,20 @@
     python -m benchmarks.studies.windows --out runs/windows                 # trains the agent too
     python -m benchmarks.studies.windows --out runs/windows --agent FOLDER  # a trained one
     python -m benchmarks.studies.windows --out runs/windows --summarise
+    python -m benchmarks.studies.windows --out runs/windows --agent-seeds 1 2 3  # other agents
     python -m benchmarks.studies.windows --out runs/windows --train-teams   # trains teams
     python -m benchmarks.studies.windows --out runs/windows --record
     python -m benchmarks.studies.windows --out runs/more --restore --train-teams --teams-seeds 0 1 5
     python -m benchmarks.studies.windows --recorded
 
 The phone is simulated, and its long screens are built so that no single agent sees enough. Finished
-parts are not repeated, so the same command continues after an interruption. ``--train-teams``
-begins with an agent that was trained without edges, and trains teams of it with several kinds of
-edges and of credit. The critic is scripted. ``--record`` keeps what is finished, with the results
-of which the tables are made, but no weights. ``--restore`` writes those results that the folder
-lacks, and the study goes on from there; with ``--summarise`` or ``--record`` it runs nothing. The
-last line of ``--recorded`` is JSON: the rows of the tables.
+parts are not repeated, so the same command continues after an interruption. ``--agent-seeds``
+plays the main policies again with agents that were trained with these seeds, and nothing else.
+``--train-teams`` begins with an agent that was trained without edges, and trains teams of it with
+several kinds of edges and of credit. The critic is scripted. ``--record`` keeps what is finished,
+with the results of which the tables are made, but no weights. ``--restore`` writes those results
+that the folder lacks, and the study goes on from there; with ``--summarise`` or ``--record`` it
+runs nothing. The last line of ``--recorded`` is JSON: the rows of the tables.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from benchmarks.studies.windows.edges import Method
     from benchmarks.studies.windows.fixed import Fixed
     from benchmarks.studies.windows.record import Record
+    from benchmarks.studies.windows.replication import FurtherAgents
     from benchmarks.studies.windows.stage2 import Stage2
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
     from swarm_ui.optim.stage1.supervised import Progress
@@ -56,10 +59,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 NAME = "windows"
 FILES = (
     "options.json", "forms/*.json", "random/*.json", "new/*.json", "all/*.json",
-    "edges/*.json",
+    "edges/*.json", "agents/*/forms/*.json", "agents/*/edges/*.json",
     "stage2/plan.json", "stage2/cells/*/cell.json", "stage2/tests/*.json",
 )  # fmt: skip
-"""What the record holds of the study's folder, with how both window agents were trained."""
+"""What the record holds of the study's folder, with how the window agents were trained."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,12 +95,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=int, default=480, help="episodes of edge learning")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of edge learning")
     parser.add_argument("--steps", type=int, default=4_000, help="of training the agent")
+    parser.add_argument("--agent-seeds", type=int, nargs="+", default=[],
+                        help="train other agents with these seeds, and play with them")  # fmt: skip
     parser.add_argument("--train-teams", action="store_true", help="train and test teams")
     parser.add_argument("--teams-steps", type=int, default=1_500, help="of its agent")
     parser.add_argument("--teams-seeds", type=int, nargs="+", default=[0, 1, 2])
     given = parsed(parser)
     if given.out is None and not given.recorded:
         parser.error("--out is needed, except with --recorded")
+    if 0 in given.agent_seeds:
+        parser.error("--agent-seeds: 0 is the seed of the first agent; give others")
     return given
 
 
@@ -116,6 +123,8 @@ def main() -> int:
     study = Study(given.out, options)
     if given.restore:
         _restore(given.out, options)
+    if given.agent_seeds:
+        study.run_further(given.agent_seeds)
     if given.train_teams or given.record:
         stage2 = _stage2(given)
         if given.train_teams:
@@ -126,7 +135,7 @@ def main() -> int:
             write_record(NAME, record, packed_files(files))
             _show(record)
         return 0
-    if not given.summarise:
+    if not given.summarise and not given.agent_seeds:
         study.run()
     print(study.summary())
     return 0
@@ -173,8 +182,9 @@ def _record(stage2: Stage2, study: Study) -> Record:
 
     made = origin("python -m benchmarks.studies.windows")
     return make_record(
-        made, stage2.plan, stage2.made(), stage2.cells(), stage2.tests(), study.fixed()
-    )
+        made, stage2.plan, stage2.made(), stage2.cells(), stage2.tests(), study.fixed(),
+        study.further().found(),
+    )  # fmt: skip
 
 
 def _train_agent(config: WindowAgentConfig, folder: Path) -> None:
@@ -230,9 +240,32 @@ class Study:
     def summary(self) -> str:
         """All tables as Markdown."""
         from benchmarks.studies.windows.fixed import fixed_tables
+        from benchmarks.studies.windows.replication import replication_tables
 
-        found = self.fixed()
-        return "" if found is None else fixed_tables(found)
+        fixed, further = self.fixed(), self.further().found()
+        parts = [] if fixed is None else [fixed_tables(fixed)]
+        parts += [] if further is None else [replication_tables(further)]
+        return "\n\n".join(parts)
+
+    def further(self) -> FurtherAgents:
+        """The agents that were trained with other seeds."""
+        from benchmarks.studies.windows.replication import FurtherAgents
+
+        options = self._options
+        return FurtherAgents(
+            self._folder / "agents", steps=options.steps, episodes=options.episodes,
+            budget=options.budget,
+        )  # fmt: skip
+
+    def run_further(self, seeds: Sequence[int]) -> None:
+        """Train agents with these seeds, and play the main policies with them."""
+        import torch
+
+        torch.set_num_threads(1)
+        silence_transformers()
+        check_study(self._folder / "options.json", self._options)
+        say = partial(print, file=sys.stderr, flush=True)
+        self.further().run(seeds, _train_agent, say)
 
     def fixed(self) -> Fixed | None:
         """The figures of all that was played; ``None``: nothing was."""
@@ -254,13 +287,13 @@ class Study:
         return make_fixed(made, played, self._all("edges", LearnedEdges), jobs)
 
     def notes(self) -> dict[str, Any]:
-        """How the agent was trained, as a file of the record; empty: this part was not run."""
+        """How the agents were trained, as files of the record; empty: this part was not run."""
         from benchmarks.studies.windows.stage2 import agent_made
 
         if not (self._folder / "options.json").exists():
             return {}
-        made = agent_made(self._agent_folder(), self._note())
-        return {self._note().name: msgspec.to_builtins(made)}
+        made = {self._note().name: agent_made(self._agent_folder(), self._note())}
+        return {k: msgspec.to_builtins(v) for k, v in (made | self.further().notes()).items()}
 
     def _note(self) -> Path:
         return self._folder / "agent.json"

@@ -53,9 +53,9 @@ class WindowAgentConfig:
     seed: int = 0
 
     @classmethod
-    def of(cls, steps: int) -> WindowAgentConfig:
+    def of(cls, steps: int, seed: int = 0) -> WindowAgentConfig:
         """The defaults with this number of training steps."""
-        default = cls()
+        default = cls(seed=seed)
         return replace(default, stage1=replace(default.stage1, steps=steps))
 
     @classmethod

@@ -50,6 +50,11 @@ class LearnedGraph(msgspec.Struct, frozen=True, kw_only=True):
     episodes: int
     """Played while learning."""
 
+    @classmethod
+    def of(cls, one: LearnedEdges) -> LearnedGraph:
+        """The graph of these learned edges."""
+        return cls(method=one.method, seed=one.seed, edges=one.edges, episodes=one.episodes)
+
 
 class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of the teams without stage 2."""
@@ -104,26 +109,23 @@ def make_fixed(
     for split in TITLES:
         random = tuple(played["random"].values()) if split == "forms" else ()
         groups = _groups(played[split], learned, random)
-        rows += [_row(group, split, jobs[split]) for group in groups.values()]
+        rows += [row_of_group(group, split, jobs[split]) for group in groups.values()]
         if _BASE in groups:
             base = groups[_BASE]
             gaps += [
-                _contrast(group, base, split, jobs[split])
+                contrast_of_groups(group, base, split, jobs[split])
                 for name, group in groups.items()
                 if name != _BASE
             ]
     groups = _groups(played["forms"], learned, tuple(played["random"].values()))
     contrasts = [
-        _contrast(groups[ours], groups[theirs], "forms", jobs["forms"])
+        contrast_of_groups(groups[ours], groups[theirs], "forms", jobs["forms"])
         for ours, theirs in EXPLORED
         if ours in groups and theirs in groups
     ]
     return Fixed(
         agent=agent, rows=tuple(rows), gaps=tuple(gaps), contrasts=tuple(contrasts),
-        graphs=tuple(
-            LearnedGraph(method=g.method, seed=g.seed, edges=g.edges, episodes=g.episodes)
-            for g in learned
-        ),
+        graphs=tuple(map(LearnedGraph.of, learned)),
     )  # fmt: skip
 
 
@@ -165,7 +167,8 @@ def _groups(
     return found
 
 
-def _row(group: Group, split: Split, jobs: Sequence[Job]) -> Row:
+def row_of_group(group: Group, split: Split, jobs: Sequence[Job]) -> Row:
+    """The success of a group on the episodes of a split."""
     rate = clustered_mean(group.outcomes(jobs))
     assert rate is not None, f"{group.label}: every episode has a fault"
     t_low, t_high = rates.bounds([_rate(arm.outcomes) for arm in group.arms])
@@ -178,7 +181,9 @@ def _row(group: Group, split: Split, jobs: Sequence[Job]) -> Row:
     )  # fmt: skip
 
 
-def _contrast(ours: Group, theirs: Group, split: Split, jobs: Sequence[Job]) -> Contrast:
+def contrast_of_groups(
+    ours: Group, theirs: Group, split: Split, jobs: Sequence[Job], *, named: bool = False
+) -> Contrast:
     """The difference on the episodes that both played; one graph is compared with each of many."""
     runs = max(len(ours.arms), len(theirs.arms))
     count = min(len(group.arms[0].outcomes) for group in (ours, theirs))
@@ -191,7 +196,7 @@ def _contrast(ours: Group, theirs: Group, split: Split, jobs: Sequence[Job]) -> 
     return Contrast(
         name=f"{ours.label} - {theirs.label}", templates=split, difference=round(gap.mean, 4),
         low=round(gap.low, 4), high=round(gap.high, 4), t_low=t_low, t_high=t_high, seeds=runs,
-        named=False,
+        named=named,
     )  # fmt: skip
 
 

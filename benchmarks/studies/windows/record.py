@@ -13,6 +13,7 @@ from benchmarks.studies.windows.cells import Cell, Plan
 from benchmarks.studies.windows.controls import Condition, Tested
 from benchmarks.studies.windows.fixed import Fixed, fixed_tables
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
+from benchmarks.studies.windows.replication import Replication, replication_tables
 from benchmarks.studies.windows.rows import Contrast, Row
 from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
 from benchmarks.support.origin import Origin
@@ -68,6 +69,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Arms that were planned and not run."""
     fixed: Fixed | None = None
     """``None``: not measured."""
+    replication: Replication | None = None
+    """The main policies of ``fixed`` with other window agents; ``None``: not measured."""
 
 
 def make_record(
@@ -77,6 +80,7 @@ def make_record(
     cells: Sequence[Cell],
     tests: Sequence[Tested],
     fixed: Fixed | None = None,
+    replication: Replication | None = None,
 ) -> Record:
     """The record of everything that is finished."""
     played: dict[Played, list[Tested]] = {}
@@ -103,6 +107,7 @@ def make_record(
         commits=tuple(sorted({c.commit for c in cells} | {t.commit for t in tests})),
         missing=tuple(arm for arm in _ARMS if (arm, "own edges") not in played),
         fixed=fixed,
+        replication=replication,
     )
 
 
@@ -206,13 +211,17 @@ def cells_table(record: Record) -> str:
 
 
 def all_rows(record: Record) -> list[Row]:
-    """The rows of stage 2, and those of the arms without it."""
-    return [*record.rows, *(() if record.fixed is None else record.fixed.rows)]
+    """The rows of stage 2, those of the arms without it, and those of other window agents."""
+    fixed = () if record.fixed is None else record.fixed.rows
+    again = () if record.replication is None else record.replication.rows
+    others = [msgspec.structs.replace(row, name=f"other agents: {row.name}") for row in again]
+    return [*record.rows, *fixed, *others]
 
 
 def markdown(record: Record) -> str:
     """All tables."""
     parts = [] if record.fixed is None else [fixed_tables(record.fixed)]
+    parts += [] if record.replication is None else [replication_tables(record.replication)]
     parts += [
         rows_table(record, "known"), rows_table(record, "held_out"), contrasts_table(record),
         cells_table(record),
