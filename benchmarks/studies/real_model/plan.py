@@ -41,6 +41,8 @@ class Variant:
     iterations train one adapter for all agents."""
     pages: bool = False
     """Whether the team of the first seed is also tested on web pages."""
+    words: tuple[str, ...] = ()
+    """Further options of the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Plan:
         """Trained on edges that are redrawn in each iteration, so that agents read messages."""
         self._messages = Variant(", trained with messages", edges=self._talk)
         self._pages_too = Variant("", pages=True)
+        self._taught = Variant(" and teacher", words=("--teacher", "scripted"))
+        """The solver shows the right action where no agent proposes one."""
         self._own = Variant(", own adapters", own=(), pages=True)
         upper = ("--set", f"train.own_layers={list(UPPER_LAYERS)}")
         self._own_upper = Variant(", own adapters in the upper layers", own=upper, pages=True)
@@ -87,6 +91,7 @@ class Plan:
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._pages_too),
             *self._control(),
             *self._stage2("rft", "learned", self._vote, self.seeds),
+            *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._taught),
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._messages),
             *self._stage2("rft", "learned", self._vote, self.seeds[:1], self._messages),
             *self._stage2("rft", "outcome", self._vote, self.seeds[:1], self._pages_too),
@@ -154,7 +159,7 @@ class Plan:
                 "--set", f"train.shared_steps={sizes.steps}",
                 "--set", f"train.update.batch_size={sizes.batch_size}",
                 "--set", f"train.update.lr={sizes.learning_rate}",
-                "--set", f"train.concurrency={sizes.concurrency}",
+                "--set", f"train.concurrency={sizes.concurrency}", *variant.words,
             ]  # fmt: skip
             if own is not None:
                 words += ["--set", f"train.update.steps={_OWN_STEPS}", *own]
