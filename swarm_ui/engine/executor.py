@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypedDict, TypeVar
 
+from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Unanswered
@@ -41,6 +42,7 @@ class RunOptions(TypedDict, total=False):
     on_event: OnEvent | None
 
 
+@renamed_keywords(run="run_id", given="cached")
 async def execute(
     graph: Dag,
     observation: Observation,

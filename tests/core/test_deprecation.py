@@ -5,10 +5,19 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
-from swarm_ui import CollabGraph, function_node
+from swarm_ui import (
+    CollabGraph,
+    Episode,
+    append_jsonl,
+    execute,
+    function_node,
+    read_jsonl,
+    write_jsonl,
+)
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.deprecation import MODULES, NAMES, renamed_keywords
@@ -50,6 +59,28 @@ def test_a_run_takes_the_old_keywords() -> None:
         assert graph.heard == graph.predecessors
     with pytest.warns(DeprecationWarning, match="'communication_edges'"):
         assert graph.talk == graph.communication_edges
+
+
+async def test_execute_takes_the_old_keywords() -> None:
+    @function_node
+    def echo(inbox: list[Message], context: NodeContext) -> str:
+        return context.observation.goal
+
+    screen = Observation(goal="hello", elements=())
+    with pytest.warns(DeprecationWarning, match="'run' was renamed to 'run_id'"):
+        trace = await execute(CollabGraph([echo]), screen, run="r")  # type: ignore[call-arg]
+    assert trace.run == "r"
+    with pytest.warns(DeprecationWarning, match="'given' was renamed to 'cached'"):
+        again = await execute(CollabGraph([echo]), screen, given=trace)  # type: ignore[call-arg]
+    assert again.messages == trace.messages
+
+
+def test_trace_files_are_written_with_the_old_keyword(tmp_path: Path) -> None:
+    episode = Episode(environment="phone", task="t", seed=1, success=True)
+    for write in (write_jsonl, append_jsonl):
+        with pytest.warns(DeprecationWarning, match="'episodes' was renamed to 'records'"):
+            write(tmp_path / "e.jsonl", episodes=[episode])  # type: ignore[call-arg]
+    assert read_jsonl(tmp_path / "e.jsonl") == [episode, episode]
 
 
 def test_a_node_streams_under_the_old_name_of_the_method() -> None:
