@@ -223,7 +223,7 @@ def test_a_variant_that_was_tested_without_graphs_is_shown(
     data = figures.figures(cells.rows(study))
     row = "| RFT (the default), critic, trained with redrawn edges | – | 75.0 ["
     assert row in learning.markdown(data)
-    assert "`rft` 1" in learning.coverage(data)
+    assert "RFT (the default), critic, trained with redrawn edges (1)" in learning.coverage(data)
 
 
 def test_the_record_has_its_origin_and_no_path(learning: ModuleType) -> None:

@@ -13,7 +13,14 @@ import pytest
 from benchmarks.studies.broken_agent.__main__ import NAME, main
 from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
 from benchmarks.studies.broken_agent.plan import CONTRASTS, HALF, Plan
-from benchmarks.studies.broken_agent.report import Study, markdown, recovered, section, study_of
+from benchmarks.studies.broken_agent.report import (
+    Study,
+    main_table,
+    markdown,
+    recovered,
+    section,
+    study_of,
+)
 from benchmarks.support.records import read_record
 from swarm_ui.action import Action, parse_action
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
@@ -132,7 +139,9 @@ def test_the_page_shows_the_record(
     monkeypatch.setattr("sys.argv", ["broken_agent", "--recorded"])
     assert main() == 0
     printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
+    assert main_table(study) in printed and main_table(study) in page
+    whole = PAGE.with_name("study_tables.md").read_text(encoding="utf-8")
     for search in study.searches:
-        assert section(study, search) in printed and section(study, search) in page
+        assert section(study, search) in printed and section(study, search) in whole
     for row in json.loads(printed.splitlines()[-1])["rows"]:
         assert {"name", "success", "low", "high", "t_low", "seeds", "episodes"} <= set(row)

@@ -16,7 +16,14 @@ from miniwob_browser import needs_browser
 
 from benchmarks.studies.continuation import tasks as tasks
 from benchmarks.studies.continuation.cells import Cell, Played
-from benchmarks.studies.continuation.report import NAME, figures, markdown, study_of, summary
+from benchmarks.studies.continuation.report import (
+    NAME,
+    figures,
+    gaps_table,
+    markdown,
+    study_of,
+    summary,
+)
 from benchmarks.studies.continuation.traces import KNOWN, NEW, make_traces
 from benchmarks.studies.continuation.worlds import Pages
 from benchmarks.support.records import read_record
@@ -270,7 +277,11 @@ def test_the_tables_and_the_record(study: Path) -> None:
 
 def test_the_page_has_the_tables_of_the_record() -> None:
     page = (Path(__file__).parents[2] / "docs" / "continuation.md").read_text(encoding="utf-8")
-    assert summary(read_record(NAME, dict[str, Any])) in page
+    record = read_record(NAME, dict[str, Any])
+    assert summary(record) in page
+    assert gaps_table(record, stages_only=True) in summary(record)
+    whole = (Path(__file__).parents[2] / "docs" / "study_tables.md").read_text(encoding="utf-8")
+    assert gaps_table(record) in whole
 
 
 def test_a_cell_goes_on_and_a_broken_one_is_refused(tmp_path: Path) -> None:

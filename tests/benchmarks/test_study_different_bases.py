@@ -29,8 +29,9 @@ from benchmarks.studies.different_bases.report import (
     any_clone,
     any_different,
     contrasts_table,
-    main_table,
+    main_rows,
     study_of,
+    teams_table,
     verdict,
 )
 from benchmarks.support.records import read_record
@@ -147,7 +148,10 @@ def test_the_page_shows_the_record(
     monkeypatch.setattr("sys.argv", ["different_bases", "--recorded"])
     assert main() == 0
     printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
-    for table in (main_table(study), contrasts_table(study)):
-        assert table in printed and table in page
+    assert teams_table(main_rows(study)) in page
+    assert contrasts_table([one for one in study.contrasts if one.named]) in page
+    whole = PAGE.with_name("study_tables.md").read_text(encoding="utf-8")
+    for table in (teams_table(study.rows), contrasts_table(study.contrasts)):
+        assert table in printed and table in whole
     for row in json.loads(printed.splitlines()[-1])["rows"]:
         assert {"name", "success", "low", "high", "seeds"} <= set(row)

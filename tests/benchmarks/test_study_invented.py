@@ -34,6 +34,7 @@ from benchmarks.studies.invented_training.plan import (
 from benchmarks.studies.invented_training.report import (
     Record,
     contrasts_table,
+    main_contrasts,
     record_of,
     rows_table,
 )
@@ -132,7 +133,7 @@ def test_figures_of_cells(folder: Path, tmp_path: Path) -> None:
     blind = [c for c in record.contrasts if c.split == "blind"]
     assert blind and all(c.app_low is not None and not c.named for c in blind)
     assert rows_table(record).count("\n") == 1 + 5
-    assert contrasts_table(record).count("**") == 2 * len(DESIGN.contrasts)
+    assert contrasts_table(record, record.contrasts).count("**") == 2 * len(DESIGN.contrasts)
     picture(record, tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").stat().st_size > 10_000
 
@@ -244,8 +245,12 @@ def test_the_page_shows_the_record(
     assert all(len(commit) == 40 for commit in record.commits)
     assert run(monkeypatch, "--recorded", "--study", name) == 0
     printed, page = capsys.readouterr().out, PAGE.read_text(encoding="utf-8")
-    for table in (rows_table(record), contrasts_table(record)):
-        assert table in printed and table in page
+    whole = PAGE.with_name("study_tables.md").read_text(encoding="utf-8")
+    assert rows_table(record) in page and rows_table(record) in printed
+    assert contrasts_table(record, main_contrasts(record)) in page
+    assert len(main_contrasts(record)) == 2 * len(DESIGN.contrasts)
+    table = contrasts_table(record, record.contrasts)
+    assert table in printed and table in whole
     rows = msgspec.json.decode(printed.splitlines()[-1])["rows"]
     wanted = {"t_low", "t_high", "cluster_low", "cluster_high", "steps", "calls", "work"}
     assert all(wanted <= set(row) for row in rows)

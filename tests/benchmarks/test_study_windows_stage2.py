@@ -26,6 +26,7 @@ from benchmarks.studies.windows.record import (
     all_rows,
     cells_table,
     contrasts_table,
+    main_table,
     make_record,
     rows_table,
 )
@@ -120,7 +121,7 @@ def test_contrasts_are_paired_by_seed_and_the_named_ones_come_first() -> None:
     untrained = next(c for c in record.contrasts if c.name.endswith("before stage 2: no edges"))
     assert not untrained.named and untrained.seeds == 3
     assert "learned-outcome" in record.missing and "learned-critic" not in record.missing
-    assert "**named**" in contrasts_table(record).splitlines()[2]
+    assert "**named**" in contrasts_table(record.contrasts).splitlines()[2]
     assert len(record.rows) == 6
 
 
@@ -138,12 +139,17 @@ def test_the_record_has_an_origin_and_holds_what_the_page_says(
     assert len(rows) == len(all_rows(record))
     for row in rows:
         assert {"name", "success", "low", "high", "seeds", "tokens"} <= set(row)
-    page = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
-    tables = [rows_table(record, "known"), rows_table(record, "held_out")]
+    page, whole = (
+        (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for name in ("windows.md", "study_tables.md")
+    )
     assert record.fixed is not None
-    tables += [rows_of(record.fixed, "forms"), differences(record.fixed)]
-    for table in [*tables, contrasts_table(record), cells_table(record)]:
-        assert table in page and table in printed
+    fixed = [rows_of(record.fixed, "forms"), differences(record.fixed)]
+    assert all(table in page and table in printed for table in [main_table(record), *fixed])
+    assert contrasts_table([one for one in record.contrasts if one.named]) in page
+    tables = [rows_table(record, "known"), rows_table(record, "held_out")]
+    for table in [*tables, contrasts_table(record.contrasts), cells_table(record)]:
+        assert table in whole and table in printed
 
 
 def a_cell(edges: EdgeArm, seed: int) -> Cell:

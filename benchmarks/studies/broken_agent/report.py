@@ -15,6 +15,8 @@ from benchmarks.studies.struct_files import Sources, read_cells, read_struct, so
 from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome
 
+_SIGHTS: dict[Sight, str] = {"screen": "the whole screen", "half": "half of a long screen"}
+_KINDS: dict[Kind, str] = {"random": "random actions", "wrong": "plausible mistakes"}
 _NOTE = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
 
 
@@ -157,7 +159,27 @@ def _pooled(cells: Sequence[BrokenCell], arm: str) -> list[Outcome]:
 
 def markdown(study: Study) -> str:
     """All tables."""
-    return "\n\n".join([*(section(study, one) for one in study.searches), _NOTE])
+    sections = (section(study, one) for one in study.searches)
+    return "\n\n".join([main_table(study), *sections, _NOTE])
+
+
+def main_table(study: Study) -> str:
+    """One row for each setting: the healthy, the broken and the repaired team."""
+    rows = {(row.sight, row.kind, row.arm): row for row in study.rows}
+    gaps = {(c.sight, c.kind, c.ours, c.theirs): c for c in study.contrasts}
+    labels = {arm.name: arm.label for arm in ARMS}
+    lines = []
+    for one in study.searches:
+        place = (one.sight, one.kind)
+        shown = [rates.success_shown(rows[*place, arm]) for arm in ("healthy", "full", "cut")]
+        found = [
+            rates.difference_shown(gaps[*place, labels[ours], labels[theirs]])
+            for ours, theirs in CONTRASTS
+        ]
+        lines.append((_SIGHTS[one.sight], _KINDS[one.kind], *shown, *found))
+    heads = ("each agent sees", "the broken agent sends", "healthy %", "broken %", "repaired %",
+             "broken - healthy", "repaired - broken", "repaired - no edges")  # fmt: skip
+    return markdown_table(heads, lines)
 
 
 def section(study: Study, search: Search) -> str:

@@ -43,6 +43,8 @@ COMPARED = (
     ("traces_rehearsed", "traces_after"),
 )  # fmt: skip
 """Pairs of rows: what a stage gained, or made an agent forget."""
+STAGES = COMPARED[:2] + COMPARED[4:5]
+"""Each stage against the one before it."""
 SPLITS = ("web", "web_near", "web_far", "web_easy", *PHONE_SPLITS, *TRACE_SPLITS)
 TITLES = {
     "web": "pages trained on, new seeds", "web_near": "near held-out pages",
@@ -235,12 +237,12 @@ def _spent(stage: str, seed: int, begun: int, costs: Mapping[tuple[str, int], fl
 
 def markdown(data: Mapping[str, Any]) -> str:
     """The figures as tables: success, differences, each page, CPU time."""
-    return _joined(summary(data), _pages(data), _costs(data))
+    return _joined(summary(data), gaps_table(data), _pages(data), _costs(data))
 
 
 def summary(data: Mapping[str, Any]) -> str:
-    """The tables of docs/continuation.md."""
-    return _joined(_rates(data), _gaps(data))
+    """The tables of docs/continuation.md: success, and what each stage changes."""
+    return _joined(_rates(data), gaps_table(data, stages_only=True))
 
 
 def _joined(*parts: str) -> str:
@@ -260,12 +262,15 @@ def _rates(data: Mapping[str, Any]) -> str:
     return markdown_table(["after", "seeds", *(TITLES[s] for s in splits)], lines)
 
 
-def _gaps(data: Mapping[str, Any]) -> str:
+def gaps_table(data: Mapping[str, Any], *, stages_only: bool = False) -> str:
+    """Differences; ``stages_only``: each stage against the one before it."""
     heads = ("difference", "on", "points [95 %, clustered]", "each seed",
              "95 %, Student's t over seeds")  # fmt: skip
     lines = []
+    kept = {f"{ours} - {theirs}" for ours, theirs in (STAGES if stages_only else COMPARED)}
     for d in data["differences"]:
-        if any(d.get("by_seed", ())):  # the table leaves out differences of 0 with every seed
+        # differences of 0 with every seed are left out
+        if d["name"] in kept and any(d.get("by_seed", ())):
             ours, theirs = d["name"].split(" - ")
             each = " ".join(f"{100 * v:+.1f}" for v in d["by_seed"])
             runs = rates.percent_range(*(d["over_seeds"] or (None, None)), signed=True)

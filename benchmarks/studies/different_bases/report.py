@@ -193,11 +193,12 @@ def _over(decisions: Sequence[Decision], value: Callable[[Decision], float]) -> 
 
 def markdown(study: Study) -> str:
     """All tables."""
-    return "\n\n".join([main_table(study), contrasts_table(study), verdict(study), _NOTE])
+    tables = [teams_table(study.rows), contrasts_table(study.contrasts)]
+    return "\n\n".join([*tables, verdict(study), _NOTE])
 
 
-def main_table(study: Study) -> str:
-    """Every team on every test split."""
+def teams_table(rows: Sequence[Row]) -> str:
+    """Teams on test splits."""
     heads = ("team of four, one call each", "split", "one agent right %", "any right %",
              "headroom, points", "vote right %", "success of the vote %")  # fmt: skip
     lines = [
@@ -206,16 +207,21 @@ def main_table(study: Study) -> str:
             rates.percent(row.headroom, row.headroom_low, row.headroom_high, signed=True),
             f"{100 * row.vote:.1f}", rates.percent(row.success, row.low, row.high),
         )
-        for row in study.rows
+        for row in rows
         if row.split != "validation"
     ]  # fmt: skip
     return markdown_table(heads, lines, "llr")
 
 
-def contrasts_table(study: Study) -> str:
+def main_rows(study: Study) -> list[Row]:
+    """The different agents, and clones of the best one."""
+    return [row for row in study.rows if row.best or row.name == DIFFERENT]
+
+
+def contrasts_table(contrasts: Sequence[Contrast]) -> str:
     """The named differences in bold; the others are exploratory."""
     lines = []
-    for one in study.contrasts:
+    for one in contrasts:
         if one.split != "validation":
             gap = rates.percent(one.difference, one.low, one.high, signed=True)
             shown = f"**{gap}**" if one.named else gap

@@ -179,7 +179,7 @@ def of_app(outcome: Outcome) -> Outcome:
 
 def summary(record: Record) -> str:
     """All tables as Markdown."""
-    return "\n\n".join([rows_table(record), contrasts_table(record), _NOTE])
+    return "\n\n".join([rows_table(record), contrasts_table(record, record.contrasts), _NOTE])
 
 
 def rows_table(record: Record) -> str:
@@ -200,13 +200,23 @@ def rows_table(record: Record) -> str:
     return markdown_table(heads, lines, "lr")
 
 
-def contrasts_table(record: Record) -> str:
+def main_contrasts(record: Record) -> list[Contrast]:
+    """The named contrasts on new apps, and the same differences on the blind set."""
+    named = {(one.ours, one.theirs) for one in record.contrasts if one.named}
+    return [
+        one
+        for one in record.contrasts
+        if one.named or (one.split == "blind" and (one.ours, one.theirs) in named)
+    ]
+
+
+def contrasts_table(record: Record, contrasts: Sequence[Contrast]) -> str:
     """Differences in points: the three named ones, then the exploratory ones."""
     heads = ("difference, points", "split", "clustered by template", "by app", "t over seeds",
              "each seed")  # fmt: skip
     lines = []
     named = labels(record.settings)
-    for one in sorted(record.contrasts, key=lambda c: not c.named):
+    for one in sorted(contrasts, key=lambda c: not c.named):
         name = f"{named[one.ours]} minus {named[one.theirs]}"
         gap = rates.percent(one.difference, one.low, one.high, signed=True)
         apps = rates.percent_range(one.app_low, one.app_high, signed=True)

@@ -9,7 +9,6 @@ _TRAINED = ("rft_vote", "full_vote")
 """Rows that represent stage 2: the default method, else the full method; both as a vote."""
 _FEW = 3
 """Training seeds below which no answer is final."""
-_METHODS = {"rft_vote": "RFT", "full_vote": "DPO"}
 
 
 def answers(
@@ -22,9 +21,9 @@ def answers(
     """The six answers as a numbered list; the arguments are records of benchmarks/results.
     ``taught`` is that of invented devices with a teacher."""
     lines = [
-        f"**Does stage 2 help on tasks like those it was trained on?** "
+        f"**Does training a team help on tasks like those of the training?** "
         f"{_stage_2(learning, 'new_parameters')}",
-        f"**Does stage 2 help on new apps?** {_new_apps(learning, taught)}",
+        f"**Does it help in new apps?** {_new_apps(learning, taught)}",
         f"**Do messages help, and when?** {_talk(learning, split_model, windows)}",
         f"**Do learned edges help, and when?** {_edges(split, windows)}",
         f"**Is credit for messages worth more than the outcome?** {_credit(learning)}",
@@ -40,33 +39,32 @@ def _new_apps(learning: Record, taught: Record) -> str:
     blind = next(c for c in lines if c["split"] == "blind")
     ends, seeds = (line["difference"], line["low"], line["high"]), len(line["by_seed"])
     on_blind = _points(blind["difference"], blind["low"], blind["high"])
-    method, alone, of_alone = _gain(learning, "new_apps")
+    alone, of_alone = _gain(learning, "new_apps")
     return (
-        f"{_verdict(*ends[1:], seeds)}, if half of its episodes are on many invented devices, and "
-        "if [a teacher](generalisation.md#stage-2-with-a-teacher) shows actions that no agent "
-        "finds (here the teacher is the scripted solver). The success of a team that was trained "
-        f"like this differs from that of four untrained agents by {_points(*ends)}, and on a blind "
-        f"set of 16 apps by {on_blind}, with {_seeds(seeds)}. For a team that was trained on the "
-        f"phone alone and without a teacher ({method}), the difference is {_points(*alone)}, "
-        f"with {_seeds(of_alone)}."
+        f"{_verdict(*ends[1:], seeds)}, if half of the training is on many phones with invented "
+        "apps, and [a teacher](generalisation.md#stage-2-with-a-teacher) (here a script) shows "
+        "actions that no agent finds. The success of such a team differs from that of four "
+        f"untrained agents by {_points(*ends)}, and on 16 other unseen apps by {on_blind} "
+        f"({_seeds(seeds)}). Without invented apps and a teacher, the difference is "
+        f"{_points(*alone)} ({_seeds(of_alone)})."
     )
 
 
 def _stage_2(learning: Record, split: str) -> str:
-    method, ends, seeds = _gain(learning, split)
+    ends, seeds = _gain(learning, split)
     return (
-        f"{_verdict(*ends[1:], seeds)}. The success of a trained team that votes ({method}) "
-        f"differs from that of four untrained agents by {_points(*ends)}, with {_seeds(seeds)}."
+        f"{_verdict(*ends[1:], seeds)}. The success of a trained team that votes differs from that "
+        f"of four untrained agents by {_points(*ends)} ({_seeds(seeds)})."
     )
 
 
-def _gain(learning: Record, split: str) -> tuple[str, tuple[float, float, float], int]:
-    """Method of stage 2, its gain over four untrained agents with interval, and its seeds."""
+def _gain(learning: Record, split: str) -> tuple[tuple[float, float, float], int]:
+    """The gain of stage 2 over four untrained agents with its interval, and its seeds."""
     rows = {line["name"]: line for line in learning["rows"] if line["split"] == split}
     name = next(name for name in _TRAINED if name in rows)
     row = rows[name]
     ends = (row["over_base_x4"], row["beats_base_x4_low"], row["over_high"])
-    return _METHODS[name], ends, row["seeds"]
+    return ends, row["seeds"]
 
 
 def _talk(learning: Record, split_model: Record, windows: Record) -> str:
@@ -82,11 +80,12 @@ def _talk(learning: Record, split_model: Record, windows: Record) -> str:
     effect = "no gain" if whole <= 0 else "little gain"
     return (
         "Yes, if agents see different things. On "
-        "[split facts](environments.md#split-facts-a-phone-for-a-team), messages change the "
-        f"success of SmolLM2 agents by {_points(*gap)} (known templates, {_seeds(1)}). On "
-        "[windows of long forms](windows.md#agents-that-were-trained-with-messages), they change "
-        f"that of agents that learned to read them by {_points(*edges)}. There is "
-        f"{effect} if every agent sees the whole screen "
+        "[split facts](environments.md#split-facts-a-phone-for-a-team), where each agent sees one "
+        f"app, messages change the success of a small language model by {_points(*gap)} (known "
+        f"kinds of tasks, {_seeds(1)}). On "
+        "[windows](windows.md#agents-that-were-trained-with-messages), where each agent sees a "
+        "part of a long form, they change that of agents that learned to read them by "
+        f"{_points(*edges)}. There is {effect} if every agent sees the whole screen "
         "([table](#what-learning-gains-on-the-phone))."
     )
 
@@ -96,26 +95,26 @@ def _edges(split: Record, windows: Record) -> str:
     other = _of_windows(windows["contrasts"], redrawn)
     gap = _difference(split, "learned edges - 3 random senders")
     return (
-        "Yes, if few agents have the information that is needed. On split facts, learned edges "
-        f"differ from edges of as many random senders by {_points(*gap)} (scripted agents). On "
-        f"windows of long forms, they differ from redrawn edges by {_points(*other)}. On "
-        "whole screens there is no answer: "
-        "[the budget of this study is too small](results_tables.md#learned-edges)."
+        "Yes, if few agents have the information that is needed. (Edges say which agent sends "
+        "messages to which.) On split facts, learned edges differ from edges of as many random "
+        f"senders by {_points(*gap)} (scripted agents). On windows, they differ from random edges "
+        f"that are drawn again for each episode by {_points(*other)}. On whole screens there is no "
+        "answer: [the budget of this study is too small](results_tables.md#learned-edges)."
     )
 
 
 def _credit(learning: Record) -> str:
     what = (
-        "On known templates, training with credit of the scripted critic differs from training "
-        "with the outcome"
+        "On tasks like those of the training, training with a scripted critic, which scores each "
+        "message, differs from training with the outcome of the episode"
     )
-    return f"{_contrast(learning, 'critic against outcome', what)} Neither has guidance."
+    return _contrast(learning, "critic against outcome", what)
 
 
 def _team(learning: Record) -> str:
     what = (
-        "On whole screens, a team trained by RFT differs from one agent with the same calls in "
-        "training and at test"
+        "On tasks like those of the training, a trained team that votes differs from one agent "
+        "with the same calls in training and at test"
     )
     return _contrast(learning, "team against one agent", what)
 
@@ -127,7 +126,7 @@ def _contrast(learning: Record, name: str, what: str) -> str:
         if (line["name"], line["split"]) == (name, "new_parameters")
     )  # fmt: skip
     ends, seeds = (line["gap"], line["low"], line["high"]), line["seeds"]
-    return f"{_verdict(*ends[1:], seeds)}. {what} by {_points(*ends)}, with {_seeds(seeds)}."
+    return f"{_verdict(*ends[1:], seeds)}. {what} by {_points(*ends)} ({_seeds(seeds)})."
 
 
 def _of_windows(differences: list[Record], name: str) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 
 from benchmarks.studies.learning.cells import SPLITS
 from benchmarks.studies.learning.labels import ALONE, LABELS, Line, finder, main_row
-from benchmarks.studies.rates import percent, percent_range
+from benchmarks.studies.rates import FEW, percent, percent_range
 from benchmarks.support.tables import markdown_table
 
 _ARMS = {"": "team on DAGs", "_vote": "vote without edges", "_greedy": "one agent"}
@@ -68,14 +68,19 @@ def short_table(data: dict[str, Any]) -> str:
 
 
 def coverage(data: dict[str, Any]) -> str:
-    """Which variants have how many training seeds, as a sentence in Markdown."""
+    """Which variants have few training seeds or none, as a sentence in Markdown."""
     of = finder(data["rows"], next(iter(SPLITS.values())))
     names = [name for name in LABELS if _trained(name) and not name.endswith("_own")]
     found = {n: 0 if (line := main_row(of, n)) is None else int(line["seeds"]) for n in names}
-    there = [f"`{name}` {count}" for name, count in found.items() if count]
-    left = [f"`{name}`" for name, count in found.items() if not count]
-    text = f"Training seeds of each row so far: {', '.join(there)}."
-    return text + (f" Not measured yet: {', '.join(left)}." if left else "") + "\n"
+    few = [f"{LABELS[name]} ({count})" for name, count in found.items() if 0 < count < FEW]
+    left = [LABELS[name] for name, count in found.items() if not count]
+    parts = [
+        f"{text}: {'; '.join(names)}."
+        for text, names in (("Rows with fewer than three training seeds", few),
+                            ("Not measured yet", left))
+        if names
+    ]  # fmt: skip
+    return "".join(f"{part}\n" for part in parts)
 
 
 def edge_power_table(data: dict[str, Any]) -> str:

@@ -39,6 +39,12 @@ EXPLORED: tuple[tuple[Played, Played], ...] = (
     (("learned-critic", "own edges"), (UNTRAINED, "own edges")),
     (("learned-critic", "own edges"), (UNTRAINED, "top ties")),
 )
+SHOWN: tuple[Played, ...] = (
+    (UNTRAINED, "half windows"), (UNTRAINED, "scroller"), (UNTRAINED, "top ties"),
+    (UNTRAINED, "whole screen"), ("none-critic", "top ties"), ("learned-critic", "muted"),
+    ("learned-critic", "shuffled"),
+)  # fmt: skip
+"""Controls in the short table of the page, beside all teams with their own edges."""
 _LABELS: dict[TemplateSet, str] = {"known": "known templates", "held_out": "held-out templates"}
 _ARMS = {
     UNTRAINED: "before stage 2",
@@ -181,7 +187,20 @@ def rows_table(record: Record, templates: TemplateSet) -> str:
     return markdown_table(heads, lines, "lllr")
 
 
-def contrasts_table(record: Record) -> str:
+def main_table(record: Record) -> str:
+    """The rows that the page discusses, both sets of templates side by side."""
+    found = {(row.name, row.templates): row for row in record.rows}
+    names = {label(name) for name in [*SHOWN, *((arm, "own edges") for arm in _ARMS)]}
+    lines = []
+    for name in dict.fromkeys(row.name for row in record.rows if row.name in names):
+        known, held_out = found[name, "known"], found[name, "held_out"]
+        shown = [rates.percent(row.success, row.low, row.high) for row in (known, held_out)]
+        lines.append((name, *shown, known.seeds, f"{known.tokens:,.0f}"))
+    heads = ("team", "known templates %", "held-out templates %", "seeds", "tokens, known")
+    return markdown_table(heads, lines, "lllr")
+
+
+def contrasts_table(contrasts: Sequence[Contrast]) -> str:
     """The named contrasts, then the exploratory ones."""
     heads = ("contrast", "templates", "difference, points", "over seeds", "seeds")
     lines = [
@@ -191,7 +210,7 @@ def contrasts_table(record: Record) -> str:
             rates.percent(one.difference, one.low, one.high, signed=True),
             rates.percent_range(one.t_low, one.t_high, signed=True), one.seeds,
         )
-        for one in sorted(record.contrasts, key=lambda one: not one.named)
+        for one in sorted(contrasts, key=lambda one: not one.named)
     ]  # fmt: skip
     return markdown_table(heads, lines, "llllr")
 
@@ -223,7 +242,7 @@ def markdown(record: Record) -> str:
     parts = [] if record.fixed is None else [fixed_tables(record.fixed)]
     parts += [] if record.replication is None else [replication_tables(record.replication)]
     parts += [
-        rows_table(record, "known"), rows_table(record, "held_out"), contrasts_table(record),
-        cells_table(record),
+        main_table(record), rows_table(record, "known"), rows_table(record, "held_out"),
+        contrasts_table(record.contrasts), cells_table(record),
     ]  # fmt: skip
     return "\n\n".join(parts)
