@@ -68,7 +68,7 @@ def _gain(learning: Record, split: str) -> tuple[tuple[float, float, float], int
 
 
 def _talk(learning: Record, split_model: Record, windows: Record) -> str:
-    edges = _of_windows(windows["gaps"], "full, page order - vote without edges")
+    edges, agents = _of_windows(windows, "full, page order - vote without edges")
     gap = _difference(split_model, "needed edges - no talk")
     whole = next(
         line["over_own_vote"]
@@ -85,21 +85,22 @@ def _talk(learning: Record, split_model: Record, windows: Record) -> str:
         f"kinds of tasks, {_seeds(1)}). On "
         "[windows](windows.md#agents-that-were-trained-with-messages), where each agent sees a "
         "part of a long form, they change that of agents that learned to read them by "
-        f"{_points(*edges)}. There is {effect} if every agent sees the whole screen "
-        "([table](#what-learning-gains-on-the-phone))."
+        f"{_points(*edges)} ({_seeds(agents)}). There is {effect} if every agent sees the whole "
+        "screen ([table](#what-learning-gains-on-the-phone))."
     )
 
 
 def _edges(split: Record, windows: Record) -> str:
     redrawn = "learned edges, Thompson - random, redrawn each episode"
-    other = _of_windows(windows["contrasts"], redrawn)
+    other, agents = _of_windows(windows, redrawn)
     gap = _difference(split, "learned edges - 3 random senders")
     return (
         "Yes, if few agents have the information that is needed. (Edges say which agent sends "
         "messages to which.) On split facts, learned edges differ from edges of as many random "
         f"senders by {_points(*gap)} (scripted agents). On windows, they differ from random edges "
-        f"that are drawn again for each episode by {_points(*other)}. On whole screens there is no "
-        "answer: [the budget of this study is too small](results_tables.md#learned-edges)."
+        f"that are drawn again for each episode by {_points(*other)} ({_seeds(agents)}). On whole "
+        "screens there is no answer: "
+        "[the budget of this study is too small](results_tables.md#learned-edges)."
     )
 
 
@@ -129,10 +130,12 @@ def _contrast(learning: Record, name: str, what: str) -> str:
     return f"{_verdict(*ends[1:], seeds)}. {what} by {_points(*ends)} ({_seeds(seeds)})."
 
 
-def _of_windows(differences: list[Record], name: str) -> tuple[float, float, float]:
-    """A difference between teams without stage 2, on forms of known templates."""
-    line = next(d for d in differences if (d["name"], d["templates"]) == (name, "forms"))
-    return line["difference"], line["low"], line["high"]
+def _of_windows(windows: Record, name: str) -> tuple[tuple[float, float, float], int]:
+    """A difference between teams without stage 2, on forms of known templates, and the number of
+    window agents: those that were trained after the difference had been named."""
+    found = windows["replication"]["contrasts"]
+    line = next(each for each in found if each["name"] == name and each["named"])
+    return (line["difference"], line["low"], line["high"]), line["seeds"]
 
 
 def _difference(split: Record, name: str) -> tuple[float, float, float]:
