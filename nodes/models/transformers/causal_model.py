@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -239,8 +239,23 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         )
 
     def _adaptable(self, network: PreTrainedModel) -> Sequence[str] | str:
-        """The layers that get an adapter, as peft's ``target_modules``."""
-        return "all-linear"
+        """The layers that get an adapter, as peft's ``target_modules``.
+
+        In a network with experts, all feed-forward layers are left out: an expert reads the tokens
+        of any rows, so that its adapter could not be that of a row.
+        """
+        names = [name.split(".") for name, _ in network.named_modules()]
+        with_experts = {name[-2] for name in names if name[-1] == "experts"}
+        if not with_experts:
+            return "all-linear"
+        head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+        return [
+            name
+            for name, part in network.named_modules()
+            if isinstance(part, nn.Linear)
+            and part is not head
+            and with_experts.isdisjoint(name.split("."))
+        ]
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and tokenizer (adapters: :meth:`save_adapters`).

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.prefill import gaps_allowed
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import common as shared
 
 MOST_PROMPTS = 16
@@ -119,9 +118,7 @@ def can_pack(network: PreTrainedModel) -> bool:
     Networks without a position input, with sliding-window attention, or with their own handling of
     the attention mask do not give the same results.
     """
-    inner: Any = network.base_model
-    known = signature(type(inner).forward).parameters
-    if "position_ids" not in known or not KVCache(network.config).joinable:
+    if not gaps_allowed(network):
         return False
     embeddings: Any = network.get_input_embeddings()
     words: int = embeddings.weight.shape[0]

@@ -27,6 +27,7 @@ from swarm_ui.nodes.models.transformers.decoding.prefill import (
     Sharing,
     forward,
     forward_cost,
+    gaps_allowed,
     prefill,
 )
 from swarm_ui.nodes.models.transformers.decoding.selection import (
@@ -172,7 +173,7 @@ def generate(
     tokens of a row do not depend on the other rows: if two tokens have nearly equal scores, a
     forward pass of this row alone decides.
     """
-    cost = forward_cost(network)
+    cost, gaps = forward_cost(network), gaps_allowed(network)
     prompts = [row.prompt for row in rows]
     here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
     states = [_State(row, stops, network.device, logits.shape[2]) for row in rows]
@@ -194,7 +195,8 @@ def generate(
             if routing is not None:
                 routing.select_rows(here)
         now = [states[k] for k in here]
-        span = _span([0 if state.done else state.readable for state in now], cost)
+        # Rows that read fewer tokens than others are padded between their tokens.
+        span = _span([0 if state.done else state.readable for state in now], cost) if gaps else 1
         read = [0 if state.done else min(state.readable, span) for state in now]
         feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
         ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)
