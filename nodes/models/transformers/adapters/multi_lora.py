@@ -176,8 +176,8 @@ class LoraRouting:
         rows, tokens = len(self._selected), x.shape[:-1].numel()
         if tokens % rows:
             raise ModelError(
-                f"a layer with an adapter received {tokens} tokens of {rows} rows; expected as many "
-                "of each row. Adapters cannot change layers that read a part of the tokens, "
+                f"a layer with an adapter received {tokens} tokens of {rows} rows; expected equal "
+                "numbers of each. Adapters cannot change layers that read a part of the tokens, "
                 "such as those of an expert"
             )
         return x.reshape(rows, -1, x.shape[-1])
