@@ -96,6 +96,7 @@ class _Connection:
 
     def __init__(self, url: str, key: str, limits: RateLimits, timeout: float) -> None:
         parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
         # No compression, so that a small body cannot become a large one. The password is sent as
         # httpx would send it, but is not part of the address, which httpx writes to its log.
         headers = {"Accept-Encoding": "identity"}
@@ -103,7 +104,7 @@ class _Connection:
             headers["Authorization"] = f"Basic {basic_credentials(url)}"
         self.client = openai.AsyncOpenAI(
             api_key=key or "none",
-            base_url=urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")),
+            base_url=urlunsplit((parts.scheme, host, parts.path, "", "")),
             default_query=dict(parse_qsl(parts.query, keep_blank_values=True)),
             max_retries=0,
             timeout=openai.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -229,9 +230,13 @@ class LoraNetwork:
         """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self._network, PeftModel):
-            self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
             base = self.base_fingerprint()
             for name in self.adapters:
+                # peft writes an adapter of this name into the folder itself.
+                place = folder / name if name == "default" else folder
+                self._network.save_pretrained(
+                    str(place), selected_adapters=[name], save_embedding_layers=False
+                )
                 write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
         text = json.dumps(self._versions.numbers)
         (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
@@ -306,7 +311,10 @@ class LoraNetwork:
         if isinstance(self._network, PeftModel):
             self._network.add_adapter(name, config)
         else:
-            self._network = get_peft_model(self._network, config, adapter_name=name)
+            with warnings.catch_warnings():
+                # peft reads a property of the network by the name that transformers deprecates.
+                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+                self._network = get_peft_model(self._network, config, adapter_name=name)
         return self._network
 
     def _register(self, name: str, number: int) -> str:
@@ -337,9 +345,12 @@ class LoraNetwork:
 
     def _check_new(self, name: str) -> None:
         self._versions.check_new(name)
-        if any(name in key.split(".") for key, _ in self.network.named_modules()):
+        parts = {part for key, _ in self.network.named_modules() for part in key.split(".")}
+        # peft keeps the weights of a layer's adapters in dictionaries with these names.
+        if name in parts | {"lora_A", "lora_B"} or hasattr(nn.ModuleDict(), name):
             raise ConfigError(
-                f"an adapter cannot be named '{name}': a layer of the network has that name"
+                f"an adapter cannot be named '{name}': a layer of the network, or a part of a "
+                "layer, has that name"
             )
 
     def _check_known(self, name: str) -> None:
