@@ -325,7 +325,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         ]
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        decode = self.tokenizer.decode
+        return str(decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def _shown(self, prompt: ChatPrompt) -> str:
         return prompt.text

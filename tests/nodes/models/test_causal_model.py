@@ -123,6 +123,16 @@ def test_a_reply_ends_at_any_end_token_and_at_its_own_limit(llama: CausalModel) 
     assert cut.usage.completion_tokens == 2
 
 
+def test_a_reply_keeps_its_spaces_whatever_the_tokenizer_would_clean_up(llama: CausalModel) -> None:
+    llama.tokenizer.clean_up_tokenization_spaces = True
+    llama.tokenizer.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
+    label = "Save , it 's"
+    offered = msgspec.structs.replace(screen(label).observation, actions=("click",))
+    bound = CausalModel(llama.network, llama.tokenizer, prompt_format="compact", constrained=True)
+    [reply] = answers(bound, [Request(decision=Decision(observation=offered), max_tokens=60)])
+    assert reply.text == f"click {label} [0]"
+
+
 def test_a_seed_decides_a_sample(llama: CausalModel) -> None:
     one, same, other = (
         told(
