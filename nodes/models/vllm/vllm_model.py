@@ -237,8 +237,9 @@ class VLLMModel:
         give_up(self._leases, version)
 
     async def _remove_replaced(self) -> None:
-        for version in [each for each in self._replaced if not self._leases[each]]:
-            await self.unload_version(version)
+        for version in list(self._replaced):
+            if not self._leases[version]:  # one may have been leased during the last removal
+                await self.unload_version(version)
 
 
 def _started(arguments: Mapping[str, object]) -> Any:
