@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from peft.tuners.lora import LoraLayer
 from torch import Tensor
 from torch.nn.functional import linear
 from torch.nn.utils.rnn import pad_sequence
@@ -92,8 +93,7 @@ def option_logits(
     """Logits of the answer options after each prompt: one float32 tensor ``[prompts in the row,
     options]`` for each row.
 
-    All rows are computed in one forward pass. Gradients flow if they are enabled. An architecture's
-    final scaling or capping of logits is left out.
+    All rows are computed in one forward pass. Gradients flow if they are enabled.
     """
     ids = pad_sequence([torch.tensor(row.ids) for row in rows], True, pad_id)
     inner: Any = network.base_model
@@ -101,15 +101,30 @@ def option_logits(
     single = all(len(row.ends) == 1 for row in rows)
     more = {} if single else _packing(rows, network)
     hidden = inner(input_ids=ids.to(network.device), use_cache=False, **more).last_hidden_state
-    last = torch.cat([hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)])
+    last = [hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)]
     head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
-    some = torch.tensor(options, device=last.device)
-    bias = None if head.bias is None else head.bias[some].float()
-    # In float32, and for the options alone: logits in bfloat16 are multiples of 1/8 or so.
-    with torch.autocast(last.device.type, enabled=False):
-        logits = linear(last.float(), head.weight[some].float(), bias)
-    sizes = [len(row.ends) for row in rows]
-    return list(torch.split(logits, sizes))
+    some = torch.tensor(options, device=hidden.device)
+    if isinstance(head, LoraLayer):  # an adapter changes it too, another one in each row
+        logits = head(pad_sequence(last, True))[..., some].float()
+        found = [own[: len(row.ends)] for own, row in zip(logits, rows, strict=True)]
+    else:
+        bias = None if head.bias is None else head.bias[some].float()
+        # In float32, and for the options alone: logits in bfloat16 are multiples of 1/8 or so.
+        with torch.autocast(hidden.device.type, enabled=False):
+            logits = linear(torch.cat(last).float(), head.weight[some].float(), bias)
+        found = list(torch.split(logits, [len(row.ends) for row in rows]))
+    config = network.config.get_text_config()
+    return [_scaled(logits, config) for logits in found]
+
+
+def _scaled(logits: Tensor, config: Any) -> Tensor:
+    """Logits as Cohere, Granite and Gemma give them: scaled, and capped."""
+    factor, divisor, cap = (
+        getattr(config, name, None)
+        for name in ("logit_scale", "logits_scaling", "final_logit_softcapping")
+    )
+    logits = logits * (factor or 1.0) / (divisor or 1.0)
+    return logits if cap is None else torch.tanh(logits / cap) * cap
 
 
 def can_pack(network: PreTrainedModel) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tiny_causal import tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation
 
@@ -44,8 +45,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "qwen2_moe": {**EXPERTS, "shared_expert_intermediate_size": 16},
 }  # fmt: skip
 
+SCALED: dict[str, dict[str, Any]] = {
+    "cohere": {"logit_scale": 0.25}, "granite": {"logits_scaling": 8.0},
+    "gemma2": {"final_logit_softcapping": 0.5, "head_dim": 8, "query_pre_attn_scalar": 8},
+}  # fmt: skip
 
-def network(kind: str) -> PreTrainedModel:
+
+def network(kind: str, **more: Any) -> PreTrainedModel:
     """A tiny network with random weights."""
     sizes: dict[str, Any] = {
         "vocab_size": len(tokenizer()), "hidden_size": 32, "intermediate_size": 48,
@@ -54,7 +60,7 @@ def network(kind: str) -> PreTrainedModel:
     }  # fmt: skip
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        config = AutoConfig.for_model(kind, **sizes | KINDS[kind])
+        config = AutoConfig.for_model(kind, **sizes | KINDS.get(kind, SCALED.get(kind, {})) | more)
         made: PreTrainedModel = AutoModelForCausalLM.from_config(config)
         for weight in made.parameters():
             if weight.dim() > 1:
@@ -132,6 +138,37 @@ def test_a_mixed_batch_has_the_logits_of_peft(kind: str, tokens: int) -> None:
         got = routed(input_ids=ids, use_cache=False).logits  # type: ignore[operator]
     assert torch.allclose(got, torch.cat(wanted), atol=1e-4)
     assert not torch.allclose(got[0], logits(model, ids[:1], None)[0], atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", ["cohere", "granite", "gemma2"])
+def test_probabilities_of_options_are_those_of_scaled_and_capped_logits(kind: str) -> None:
+    model = with_adapters(kind)
+    assert differences_of_options(model, None) < 1e-4
+
+
+def test_probabilities_of_options_are_those_of_an_adapter_of_the_output_layer(
+    tmp_path: Path,
+) -> None:
+    untied = network("opt", tie_word_embeddings=False)
+    config = LoraConfig(r=4, target_modules=["lm_head", "v_proj"], init_lora_weights=False)
+    get_peft_model(untied, config).save_pretrained(str(tmp_path), save_embedding_layers=False)
+    model = CausalModel(network("opt", tie_word_embeddings=False), tokenizer(), name="opt")
+    model.load_adapter(tmp_path, "agent_0")
+    assert differences_of_options(model, "agent_0") < 1e-4
+
+
+def differences_of_options(model: CausalModel, adapter: str | None) -> float:
+    """The largest difference between probabilities of options, and those of all logits."""
+    options = ["yes", "no", "maybe"]
+    firsts = [model._first_token(option) for option in options]
+    turns = [(ChatMessage("user", f"Is it right to press {'it ' * k}now?"),) for k in range(3)]
+    asked = [Request(chat=turn, adapter=adapter) for turn in turns]
+    found = asyncio.run(model.probabilities(asked, options))
+    wanted = []
+    for request in asked:
+        ids = torch.tensor([model.prompt(request).ids])
+        wanted.append(logits(model, ids, adapter)[0, -1, firsts].softmax(0))
+    return float((torch.tensor(found) - torch.stack(wanted)).abs().max())
 
 
 @pytest.mark.filterwarnings("ignore:The following (rank|alpha)_pattern keys:RuntimeWarning")
