@@ -116,8 +116,7 @@ def _tool(client: Any, card: Any, prefix: str) -> Tool:
         if asyncio.get_running_loop() is not loop:
             raise ConfigError(
                 f"the MCP tool '{name}' was called in an event loop other than the one that opened "
-                "it; "
-                "await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
+                "it; await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
             )
         result = await client.call_tool(name, dict(arguments))
         text = "\n".join(map(_text, result.content))

@@ -104,7 +104,8 @@ def option_logits(
     last = [hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)]
     head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
     some = torch.tensor(options, device=hidden.device)
-    if isinstance(head, LoraLayer):  # an adapter changes it too, another one in each row
+    adapted = isinstance(head, LoraLayer)
+    if adapted:  # each row has its own
         logits = head(pad_sequence(last, True))[..., some].float()
         found = [own[: len(row.ends)] for own, row in zip(logits, rows, strict=True)]
     else:

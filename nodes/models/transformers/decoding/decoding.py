@@ -189,7 +189,7 @@ def generate(
             return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
         if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
             kept = torch.tensor(unfinished, device=network.device)
-            cache.batch_select_indices(kept)
+            cache.select_rows(kept)
             attention = attention[kept]
             here, lengths = [here[at] for at in unfinished], [lengths[at] for at in unfinished]
             if routing is not None:

@@ -118,13 +118,9 @@ class KVCache(DynamicCache):
         """Keys and values of each layer of a joinable cache, ``[rows, heads, tokens, width]``."""
         return [(layer.keys, layer.values) for layer in self.kv_layers]
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep only these rows."""
-        self.select_rows(indices, below=len(self.layers))
-
-    def select_rows(self, rows: Tensor, below: int) -> None:
-        """Keep only the given rows, in this order, in the layers with a number less than ``below``.
-        A row may be repeated."""
+    def select_rows(self, rows: Tensor, below: int | None = None) -> None:
+        """Keep only the given rows, in this order, in the layers with a number less than ``below``;
+        ``None``: in all. A row may be repeated."""
         for layer in self.layers[:below]:
             # Not `batch_select_indices`, which layers with a recurrent state do not have.
             layer.reorder_cache(rows)  # type: ignore[arg-type]

@@ -205,7 +205,7 @@ def prefill(
     order = [row for one in batch.order for row in first[one]]
     at = [k for k, one in enumerate(batch.order) for _ in first[one]]
     again = torch.tensor(at, device=network.device)
-    batch.cache.batch_select_indices(again)
+    batch.cache.select_rows(again)
     if routing is not None:
         routing.select_rows(order)
     return Batch(order, batch.logits[again], batch.cache, batch.attention[again])
