@@ -59,6 +59,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
     has one, and ``Assistant:`` at the end. ``Request.json_schema`` is not enforced.
 
+    If a chat template refuses system turns, their content begins the user's turn.
+
     Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
     ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """

@@ -229,6 +229,21 @@ def test_it_stands_in_a_graph(llama: CausalModel) -> None:
     assert all(call.prompt.startswith("<|system|>You operate") for call in spoken)
 
 
+def test_a_template_without_system_turns_gets_their_content_with_that_of_the_user(
+    llama: CausalModel,
+) -> None:
+    without = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('not supported') }}{% endif %}"
+        + tokenizer().chat_template
+    )
+    picky = CausalModel(llama.network, tokenizer(without), prompt_format="compact")  # type: ignore[arg-type]
+    [reply] = answers(picky, [Request(decision=screen(), max_tokens=20)])
+    assert reply.prompt.startswith("<|user|>Operate the screen.\n\nGoal: press Save")
+    chat = (ChatMessage("system", "Be brief."), ChatMessage("user", "hi"))
+    assert picky.prompt(Request(chat=chat)).text == "<|user|>Be brief.\n\nhi</s><|assistant|>"
+    assert llama.prompt(Request(chat=chat)).text.startswith("<|system|>Be brief.</s><|user|>hi")
+
+
 def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) -> None:
     long = Request(chat=(ChatMessage("user", "x y " * 2000),))
     refusing = tokenizer("{{ raise_exception('no system turn, please') }}")
