@@ -51,6 +51,8 @@ _UNLOADABLE = (
     SafetensorError,
 )  # fmt: skip
 
+_TURNS = (("user", "question"), ("assistant", "reply"))
+
 
 class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     """A transformers language model with its tokenizer, chat template and named adapters.
@@ -408,4 +410,19 @@ def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]
             "neither the tokenizer nor the network's generation_config names an end token "
             "(eos_token); set one, or no reply would ever end"
         )
-    return stops[0], frozenset(stops)
+    end = _end_of_turn(tokenizer, stops)
+    return stops[0] if end is None else end, frozenset(stops)
+
+
+def _end_of_turn(tokenizer: Any, stops: Sequence[int]) -> int | None:
+    """The end token that the chat template puts behind a reply, which may be another one than that
+    of a text (Gemma, Phi-3); ``None``: there is none."""
+    if tokenizer.chat_template is None:
+        return None
+    turns = [{"role": role, "content": content} for role, content in _TURNS]
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False)
+    except Exception:  # a template is a program that may raise anything
+        return None
+    ids = tokenizer(text.rpartition(_TURNS[-1][1])[2], add_special_tokens=False)["input_ids"]
+    return next((id_ for id_ in ids if id_ in stops), None)

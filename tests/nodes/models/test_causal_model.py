@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import torch
 from local_models import answers, asking, disturb
-from tiny_causal import KINDS, causal, network, screen, tokenizer
+from tiny_causal import KINDS, TEMPLATE, causal, network, screen, tokenizer
 from transformers import (
     LlamaForCausalLM,
 )
@@ -242,6 +242,18 @@ def test_a_template_without_system_turns_gets_their_content_with_that_of_the_use
     chat = (ChatMessage("system", "Be brief."), ChatMessage("user", "hi"))
     assert picky.prompt(Request(chat=chat)).text == "<|user|>Be brief.\n\nhi</s><|assistant|>"
     assert llama.prompt(Request(chat=chat)).text.startswith("<|system|>Be brief.</s><|user|>hi")
+
+
+def test_replies_end_as_the_turns_of_the_chat_template_do(llama: CausalModel) -> None:
+    words = tokenizer(TEMPLATE.replace("{{ eos_token }}", "<s>"))
+    other = CausalModel(llama.network, words, prompt_format="compact")  # type: ignore[arg-type]
+    assert (other._end, other._stops) == (1, {1})  # <s> ends no reply of this network
+    llama.network.generation_config.eos_token_id = [1, 0]  # type: ignore[union-attr]
+    model = CausalModel(llama.network, words, prompt_format="compact")  # type: ignore[arg-type]
+    assert model.encode(screen(), "click Save [0]")[1][-1] == model._end == 0
+    only = msgspec.structs.replace(screen().observation, actions=("click",))
+    [reply] = answers(model, [Request(decision=Decision(observation=only), max_tokens=40)])
+    assert (reply.text, reply.sampled) == ("click Save [0]", ())
 
 
 def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) -> None:
