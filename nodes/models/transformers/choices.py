@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.decoding.prefill import gaps_allowed
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import common as shared
 
@@ -134,7 +135,7 @@ def can_pack(network: PreTrainedModel) -> bool:
     Networks without a position input, with sliding-window attention, or with their own handling of
     the attention mask do not give the same results.
     """
-    if not gaps_allowed(network):
+    if not gaps_allowed(network, KVCache(network.config)):
         return False
     embeddings: Any = network.get_input_embeddings()
     words: int = embeddings.weight.shape[0]

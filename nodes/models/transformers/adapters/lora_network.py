@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -23,10 +22,12 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases, parsed_version
 from swarm_ui.nodes.models.transformers.adapters.layers import (
     adapted_layers,
+    check_name,
     check_numbers,
     described,
     held_weights,
     plain_config,
+    with_adapter,
 )
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
@@ -166,7 +167,7 @@ class LoraNetwork:
         config = plain_config(self.network, self._targets, rank, alpha, layers)
         if copy_from is not None:
             self._check_known(copy_from)
-        self._with_peft(name, config)
+        self._network = with_adapter(self._network, name, config)
         if copy_from is not None:
             self._copy(copy_from, name)
         self._register(name, self._versions.next(name))
@@ -293,7 +294,7 @@ class LoraNetwork:
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add an adapter that was read from a folder, and check that it fits the network."""
         try:
-            network = self._with_peft(name, adapter.config())
+            self._network = network = with_adapter(self._network, name, adapter.config())
             wrong = misplaced_weights(network, adapter, name)
         except (RuntimeError, ValueError, KeyError) as error:
             raise ConfigError(
@@ -305,17 +306,6 @@ class LoraNetwork:
                 "linear layers. These weights or layers are missing, unexpected or of another "
                 f"kind: {', '.join(wrong[:3])}"
             )
-
-    def _with_peft(self, name: str, config: LoraConfig) -> PeftModel:
-        """The network with a new adapter of peft."""
-        if isinstance(self._network, PeftModel):
-            self._network.add_adapter(name, config)
-        else:
-            with warnings.catch_warnings():
-                # peft reads a property of the network by the name that transformers deprecates.
-                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-                self._network = get_peft_model(self._network, config, adapter_name=name)
-        return self._network
 
     def _register(self, name: str, number: int) -> str:
         self._network.train(False)
@@ -345,13 +335,7 @@ class LoraNetwork:
 
     def _check_new(self, name: str) -> None:
         self._versions.check_new(name)
-        parts = {part for key, _ in self.network.named_modules() for part in key.split(".")}
-        # peft keeps the weights of a layer's adapters in dictionaries with these names.
-        if name in parts | {"lora_A", "lora_B"} or hasattr(nn.ModuleDict(), name):
-            raise ConfigError(
-                f"an adapter cannot be named '{name}': a layer of the network, or a part of a "
-                "layer, has that name"
-            )
+        check_name(self.network, name)
 
     def _check_known(self, name: str) -> None:
         if name not in self._versions:

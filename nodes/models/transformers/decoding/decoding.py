@@ -173,9 +173,10 @@ def generate(
     tokens of a row do not depend on the other rows: if two tokens have nearly equal scores, a
     forward pass of this row alone decides.
     """
-    cost, gaps = forward_cost(network), gaps_allowed(network)
+    cost = forward_cost(network)
     prompts = [row.prompt for row in rows]
     here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
+    gaps = gaps_allowed(network, cache)
     states = [_State(row, stops, network.device, logits.shape[2]) for row in rows]
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()

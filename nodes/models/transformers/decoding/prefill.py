@@ -188,7 +188,7 @@ def prefill(
     ``pad_id``.
     """
     reader = _Reader(network, prompts, pad_id, routing, forward_cost(network))
-    if sharing is None or not gaps_allowed(network):
+    if sharing is None or not gaps_allowed(network, KVCache(network.config)):
         return reader.read(range(len(prompts)))
     equal: dict[tuple[str | None, tuple[int, ...]], list[int]] = {}
     for row, ids in enumerate(prompts):
@@ -278,14 +278,14 @@ def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
     return pieces
 
 
-def gaps_allowed(network: PreTrainedModel) -> bool:
-    """Whether padding may stand between the tokens of a row.
+def gaps_allowed(network: PreTrainedModel, cache: KVCache) -> bool:
+    """Whether padding may stand between the tokens of a row; ``cache``: any one of the network.
 
     A layer with a window or a recurrent state would count it as tokens, and a network that is not
     told positions would count it as distance.
     """
     windows = "local" in getattr(network.config, "attention_layers", ())  # GPT-Neo, in its masks
-    return "position_ids" in accepts(network) and KVCache(network.config).joinable and not windows
+    return "position_ids" in accepts(network) and cache.joinable and not windows
 
 
 def forward_cost(network: PreTrainedModel) -> int:
