@@ -167,7 +167,10 @@ class LoraNetwork:
         config = plain_config(self.network, self._targets, rank, alpha, layers)
         if copy_from is not None:
             self._check_known(copy_from)
-        self._network = with_adapter(self._network, name, config)
+        try:
+            self._network = with_adapter(self._network, name, config)
+        except ValueError as error:  # peft refuses some layers, such as those of Mamba
+            raise ConfigError(f"this network cannot have the adapter '{name}': {error}") from error
         if copy_from is not None:
             self._copy(copy_from, name)
         self._register(name, self._versions.next(name))
