@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -79,8 +78,7 @@ async def mcp_tools(
                 f"mcp_tools: no MCP server at '{shown}': {_reason(error)}. {said}"
             ) from error
         # The cause is left out: its text may quote the address with a password or a key.
-        secrets = [*secrets_of(server), urlsplit(server).query]  # a query often holds a key
-        shown, why = without_credentials(server), redacted(_reason(error), secrets)
+        shown, why = without_credentials(server), redacted(_reason(error), secrets_of(server))
         raise ConfigError(f"mcp_tools: no MCP server at '{shown}': {why}. {said}") from None
     try:
         yield await _listed(client, prefix)
@@ -118,8 +116,7 @@ def _tool(client: Any, card: Any, prefix: str) -> Tool:
         if asyncio.get_running_loop() is not loop:
             raise ConfigError(
                 f"the MCP tool '{name}' was called in an event loop other than the one that opened "
-                "it; "
-                "await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
+                "it; await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
             )
         result = await client.call_tool(name, dict(arguments))
         text = "\n".join(map(_text, result.content))

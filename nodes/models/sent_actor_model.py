@@ -22,9 +22,8 @@ class SentActorModel:
     It is a :class:`~swarm_ui.model.VersionedModel`, and can be pickled for further workers.
 
     An adapter's name without a version means the version that was current when this object was
-    pickled. A request for a
-    version that the server has lost raises ``ModelUnavailable``: the process of the learner loads
-    it again, and the episode is repeated.
+    pickled. A request for a version that the server has lost raises ``ModelUnavailable``: the
+    process of the learner loads it again, and the episode is repeated.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import openai
 
@@ -96,6 +96,7 @@ class _Connection:
 
     def __init__(self, url: str, key: str, limits: RateLimits, timeout: float) -> None:
         parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
         # No compression, so that a small body cannot become a large one. The password is sent as
         # httpx would send it, but is not part of the address, which httpx writes to its log.
         headers = {"Accept-Encoding": "identity"}
@@ -103,7 +104,8 @@ class _Connection:
             headers["Authorization"] = f"Basic {basic_credentials(url)}"
         self.client = openai.AsyncOpenAI(
             api_key=key or "none",
-            base_url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])),
+            base_url=urlunsplit((parts.scheme, host, parts.path, "", "")),
+            default_query=dict(parse_qsl(parts.query, keep_blank_values=True)),
             max_retries=0,
             timeout=openai.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
             default_headers=headers,
@@ -343,7 +345,7 @@ class Endpoint:
         await asyncio.sleep(wait)
 
     def _redacted(self, text: str) -> str:
-        """A text of the server without the key and the password."""
+        """A text of the server without the key, the password and the query."""
         return redacted(text, [self._key(), *secrets_of(self.url)])
 
     def _key(self) -> str:

@@ -377,7 +377,7 @@ class OpenAIModel:
                 usage=share,
                 logprob=answer.logprob,
                 model=reply.model or call.model,
-                adapter=None if request.adapter is None else adapter_version(call.model),
+                adapter=None if request.adapter is None else self._version(call.model),
                 prompt_format="json" if request.decision is None else self._options.prompt_format,
                 dropped=call.dropped,
                 calls=answer.calls,
@@ -428,6 +428,12 @@ class OpenAIModel:
             return served_name(adapter)
         found = self._adapters.find(adapter)
         return served_name(found) if served_name(found) in self._hot else found
+
+    def _version(self, served: str) -> str:
+        """The adapter with a served name, as traces show it. An adapter that is served under its
+        own name has no version, even if the name is one such as ``phone-v2``."""
+        own = self.adapter_names is None and served not in self._hot
+        return served if own else adapter_version(served)
 
     def _offers(self, request: Request, unsupported: frozenset[str]) -> bool:
         """Whether the tools of a request are sent in a separate field instead of the text."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion import ChoiceLogprobs
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
 from openai.types.chat.chat_completion_chunk import ChoiceLogprobs as ChunkLogprobs
 from openai.types.completion_usage import CompletionUsage
 
@@ -58,8 +59,11 @@ def read_chat(chat: object) -> ChatReply:
     was reasoning) is an empty text. Raises ``MalformedReply`` if it is not a chat completion."""
     if not isinstance(chat, ChatCompletion):
         raise MalformedReply("a reply that is not a chat completion")
+    failed = getattr(chat, "error", None)
+    if failed and not chat.choices:
+        raise MalformedReply(f"an error in place of a chat completion ({failed})")
     try:
-        choices = sorted(chat.choices, key=lambda choice: getattr(choice, "index", 0))
+        choices = sorted(chat.choices, key=lambda choice: getattr(choice, "index", None) or 0)
         answers = [
             _answer(
                 each.message.content or each.message.refusal, _logprobs(each.logprobs)
@@ -122,9 +126,10 @@ async def read_stream(
             choice = chunk.choices[0]
             complete = complete or choice.finish_reason is not None
             logprobs.extend(_logprobs(choice.logprobs))
-            text = _text(choice.delta.content or choice.delta.refusal)
-            length += calls.add(choice.delta)
-            thought = any(v for k, v in choice.delta if k != "role")  # such as reasoning
+            delta = choice.delta or ChoiceDelta()  # events of a content filter have none
+            text = _text(delta.content or delta.refusal)
+            length += calls.add(delta)
+            thought = any(v for k, v in delta if k != "role")  # such as reasoning
         except (AttributeError, LookupError, TypeError) as error:
             raise MalformedReply(f"an event that is not a chat completion ({error})") from None
         length += max(len(text), thought)

@@ -46,9 +46,11 @@ def basic_credentials(url: str) -> str:
 
 
 def secrets_of(url: str) -> list[str]:
-    """The password of an address, in each form in which it is sent; empty if it has none."""
-    password = urlsplit(url).password or ""
-    return [password, unquote(password), basic_credentials(url)] if password else []
+    """The password and the query of an address, in each form in which they are sent."""
+    parts = urlsplit(url)
+    credentials = basic_credentials(url) if parts.password else ""
+    given = (parts.password or "", parts.query)
+    return [secret for secret in (*given, *map(unquote, given), credentials) if secret]
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:

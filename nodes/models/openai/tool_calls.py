@@ -103,6 +103,8 @@ def _is_json(text: str) -> bool:
 
 
 def _call(id: Any, name: Any, arguments: Any) -> ToolCall:
+    if isinstance(arguments, dict):  # the value, and not its text
+        arguments = msgspec.json.encode(arguments).decode()
     return ToolCall(name=_text(name), arguments=_text(arguments or "{}"), id=call_id(id))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -60,8 +61,6 @@ class HeldModel:
 
     async def ready(self) -> int:
         """The process id of the actor, which shows that the actor was placed."""
-        import os
-
         return os.getpid()
 
     async def about(self) -> About:
@@ -109,8 +108,7 @@ class HeldModel:
         if not isinstance(model, ChatModel):
             raise ConfigError(
                 f"the factory of a held model returned a {type(model).__name__}; expected a model "
-                "with "
-                "a name and generate(requests)"
+                "with a name and generate(requests)"
             )
         linger = getattr(model, "set_linger", None)
         if linger is not None and self._linger > 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -51,6 +51,8 @@ _UNLOADABLE = (
     SafetensorError,
 )  # fmt: skip
 
+_TURNS = (("user", "question"), ("assistant", "reply"))
+
 
 class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     """A transformers language model with its tokenizer, chat template and named adapters.
@@ -58,6 +60,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
     ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
     has one, and ``Assistant:`` at the end. ``Request.json_schema`` is not enforced.
+
+    If a chat template refuses system turns, their content begins the user's turn.
 
     Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
     ``‹/s>``), and a line like the heading of a turn gets a backslash.
@@ -239,8 +243,23 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         )
 
     def _adaptable(self, network: PreTrainedModel) -> Sequence[str] | str:
-        """The layers that get an adapter, as peft's ``target_modules``."""
-        return "all-linear"
+        """The layers that get an adapter, as peft's ``target_modules``.
+
+        In a network with experts, all feed-forward layers are left out: an expert reads the tokens
+        of any rows, so that its adapter could not be that of a row.
+        """
+        names = [name.split(".") for name, _ in network.named_modules()]
+        with_experts = {name[-2] for name in names if name[-1] == "experts"}
+        if not with_experts:
+            return "all-linear"
+        head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+        return [
+            name
+            for name, part in network.named_modules()
+            if isinstance(part, nn.Linear)
+            and part is not head
+            and with_experts.isdisjoint(name.split("."))
+        ]
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and tokenizer (adapters: :meth:`save_adapters`).
@@ -310,7 +329,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         ]
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        decode = self.tokenizer.decode
+        return str(decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def _shown(self, prompt: ChatPrompt) -> str:
         return prompt.text
@@ -390,4 +410,19 @@ def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]
             "neither the tokenizer nor the network's generation_config names an end token "
             "(eos_token); set one, or no reply would ever end"
         )
-    return stops[0], frozenset(stops)
+    end = _end_of_turn(tokenizer, stops)
+    return stops[0] if end is None else end, frozenset(stops)
+
+
+def _end_of_turn(tokenizer: Any, stops: Sequence[int]) -> int | None:
+    """The end token that the chat template puts behind a reply, which may be another one than that
+    of a text (Gemma, Phi-3); ``None``: there is none."""
+    if tokenizer.chat_template is None:
+        return None
+    turns = [{"role": role, "content": content} for role, content in _TURNS]
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False)
+    except Exception:  # a template is a program that may raise anything
+        return None
+    ids = tokenizer(text.rpartition(_TURNS[-1][1])[2], add_special_tokens=False)["input_ids"]
+    return next((id_ for id_ in ids if id_ in stops), None)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from swarm_ui.errors import ModelError
 from swarm_ui.model import ChatMessage, Decision
 
@@ -40,10 +42,21 @@ class ChatTokens:
         self._tokenizer, self._name = tokenizer, name
         self.marks = _control_marks(tokenizer, content)
         """Finds control tokens in a text."""
+        alone, after_system = [("user", content)], [("system", content), ("user", content)]
+        self._takes_system = _accepts(tokenizer, after_system) or not _accepts(tokenizer, alone)
+
+    def accepted(self, chat: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        """The chat as the template accepts it: with the system turn at the beginning of the user's
+        turn, if the template refuses system turns (Gemma)."""
+        if self._takes_system or [turn.role for turn in chat[:2]] != ["system", "user"]:
+            return chat
+        system, user, *rest = chat
+        content = f"{system.content}\n\n{user.content}"
+        return [msgspec.structs.replace(user, content=content), *rest]
 
     def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         """The prompt of a chat of texts. Raises ``ModelError`` if the chat template refuses it."""
-        turns = [(turn.role, self.unmarked(turn.content)) for turn in chat]
+        turns = [(turn.role, self.unmarked(turn.content)) for turn in self.accepted(chat)]
         text = self.written(turns)
         shown = [ChatMessage(role=role, content=content) for role, content in turns]
         return ChatPrompt(self.tokens(text), text, turns=tuple(shown))
@@ -80,6 +93,15 @@ def _plain(turns: Sequence[tuple[str, str]]) -> str:
 def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
     chat = [{"role": role, "content": content} for role, content in turns]
     return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+
+
+def _accepts(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> bool:
+    """Whether a tokenizer has a chat template that accepts these turns."""
+    try:
+        _templated(tokenizer, turns)
+    except Exception:  # a template is a program that may raise anything
+        return False
+    return True
 
 
 def _control_marks(tokenizer: Any, content: Any) -> re.Pattern[str]:

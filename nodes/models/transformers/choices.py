@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import torch
+from peft.tuners.lora import LoraLayer
 from torch import Tensor
 from torch.nn.functional import linear
 from torch.nn.utils.rnn import pad_sequence
@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.prefill import gaps_allowed
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import common as shared
 
 MOST_PROMPTS = 16
@@ -93,8 +94,7 @@ def option_logits(
     """Logits of the answer options after each prompt: one float32 tensor ``[prompts in the row,
     options]`` for each row.
 
-    All rows are computed in one forward pass. Gradients flow if they are enabled. An architecture's
-    final scaling or capping of logits is left out.
+    All rows are computed in one forward pass. Gradients flow if they are enabled.
     """
     ids = pad_sequence([torch.tensor(row.ids) for row in rows], True, pad_id)
     inner: Any = network.base_model
@@ -102,15 +102,31 @@ def option_logits(
     single = all(len(row.ends) == 1 for row in rows)
     more = {} if single else _packing(rows, network)
     hidden = inner(input_ids=ids.to(network.device), use_cache=False, **more).last_hidden_state
-    last = torch.cat([hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)])
+    last = [hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)]
     head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
-    some = torch.tensor(options, device=last.device)
-    bias = None if head.bias is None else head.bias[some].float()
-    # In float32, and for the options alone: logits in bfloat16 are multiples of 1/8 or so.
-    with torch.autocast(last.device.type, enabled=False):
-        logits = linear(last.float(), head.weight[some].float(), bias)
-    sizes = [len(row.ends) for row in rows]
-    return list(torch.split(logits, sizes))
+    some = torch.tensor(options, device=hidden.device)
+    adapted = isinstance(head, LoraLayer)
+    if adapted:  # each row has its own
+        logits = head(pad_sequence(last, True))[..., some].float()
+        found = [own[: len(row.ends)] for own, row in zip(logits, rows, strict=True)]
+    else:
+        bias = None if head.bias is None else head.bias[some].float()
+        # In float32, and for the options alone: logits in bfloat16 are multiples of 1/8 or so.
+        with torch.autocast(hidden.device.type, enabled=False):
+            logits = linear(torch.cat(last).float(), head.weight[some].float(), bias)
+        found = list(torch.split(logits, [len(row.ends) for row in rows]))
+    config = network.config.get_text_config()
+    return [_scaled(logits, config) for logits in found]
+
+
+def _scaled(logits: Tensor, config: Any) -> Tensor:
+    """Logits as Cohere, Granite and Gemma give them: scaled, and capped."""
+    factor, divisor, cap = (
+        getattr(config, name, None)
+        for name in ("logit_scale", "logits_scaling", "final_logit_softcapping")
+    )
+    logits = logits * (factor or 1.0) / (divisor or 1.0)
+    return logits if cap is None else torch.tanh(logits / cap) * cap
 
 
 def can_pack(network: PreTrainedModel) -> bool:
@@ -119,9 +135,7 @@ def can_pack(network: PreTrainedModel) -> bool:
     Networks without a position input, with sliding-window attention, or with their own handling of
     the attention mask do not give the same results.
     """
-    inner: Any = network.base_model
-    known = signature(type(inner).forward).parameters
-    if "position_ids" not in known or not KVCache(network.config).joinable:
+    if not gaps_allowed(network, KVCache(network.config)):
         return False
     embeddings: Any = network.get_input_embeddings()
     words: int = embeddings.weight.shape[0]

@@ -137,7 +137,8 @@ class VisionModel(CausalModel):
         pictures = [png for turn in chat for png in turn.images]
         names = [f"[{picture_name(png)}]" for png in pictures]
         turns = [
-            ChatMessage(turn.role, self._chats.unmarked(turn.content), turn.images) for turn in chat
+            ChatMessage(turn.role, self._chats.unmarked(turn.content), turn.images)
+            for turn in self._chats.accepted(chat)
         ]
         text = self._chats.written([(turn.role, _parts(turn)) for turn in turns])
         pieces = text.split(self.processor.image_token)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +24,7 @@ from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import parsed_version
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.nodes.models.transformers.prompt_reader import text_prompt
 from swarm_ui.nodes.models.unsent import not_sent
 from swarm_ui.prompts import as_chat, format_named
 
@@ -124,15 +126,9 @@ class VLLMModel:
         self._engine.shutdown()
 
     def _read(self, request: Request) -> ChatPrompt:
-        form = format_named(self.prompt_format)
-        chat = as_chat(request, form.chat)
-        if any(turn.images for turn in chat):
-            raise ModelError(
-                f"'{self.name}' reads text only, and the chat has images; leave them out, or use a "
-                "model that can see"
-            )
-        read = self._chats.prompt(chat)
-        return ChatPrompt(read.ids, read.text, read.turns, self.prompt_format, request.decision)
+        chat = as_chat(request, format_named(self.prompt_format).chat)
+        read = text_prompt(self._chats, self.name, chat)
+        return replace(read, prompt_format=self.prompt_format, decision=request.decision)
 
     async def _complete(self, request: Request, prompt: ChatPrompt) -> Completion:
         from vllm import SamplingParams
@@ -237,8 +233,9 @@ class VLLMModel:
         give_up(self._leases, version)
 
     async def _remove_replaced(self) -> None:
-        for version in [each for each in self._replaced if not self._leases[each]]:
-            await self.unload_version(version)
+        for version in list(self._replaced):
+            if not self._leases[version]:  # one may have been leased during the last removal
+                await self.unload_version(version)
 
 
 def _started(arguments: Mapping[str, object]) -> Any:

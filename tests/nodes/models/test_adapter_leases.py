@@ -282,7 +282,7 @@ def test_wrong_uses_say_what_is_wrong(tmp_path: Path) -> None:
         ):
             with pytest.raises(ConfigError, match="'agent_0' is in training"):
                 change()
-    for name in ("", "a@1", "a.b", "1st", "q_proj", "lora/x"):
+    for name in ("", "a@1", "a.b", "1st", "q_proj", "lora/x", "lora_A", "keys", "train"):
         with pytest.raises(ConfigError, match="cannot be named"):
             model.add_adapter(name)
     version = model.lease("agent_0")

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import torch
 from local_models import answers, asking, disturb
-from tiny_causal import KINDS, causal, network, screen, tokenizer
+from tiny_causal import KINDS, TEMPLATE, causal, network, screen, tokenizer
 from transformers import (
     LlamaForCausalLM,
 )
@@ -123,6 +123,16 @@ def test_a_reply_ends_at_any_end_token_and_at_its_own_limit(llama: CausalModel) 
     assert cut.usage.completion_tokens == 2
 
 
+def test_a_reply_keeps_its_spaces_whatever_the_tokenizer_would_clean_up(llama: CausalModel) -> None:
+    llama.tokenizer.clean_up_tokenization_spaces = True
+    llama.tokenizer.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
+    label = "Save , it 's"
+    offered = msgspec.structs.replace(screen(label).observation, actions=("click",))
+    bound = CausalModel(llama.network, llama.tokenizer, prompt_format="compact", constrained=True)
+    [reply] = answers(bound, [Request(decision=Decision(observation=offered), max_tokens=60)])
+    assert reply.text == f"click {label} [0]"
+
+
 def test_a_seed_decides_a_sample(llama: CausalModel) -> None:
     one, same, other = (
         told(
@@ -217,6 +227,33 @@ def test_it_stands_in_a_graph(llama: CausalModel) -> None:
     spoken = [call for call in trace.calls if call.node != "vote"]
     assert [call.adapter for call in spoken] == ["agent_0@1", "agent_1@1"] * 2
     assert all(call.prompt.startswith("<|system|>You operate") for call in spoken)
+
+
+def test_a_template_without_system_turns_gets_their_content_with_that_of_the_user(
+    llama: CausalModel,
+) -> None:
+    without = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('not supported') }}{% endif %}"
+        + tokenizer().chat_template
+    )
+    picky = CausalModel(llama.network, tokenizer(without), prompt_format="compact")  # type: ignore[arg-type]
+    [reply] = answers(picky, [Request(decision=screen(), max_tokens=20)])
+    assert reply.prompt.startswith("<|user|>Operate the screen.\n\nGoal: press Save")
+    chat = (ChatMessage("system", "Be brief."), ChatMessage("user", "hi"))
+    assert picky.prompt(Request(chat=chat)).text == "<|user|>Be brief.\n\nhi</s><|assistant|>"
+    assert llama.prompt(Request(chat=chat)).text.startswith("<|system|>Be brief.</s><|user|>hi")
+
+
+def test_replies_end_as_the_turns_of_the_chat_template_do(llama: CausalModel) -> None:
+    words = tokenizer(TEMPLATE.replace("{{ eos_token }}", "<s>"))
+    other = CausalModel(llama.network, words, prompt_format="compact")  # type: ignore[arg-type]
+    assert (other._end, other._stops) == (1, {1})  # <s> ends no reply of this network
+    llama.network.generation_config.eos_token_id = [1, 0]  # type: ignore[union-attr]
+    model = CausalModel(llama.network, words, prompt_format="compact")  # type: ignore[arg-type]
+    assert model.encode(screen(), "click Save [0]")[1][-1] == model._end == 0
+    only = msgspec.structs.replace(screen().observation, actions=("click",))
+    [reply] = answers(model, [Request(decision=Decision(observation=only), max_tokens=40)])
+    assert (reply.text, reply.sampled) == ("click Save [0]", ())
 
 
 def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) -> None:

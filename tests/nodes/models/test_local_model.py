@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from pathlib import Path
 
 import msgspec
 import peft
 import pytest
 import torch
-from local_models import answers, requests, untrained, with_adapters
+from local_models import alike, answers, asking, disturb, requests, untrained, with_adapters
 from transformers import AutoModelForCausalLM
 
 from swarm_ui.action import Action, parse_action
@@ -146,6 +147,32 @@ def test_saved_adapters_load_here_and_in_plain_peft(tmp_path: Path) -> None:
     loaded = [p for key, p in plain.named_parameters() if "lora" in key]
     for have, want in zip(loaded, model.adapter_parameters("agent_1"), strict=True):
         assert torch.equal(have, want)
+
+
+def test_an_adapter_named_default_is_saved_and_loaded(tmp_path: Path) -> None:
+    model = untrained()
+    model.add_adapter("default", rank=4)
+    disturb(model, "default", 1)
+    model.save_adapters(tmp_path)
+    again = untrained()
+    again.load_adapters(tmp_path)
+    asked = asking("default", requests(4))
+    assert alike(answers(again, asked), answers(model, asked))
+
+
+def test_adapters_of_an_agent_with_more_words_hold_no_embeddings(tmp_path: Path) -> None:
+    model = LocalModel.load().with_words(["unheard"])
+    model.add_adapter("agent_0", rank=4)
+    model.save_adapters(tmp_path)
+    model.load_adapters(tmp_path)
+    assert model.lease("agent_0") == "agent_0@0"
+
+
+def test_adding_an_adapter_gives_no_warning_of_other_packages() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        untrained().add_adapter("agent_0")
+    assert not [str(each.message) for each in caught]
 
 
 def test_wrong_names_and_wrong_requests_are_told_apart(tmp_path: Path) -> None:

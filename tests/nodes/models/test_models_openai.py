@@ -7,6 +7,7 @@ import json
 import traceback
 from typing import Any
 
+import msgspec
 import pytest
 from loopback import GOOD, Loopback, Reply, failing, too_many
 from loopback_client import ask, model, no_proxy, one, records  # noqa: F401  (a fixture)
@@ -274,6 +275,34 @@ async def test_credentials_in_the_address_are_never_shown() -> None:
     shown = repr(client) + "".join(traceback.format_exception(caught.value))
     assert "pa55word" not in shown and "token=abc" not in shown and "127.0.0.1:9/v1" in shown
     assert without_credentials("https://u:p@h:1/v1/?q#f") == "https://h:1/v1"
+
+
+async def test_a_query_of_the_address_is_sent_with_every_request_and_never_shown() -> None:
+    echo = failing(400, "no user of /v1?key=abcdefghij%2Fk, key abcdefghij/k")
+    async with Loopback([Reply(), echo]) as server:
+        client = model(f"{server.url}?key=abcdefghij%2Fk&version=2", retries=0)
+        await one(client)
+        with pytest.raises(ModelError, match="no user of") as caught:
+            await one(client)
+        await client.close()
+    paths = [request.path for request in server.requests]
+    assert paths == ["/v1/chat/completions?key=abcdefghij%2Fk&version=2"] * 2
+    assert "abcd" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_an_adapter_that_is_served_under_its_own_name_keeps_it() -> None:
+    async with Loopback() as server:
+        client = model(server)
+        [reply] = await client.generate([msgspec.structs.replace(ask(), adapter="phone-v2")])
+        await client.close()
+    assert (server.requests[0].body["model"], reply.adapter) == ("phone-v2", "phone-v2")
+
+
+async def test_an_error_with_status_200_is_shown() -> None:
+    failed = json.dumps({"error": {"message": "the provider is overloaded", "code": 502}})
+    async with Loopback([Reply(body=failed)]) as server:
+        with pytest.raises(ModelError, match="the provider is overloaded"):
+            await one(model(server, retries=0))
 
 
 @pytest.mark.parametrize("password", ["zq/xw", "zq?xw", "zq#xw", "12/xw", "zq[xw"])

@@ -106,6 +106,20 @@ async def test_a_broken_stream_that_echoes_the_key_does_not_show_any_of_it() -> 
     assert "0123456789" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize("without", [{"content_filter_results": {}}, {"delta": None}])
+async def test_events_without_a_delta_are_skipped(without: dict[str, object]) -> None:
+    events = [
+        {"choices": [{"index": 0, "delta": {"content": "one"}, "finish_reason": None}]},
+        {"choices": [{"index": 0, **without, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": {"content": " two"}, "finish_reason": None}]},
+        {"choices": [{"index": 0, **without, "finish_reason": "stop"}]},
+    ]
+    sent = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    async with Loopback([Reply(break_after=0, breaks=f"{sent}data: [DONE]\n\n")]) as server:
+        pieces, _ = await streamed(model(server))
+    assert pieces == ["one", " two"]
+
+
 async def test_a_stream_that_does_not_begin_is_tried_again() -> None:
     tries = itertools.count()
     async with Loopback(lambda body: Reply("good", delay=0 if next(tries) else 60)) as server:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from local_models import answers, requests
 from tiny_causal import network, screen, tokenizer
+from tokenizers import pre_tokenizers
 
 from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import ModelError
@@ -203,6 +204,16 @@ def test_free_text_leaves_room_for_the_rest(seed: int) -> None:
     text = spelled([('{"text":"', FreeText(200, '\n"\\'), rest)], 60, seed)
     assert text.endswith(rest)
     assert len(tokenizer()(text)["input_ids"]) <= 60
+
+
+def test_a_text_does_not_end_with_the_space_that_a_tokenizer_puts_before_every_text() -> None:
+    made, words = grammars()
+    words.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    cursor, ids = made.compile([('say "', FreeText(1), '"')]).begin(50), list[int]()
+    while words.eos_token_id not in (allowed := cursor.allowed().ids):
+        ids.append(allowed[0] if allowed else words.convert_tokens_to_ids("m"))
+        cursor.take(ids[-1])
+    assert words.decode(ids) == ' say "m"'
 
 
 def test_compiled_screens_are_shared_and_few_are_kept() -> None:

@@ -1,4 +1,4 @@
-"""Calls of tools in streams, as different servers number their pieces."""
+"""Calls of tools as different servers write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swarm_ui.nodes.models.openai.tool_calls import StreamedCalls
+from swarm_ui.nodes.models.openai.tool_calls import StreamedCalls, called_tools
 
 Piece = tuple[int | None, str | None, str | None, str | None]
 """Index, id, name and arguments."""
@@ -53,6 +53,13 @@ def test_calls_without_ids_are_told_apart_by_complete_arguments() -> None:
     assert [found[:2] for found in streamed(*whole)] == [("add", one), ("add", two), ("sub", two)]
     repeated: list[Piece] = [(0, None, "add", '{"a":'), (0, None, "add", " 1}"), (0, "", "add", "")]
     assert [found[:2] for found in streamed(*repeated)] == [("add", one)]
+
+
+def test_arguments_that_are_a_value_become_its_text() -> None:
+    function = SimpleNamespace(name="add", arguments={"a": 1})
+    message = SimpleNamespace(tool_calls=[SimpleNamespace(id="c1", function=function)])
+    [call] = called_tools(message)
+    assert (call.name, call.arguments) == ("add", '{"a":1}')
 
 
 def test_another_id_in_a_later_piece_begins_no_call_without_a_name() -> None:

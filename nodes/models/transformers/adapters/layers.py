@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 
-from peft import LoraConfig
+from peft import LoraConfig, PeftModel, get_peft_model
 from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import PreTrainedModel
@@ -25,6 +26,18 @@ def check_numbers(network: PreTrainedModel, layers: Sequence[int]) -> None:
         raise ConfigError(
             f"an adapter's layers must be numbers from 0 to {count - 1} of this network, got "
             f"{list(layers)}"
+        )
+
+
+def check_name(network: PreTrainedModel, adapter: str) -> None:
+    """Raise ``ConfigError`` if an adapter cannot have this name, because a part of the network has
+    it."""
+    parts = {part for key, _ in network.named_modules() for part in key.split(".")}
+    # peft keeps the weights of a layer's adapters in dictionaries, which have names themselves.
+    if adapter in parts | {"lora_A", "lora_B"} or hasattr(nn.ModuleDict(), adapter):
+        raise ConfigError(
+            f"an adapter cannot be named '{adapter}': a layer of the network, or a part of a "
+            "layer, has that name"
         )
 
 
@@ -61,6 +74,19 @@ def plain_config(
         target_modules=targets if isinstance(targets, str) else list(targets),
         layers_to_transform=None if layers is None else list(layers),
     )
+
+
+def with_adapter(
+    network: PreTrainedModel | PeftModel, adapter: str, config: LoraConfig
+) -> PeftModel:
+    """The network with a new adapter of peft."""
+    if isinstance(network, PeftModel):
+        network.add_adapter(adapter, config)
+        return network
+    with warnings.catch_warnings():
+        # peft reads a property of the network by the name that transformers deprecates.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        return get_peft_model(network, config, adapter_name=adapter)
 
 
 def adapted_layers(

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -22,10 +22,12 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases, parsed_version
 from swarm_ui.nodes.models.transformers.adapters.layers import (
     adapted_layers,
+    check_name,
     check_numbers,
     described,
     held_weights,
     plain_config,
+    with_adapter,
 )
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
@@ -165,7 +167,10 @@ class LoraNetwork:
         config = plain_config(self.network, self._targets, rank, alpha, layers)
         if copy_from is not None:
             self._check_known(copy_from)
-        self._with_peft(name, config)
+        try:
+            self._network = with_adapter(self._network, name, config)
+        except ValueError as error:  # peft refuses some layers, such as those of Mamba
+            raise ConfigError(f"this network cannot have the adapter '{name}': {error}") from error
         if copy_from is not None:
             self._copy(copy_from, name)
         self._register(name, self._versions.next(name))
@@ -229,9 +234,13 @@ class LoraNetwork:
         """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self._network, PeftModel):
-            self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
             base = self.base_fingerprint()
             for name in self.adapters:
+                # peft writes an adapter of this name into the folder itself.
+                place = folder / name if name == "default" else folder
+                self._network.save_pretrained(
+                    str(place), selected_adapters=[name], save_embedding_layers=False
+                )
                 write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
         text = json.dumps(self._versions.numbers)
         (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
@@ -288,7 +297,7 @@ class LoraNetwork:
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add an adapter that was read from a folder, and check that it fits the network."""
         try:
-            network = self._with_peft(name, adapter.config())
+            self._network = network = with_adapter(self._network, name, adapter.config())
             wrong = misplaced_weights(network, adapter, name)
         except (RuntimeError, ValueError, KeyError) as error:
             raise ConfigError(
@@ -300,14 +309,6 @@ class LoraNetwork:
                 "linear layers. These weights or layers are missing, unexpected or of another "
                 f"kind: {', '.join(wrong[:3])}"
             )
-
-    def _with_peft(self, name: str, config: LoraConfig) -> PeftModel:
-        """The network with a new adapter of peft."""
-        if isinstance(self._network, PeftModel):
-            self._network.add_adapter(name, config)
-        else:
-            self._network = get_peft_model(self._network, config, adapter_name=name)
-        return self._network
 
     def _register(self, name: str, number: int) -> str:
         self._network.train(False)
@@ -337,10 +338,7 @@ class LoraNetwork:
 
     def _check_new(self, name: str) -> None:
         self._versions.check_new(name)
-        if any(name in key.split(".") for key, _ in self.network.named_modules()):
-            raise ConfigError(
-                f"an adapter cannot be named '{name}': a layer of the network has that name"
-            )
+        check_name(self.network, name)
 
     def _check_known(self, name: str) -> None:
         if name not in self._versions:

@@ -26,9 +26,11 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 import torch
-from peft.tuners.lora import LoraLayer
+from peft.tuners.lora import LoraLayer, ParamWrapper
 from torch import Tensor, nn
 from torch.nn.functional import linear
+
+from swarm_ui.errors import ModelError
 
 _FEW_TOKENS = 2
 """Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
@@ -164,6 +166,22 @@ class LoraRouting:
             self._masks[key] = mask
         return mask
 
+    def by_row(self, x: Tensor) -> Tensor:
+        """The input of a layer for all tokens of all rows, ``[rows, tokens, width]``.
+
+        Raises:
+            ModelError: these are not equally many tokens of each row, so their adapters are not
+                known.
+        """
+        rows, tokens = len(self._selected), x.shape[:-1].numel()
+        if tokens % rows:
+            raise ModelError(
+                f"a layer with an adapter received {tokens} tokens of {rows} rows; expected equal "
+                "numbers of each. Adapters cannot change layers that read a part of the tokens, "
+                "such as those of an expert"
+            )
+        return x.reshape(rows, -1, x.shape[-1])
+
     def __enter__(self) -> Self:
         return self
 
@@ -189,6 +207,8 @@ class _RoutedForward:
         """The matrices of each adapter in bfloat16."""
 
     def __call__(self, x: Tensor) -> Tensor:
+        if x.dim() != 3:  # OPT flattens rows and tokens, DeepSeek adds a dimension for heads
+            return self(self._routing.by_row(x)).view(*x.shape[:-1], -1)
         result = self._base(x)
         groups = self._routing.groups
         if x.shape[1] <= _FEW_TOKENS and not (len(groups) == 1 and groups[0][1] == len(x)):
@@ -264,6 +284,8 @@ def plain(layer: LoraLayer, name: str) -> bool:
         return False
     if name not in layer.lora_A:
         return True
+    if isinstance(layer, ParamWrapper):  # the weights of experts
+        return False
     down, up = layer.lora_A[name], layer.lora_B[name]
     return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
 

@@ -27,6 +27,7 @@ from swarm_ui.nodes.models.transformers.decoding.prefill import (
     Sharing,
     forward,
     forward_cost,
+    gaps_allowed,
     prefill,
 )
 from swarm_ui.nodes.models.transformers.decoding.selection import (
@@ -175,6 +176,7 @@ def generate(
     cost = forward_cost(network)
     prompts = [row.prompt for row in rows]
     here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
+    gaps = gaps_allowed(network, cache)
     states = [_State(row, stops, network.device, logits.shape[2]) for row in rows]
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()
@@ -188,13 +190,14 @@ def generate(
             return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
         if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
             kept = torch.tensor(unfinished, device=network.device)
-            cache.batch_select_indices(kept)
+            cache.select_rows(kept)
             attention = attention[kept]
             here, lengths = [here[at] for at in unfinished], [lengths[at] for at in unfinished]
             if routing is not None:
                 routing.select_rows(here)
         now = [states[k] for k in here]
-        span = _span([0 if state.done else state.readable for state in now], cost)
+        # Rows that read fewer tokens than others are padded between their tokens.
+        span = _span([0 if state.done else state.readable for state in now], cost) if gaps else 1
         read = [0 if state.done else min(state.readable, span) for state in now]
         feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
         ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)

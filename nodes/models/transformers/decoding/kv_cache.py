@@ -69,9 +69,9 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self._buffers = keys, values
         self.keys, self.values = keys[:, :, :end], values[:, :, :end]
 
-    def batch_select_indices(self, indices: Tensor) -> None:
+    def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep only these rows."""
-        super().batch_select_indices(indices)
+        super().reorder_cache(beam_idx)  # type: ignore[arg-type]
         self._buffers = None
 
 
@@ -118,15 +118,12 @@ class KVCache(DynamicCache):
         """Keys and values of each layer of a joinable cache, ``[rows, heads, tokens, width]``."""
         return [(layer.keys, layer.values) for layer in self.kv_layers]
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep only these rows."""
-        self.select_rows(indices, below=len(self.layers))
-
-    def select_rows(self, rows: Tensor, below: int) -> None:
-        """Keep only the given rows, in this order, in the layers with a number less than ``below``.
-        A row may be repeated."""
+    def select_rows(self, rows: Tensor, below: int | None = None) -> None:
+        """Keep only the given rows, in this order, in the layers with a number less than ``below``;
+        ``None``: in all. A row may be repeated."""
         for layer in self.layers[:below]:
-            layer.batch_select_indices(rows)  # type: ignore[union-attr]
+            # Not `batch_select_indices`, which layers with a recurrent state do not have.
+            layer.reorder_cache(rows)  # type: ignore[arg-type]
         for name in _OF_ROWS:
             value = getattr(self, name)
             setattr(self, name, None if value is None else value[rows])

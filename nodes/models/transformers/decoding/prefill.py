@@ -188,7 +188,7 @@ def prefill(
     ``pad_id``.
     """
     reader = _Reader(network, prompts, pad_id, routing, forward_cost(network))
-    if sharing is None or not KVCache(network.config).joinable:
+    if sharing is None or not gaps_allowed(network, KVCache(network.config)):
         return reader.read(range(len(prompts)))
     equal: dict[tuple[str | None, tuple[int, ...]], list[int]] = {}
     for row, ids in enumerate(prompts):
@@ -205,7 +205,7 @@ def prefill(
     order = [row for one in batch.order for row in first[one]]
     at = [k for k, one in enumerate(batch.order) for _ in first[one]]
     again = torch.tensor(at, device=network.device)
-    batch.cache.batch_select_indices(again)
+    batch.cache.select_rows(again)
     if routing is not None:
         routing.select_rows(order)
     return Batch(order, batch.logits[again], batch.cache, batch.attention[again])
@@ -276,6 +276,16 @@ def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
         pieces.append(sorted(order[cut:]))
         order = order[:cut]
     return pieces
+
+
+def gaps_allowed(network: PreTrainedModel, cache: KVCache) -> bool:
+    """Whether padding may stand between the tokens of a row; ``cache``: any one of the network.
+
+    A layer with a window or a recurrent state would count it as tokens, and a network that is not
+    told positions would count it as distance.
+    """
+    windows = "local" in getattr(network.config, "attention_layers", ())  # GPT-Neo, in its masks
+    return "position_ids" in accepts(network) and cache.joinable and not windows
 
 
 def forward_cost(network: PreTrainedModel) -> int:

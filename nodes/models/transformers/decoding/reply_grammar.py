@@ -27,6 +27,9 @@ _SCREENS = 256
 """Maximum number of compiled lists of replies that are kept."""
 _LITERALS = 16_384
 """Maximum number of literal parts whose tokens are kept."""
+_BEFORE = "a"
+"""Text in front of a literal part that follows a free text, while it is converted to tokens: some
+tokenizers begin every text with a space."""
 _FRAGMENT = "\ufffd"
 """The replacement character that a decoder writes for an incomplete character."""
 
@@ -53,7 +56,7 @@ class ReplyGrammars:
         """
         self._texts, self._tokenize, self._end, self._device = texts, tokenize, end, device
         self._masks: dict[tuple[str, str], _Mask] = {}
-        self._literals: OrderedDict[str, list[int]] = OrderedDict()
+        self._literals: OrderedDict[_Literal, list[int]] = OrderedDict()
         self._grammars: OrderedDict[tuple[Reply, ...], ReplyGrammar] = OrderedDict()
 
     def compile(self, replies: Iterable[Reply]) -> ReplyGrammar:
@@ -69,16 +72,14 @@ class ReplyGrammars:
 
     def _tree(self, replies: Sequence[Reply]) -> _Node:
         read = [_parts(reply) for reply in replies]
-        literals = dict.fromkeys(p for parts in read for p in parts if isinstance(p, str))
-        unknown = [text for text in literals if text not in self._literals]
-        known = {text: self._literals[text] for text in literals if text in self._literals}
-        known |= zip(unknown, self._tokenize(unknown) if unknown else (), strict=True)
+        literals = [part for parts in read for part in parts if isinstance(part, _Literal)]
+        known = self._tokens(dict.fromkeys(literals))
         root = _Node()
         for parts in read:
             here, texts = root, list[tuple[_Text, int]]()
             length = 0
             for part in parts:
-                if isinstance(part, str):
+                if isinstance(part, _Literal):
                     length += len(known[part])
                     for token in known[part]:
                         here = here.children.setdefault(token, _Node())
@@ -90,9 +91,23 @@ class ReplyGrammars:
             here.ends = True
             for text, until in texts:
                 text.rest = max(text.rest, length - until)
+        return root
+
+    def _tokens(self, literals: Iterable[_Literal]) -> dict[_Literal, list[int]]:
+        """The tokens of literal parts."""
+        known = {each: self._literals[each] for each in literals if each in self._literals}
+        unknown = [each for each in literals if each not in known]
+        if unknown:
+            texts = [_BEFORE + each.text if each.inside else each.text for each in unknown]
+            before, *read = self._tokenize([_BEFORE, *texts])
+            for each, ids in zip(unknown, read, strict=True):
+                if each.inside and ids[: len(before)] == before:
+                    known[each] = ids[len(before) :]
+                else:
+                    known[each] = self._tokenize([each.text])[0] if each.inside else ids
         for literal, ids in known.items():
             _keep(self._literals, literal, ids, _LITERALS)
-        return root
+        return known
 
     def _text(self, here: _Node, part: _Spaced) -> _Text:
         for text in here.texts:
@@ -196,6 +211,13 @@ class _Mask(NamedTuple):
     """Tokens that are a space and nothing else."""
 
 
+class _Literal(NamedTuple):
+    """A literal part of a reply, and whether it follows a free text."""
+
+    text: str
+    inside: bool
+
+
 class _Spaced(NamedTuple):
     """A free part of a reply, and whether it begins with a space."""
 
@@ -246,20 +268,20 @@ class _Within(NamedTuple):
         return self.text.after, self.text.later if more else None
 
 
-def _parts(reply: Reply) -> list[str | _Spaced]:
+def _parts(reply: Reply) -> list[_Literal | _Spaced]:
     """Literal parts, without a trailing space that belongs to the free text after them."""
-    out: list[str | _Spaced] = []
+    out: list[_Literal | _Spaced] = []
     for part in reply:
         if isinstance(part, str):
-            out.append(part)
+            out.append(_Literal(part, inside=bool(out)))
             continue
-        before = out[-1] if out else ""
-        assert isinstance(before, str), "two free texts are adjacent"
-        space = before.endswith((" ", ":")) or before[-1:].isalnum()
-        if out:
-            out[-1] = before.removesuffix(" ")
+        before = out.pop() if out else _Literal("", inside=False)
+        assert isinstance(before, _Literal), "two free texts are adjacent"
+        space = before.text.endswith((" ", ":")) or before.text[-1:].isalnum()
+        if left := before.text.removesuffix(" "):
+            out.append(before._replace(text=left))
         out.append(_Spaced(part, space))
-    return [part for part in out if part]
+    return out
 
 
 def _ordinary(text: str) -> bool:
