@@ -10,13 +10,15 @@ from typing import TypedDict
 
 import msgspec
 
+from swarm_ui.action import Action, unfit
 from swarm_ui.optim.edges.score_function import EdgeUpdate
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
+from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.stats import wilson_of
-from swarm_ui.trace.records import EdgeName, Episode
+from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 
 class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Success rate of the rollouts. Replies are sampled, and guided if guidance is on, so
     this is not comparable with a test."""
     guided: float | None
-    """Share of steps at which another action than the vote was executed."""
+    """Share of steps at which another action was executed than the vote's, or than to wait where
+    the vote had no action that can be executed."""
     credit: float | None
     """Mean credit of all scored messages; ``None`` if none was scored."""
     credit_source: str
@@ -135,7 +138,7 @@ def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
     cells = [v for s in steps for row in s.credit or () for v in row]
-    guided = [s.trace.action is not None and s.executed != s.trace.action for s in steps]
+    guided = [s.executed not in (None, _unguided(s.trace)) for s in steps]
     return EpisodeFigures(
         episodes=len(episodes),
         masked=len(episodes) - len(kept),
@@ -144,6 +147,11 @@ def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
         credit=mean([v for v in cells if v is not None]),
         unscored=mean([v is None for v in cells]),
     )
+
+
+def _unguided(trace: Trace) -> Action:
+    """The action that is executed if nobody replaces it."""
+    return WAIT if trace.action is None or unfit(trace.action) else trace.action
 
 
 def success_rate(episodes: Sequence[Episode]) -> float | None:

@@ -73,23 +73,25 @@ async def compare_recorded(
     compared: list[AnyAssigner] = [OutcomeCredit(), NoveltyCredit(), AgreementCredit()]
     records = [record for episode in episodes for record in episode.steps]
     sources = {record.credit_source for record in records if record.credit is not None}
+    default = ""
     if sources:
         compared.append(RecordedCredit())
-        reference = reference or RecordedCredit().name
+        default = RecordedCredit.name
     states: list[Sequence[object]] | None = None
     if make_environment is not None:
         states = [await replay_snapshots(make_environment, episode) for episode in episodes]
         environment = make_environment()
         if isinstance(environment, Graded):
             critic = ScriptedCritic(lambda: environment)
-            if sources == {SOLVER_CREDIT}:  # the same scores a second time
-                compared.pop()
+            if sources == {SOLVER_CREDIT} and reference != RecordedCredit.name:
+                compared.pop()  # the same scores a second time
             compared.insert(0, critic)
-            reference = critic.name if reference in ("", RecordedCredit().name) else reference
+            default = critic.name
             if graph is not None:
                 value = CriticValue(critic)
                 compared += [Counterfactual(graph, value), ShapleyCredit(graph, value)]
     compared += assigners
+    reference = reference or default
     assessed = [await assess_all(by_episode(a), episodes, states) for a in compared]
     comparison = compare(episodes, assessed, reference=reference)
     truth = next((one.tables for one in assessed if one.name == reference), None)

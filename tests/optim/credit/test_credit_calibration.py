@@ -261,3 +261,22 @@ async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> 
     assert recorded.comparison.reference == "recorded"
     with pytest.raises(ConfigError, match="no episodes"):
         await compare_recorded([])
+
+
+async def test_the_reference_that_is_asked_for_is_used() -> None:
+    """Recorded credit too, where the environment has a solver, whose grades it may be."""
+    from test_credit_counterfactual import vote_on
+
+    policy = GraphPolicy(vote_on(0, 1, 1), name="p")
+    played = await rollout(ButtonWorld(), policy, task="press", seed=0)
+    for source in ("LLM critic", "scripted critic"):
+        step = msgspec.structs.replace(
+            played.steps[0], credit=((1.0, 0.0, 0.0),), credit_source=source
+        )
+        episodes = [msgspec.structs.replace(played, steps=(step,))]
+        asked = await compare_recorded(episodes, make_environment=ButtonWorld, reference="recorded")
+        assert asked.comparison.reference == "recorded"
+        assert {one.source for one in asked.calibration} >= {"scripted critic", "outcome"}
+        other = await compare_recorded(episodes, make_environment=ButtonWorld)
+        assert other.comparison.reference == "scripted critic"
+        assert ("recorded" in names(other)) == (source == "LLM critic")
