@@ -180,15 +180,21 @@ def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sa
         held_out: checked in addition to the rule that the corpus was made with.
 
     Raises:
-        ConfigError: there is no corpus, or it contains a sample of a held-out task.
+        ConfigError: there is no corpus, it contains a sample of a held-out task, or it was made
+            without some of the held-out goals, which its samples do not hold.
         TraceError: a line is not a sample.
     """
-    header = read_header(folder)
+    made_with = read_header(folder).held_out
+    rule = made_with if held_out is None else made_with | held_out
+    unchecked = len(rule.goals - made_with.goals)
+    if unchecked:
+        raise ConfigError(
+            f"'{folder}' was made without {unchecked} held-out goal{'s' * (unchecked != 1)}, and "
+            "its samples cannot be checked for goals; synthesize it again with this rule"
+        )
     for sample in _samples(folder, _end(_entries(folder))):
-        origin = sample.origin
-        for rule in (header.held_out, *([held_out] if held_out is not None else [])):
-            job = (origin.task, origin.seed)
-            rule.check(origin.environment, [job], f"'{folder}', sample {sample.id}")
+        job = (sample.origin.task, sample.origin.seed)
+        rule.check(sample.origin.environment, [job], f"'{folder}', sample {sample.id}")
         yield sample
 
 

@@ -216,6 +216,15 @@ async def test_a_corpus_that_leaks_cannot_be_read(tmp_path: Path) -> None:
         list(read_corpus(tmp_path / "c", held_out=HeldOut.of(tasks=[task])))
 
 
+async def test_goals_are_held_out_when_the_corpus_is_made(tmp_path: Path) -> None:
+    """Samples do not hold their goal, so it cannot be checked when they are read."""
+    mine, more = HeldOut.of(goals=["Write it"]), HeldOut.of(goals=["write  it", "Save it"])
+    await synthesize(Notebook, Models.scripted(), NOTES, tmp_path / "c", held_out=mine)
+    assert list(read_corpus(tmp_path / "c", held_out=mine))
+    with pytest.raises(ConfigError, match=r"made without 1 held-out goal, .*synthesize it again"):
+        list(read_corpus(tmp_path / "c", held_out=more))
+
+
 # -- what goes wrong --------------------------------------------------------------------------
 
 
