@@ -269,8 +269,8 @@ class TeamTrainer:
         examples = _examples_of(iteration, played, self.config)
         rollout_seconds = played.seconds + time.perf_counter() - received
         await self._play_ahead(iteration, schedule)
-        began = time.perf_counter()
-        progress.report(iteration, "update", 0, len(set(self._adapters.values())))
+        began, shared = time.perf_counter(), iteration < self.config.shared_iterations
+        progress.report(iteration, "update", 0, 1 if shared else len(set(self._adapters.values())))
         learners = self._learners
         elsewhere = 0.0 if learners is None else learners.cpu_seconds
         updates = await self._update(iteration, examples, progress, beside=schedule.playing)
@@ -282,7 +282,7 @@ class TeamTrainer:
             **episode_figures(episodes),
             iteration=iteration,
             staleness=played.staleness,
-            shared=iteration < self.config.shared_iterations,
+            shared=shared,
             graphs=tuple(rollout.metrics() for rollout in rollouts),
             replayed=sum(rollout.replayed for rollout in rollouts),
             credit_source=self._collector.credit_source,
