@@ -56,7 +56,7 @@ from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
 from swarm_ui.optim.update.distributed.learners import Learners
-from swarm_ui.optim.update.team_update import Rehearse, update_team
+from swarm_ui.optim.update.team_update import Rehearse, new_adapter, update_team
 from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
@@ -238,11 +238,7 @@ class TeamTrainer:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
-                    add = partial(self.model.add_adapter, name, self.config.rank, self.config.alpha)
-                    if self.config.lora_layers is None:
-                        add()
-                    else:
-                        add(layers=self.config.lora_layers)
+                    new_adapter(self.config).add_to(self.model, name)
         self._check_own_layers()
         return state or TeamState()
 

@@ -101,17 +101,13 @@ class Corpus:
             check_empty(folder, "corpus")
             stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
-        self._journal = LineFile(folder / "journal.jsonl")
         self.entries = _entries(folder)
         end = _end(self.entries)
-        self._samples = LineFile(folder / "samples.jsonl", end=end)
         self._deduplicator = Deduplicator(header.config.repeats)
-        try:
-            for sample in _samples(folder, end):
-                self._deduplicator.remember(sample)
-        except BaseException:  # re-raised: a folder that cannot be read leaves no file open
-            self.close()
-            raise
+        for sample in _samples(folder, end):
+            self._deduplicator.remember(sample)
+        self._journal = LineFile(folder / "journal.jsonl")
+        self._samples = LineFile(folder / "samples.jsonl", end=end)
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are not finished, each once, including those that ended in a fault."""

@@ -39,6 +39,7 @@ from swarm_ui.optim.stage1.corpus.samples import (
     WalkResult,
     sample_id,
 )
+from swarm_ui.optim.stage1.synthesis.screen_words import possible
 from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episodes import SOLVED, WAIT
 
@@ -346,8 +347,7 @@ def random_click(observation: Observation, rng: random.Random) -> Action | None:
     """A random click, or a step back, so that a walk also visits screens that are not on the way
     to the goal."""
     able = [e for e in observation.elements if e.clickable and e.enabled and not e.editable]
-    back = not observation.actions or "navigate_back" in observation.actions
-    if back and (not able or rng.random() < 0.2):
+    if possible("navigate_back", observation) and (not able or rng.random() < 0.2):
         return Action(action_type="navigate_back")
     if not able:
         return None

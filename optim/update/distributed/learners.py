@@ -44,6 +44,13 @@ class NewAdapter(msgspec.Struct, frozen=True, kw_only=True):
     alpha: float
     layers: tuple[int, ...] | None = None
 
+    def add_to(self, model: Trainable, name: str) -> None:
+        """Add an adapter of this shape to a model."""
+        if self.layers is None:
+            model.add_adapter(name, self.rank, self.alpha)
+        else:
+            model.add_adapter(name, self.rank, self.alpha, layers=self.layers)
+
 
 class _Load(msgspec.Struct, frozen=True, tag=True):
     model: bytes
@@ -292,14 +299,10 @@ def _own_part(
 
 def _unprepared(model: Trainable, message: _Update) -> str:
     """Add the adapters that are missing here; returns an error, or nothing."""
-    shape = message.shape
     try:
         for task, expected in zip(message.tasks, message.weights, strict=True):
             if task.adapter not in model.adapters:
-                if shape.layers is None:
-                    model.add_adapter(task.adapter, shape.rank, shape.alpha)
-                else:
-                    model.add_adapter(task.adapter, shape.rank, shape.alpha, layers=shape.layers)
+                message.shape.add_to(model, task.adapter)
             found = sum(p.numel() for p in model.adapter_parameters(task.adapter))
             if found != expected:
                 return (
