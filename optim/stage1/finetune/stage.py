@@ -104,7 +104,7 @@ class Stage:
         trainer.add_callback(_Finite(self.name))
         trainer.add_callback(timer)
         if on_step is not None and group.is_main_process:
-            trainer.add_callback(_Tell(timer, on_step))
+            trainer.add_callback(_ReportSteps(timer, on_step))
         outcome = trainer.train(resume_from_checkpoint=timer.resume())
         self._save(trainer, group)
         result = Result(
@@ -252,7 +252,7 @@ class _DPO(_Scheduled, DPOTrainer):
     pass
 
 
-class _Tell(TrainerCallback):
+class _ReportSteps(TrainerCallback):
     """Calls the caller's ``on_step`` after each step."""
 
     def __init__(self, timer: Timer, on_step: OnStep) -> None:

@@ -115,7 +115,7 @@ class Learners:
                 f"process {wrong + 1} of {len(outcomes)} has loaded other base weights than the "
                 "first process; give all machines the same files"
             )
-        _divide(self.processes, model)
+        _shard(self.processes, model)
 
     def update(
         self,
@@ -214,7 +214,7 @@ def _load_with_others(
     if model is None or any(each.error for each in outcomes) or _different(outcomes) is not None:
         return None
     with suppress(ConfigError):  # raised by the first process too, which reports it
-        _divide(group, model)
+        _shard(group, model)
     return model
 
 
@@ -230,7 +230,7 @@ def _different(outcomes: Sequence[_Outcome]) -> int | None:
     return next(found, None) if expected else None
 
 
-def _divide(group: Processes, model: Trainable) -> None:
+def _shard(group: Processes, model: Trainable) -> None:
     """Divide the base model among the processes, if the launch is configured for that."""
     if sharding_wanted():
         pin = getattr(model, "pin_base", None)
