@@ -73,10 +73,9 @@ async def compare_recorded(
     compared: list[AnyAssigner] = [OutcomeCredit(), NoveltyCredit(), AgreementCredit()]
     records = [record for episode in episodes for record in episode.steps]
     sources = {record.credit_source for record in records if record.credit is not None}
-    default = ""
+    default = RecordedCredit.name if sources else ""
     if sources:
         compared.append(RecordedCredit())
-        default = RecordedCredit.name
     states: list[Sequence[object]] | None = None
     if make_environment is not None:
         states = [await replay_snapshots(make_environment, episode) for episode in episodes]
