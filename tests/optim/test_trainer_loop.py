@@ -266,6 +266,8 @@ def test_settings_are_checked_together() -> None:
         assert word in str(caught.value)
     with pytest.raises(ConfigError, match="learn edges"):
         TeamConfig(edges="learned", graphs=1)
+    with pytest.raises(ConfigError, match=r"edge_lr must be >= 0, got -0.1; rank must be >= 1"):
+        TeamConfig(edge_lr=-0.1, rank=0)
     with pytest.raises(ConfigError, match=r"lr_decay must be in \[0, 1\)"):
         TeamConfig(lr_decay=1.0)  # the last iteration would have the rate 0, which none may have
 
