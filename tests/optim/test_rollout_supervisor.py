@@ -349,3 +349,18 @@ async def test_steps_with_another_action_than_the_decision_are_guided(
     episode = await rollout(ButtonWorld(), policy, task="press", seed=3, intervention=supervisor)
     assert episode.success is (guide == 1.0) and episode.steps
     assert episode_figures([episode])["guided"] == share
+
+
+def test_only_messages_are_unscored() -> None:
+    """Not a node that a condition left out, but all messages of a decision that was lost."""
+    trace = decided([[click(0), click(1)], [click(0), None]])
+    skipped = msgspec.structs.replace(
+        trace, messages=tuple(m for m in trace.messages if m.id != "agent_1:0")
+    )
+    steps = (
+        StepRecord(trace=skipped, credit=((1.0, None), (0.0, None))),
+        StepRecord(trace=skipped),
+    )
+    episode = Episode(environment="buttons", task="press", seed=0, steps=steps, success=False)
+    found = episode_figures([episode])
+    assert (found["credit"], found["unscored"]) == (0.5, pytest.approx(4 / 6))
