@@ -7,22 +7,26 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, EpisodeAssigner
+from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.analysis.calibration import Calibration, calibration
-from swarm_ui.optim.credit.analysis.compare import Comparison, RecordedCredit, assess_all, compare
+from swarm_ui.optim.credit.analysis.compare import (
+    AnyAssigner,
+    Comparison,
+    RecordedCredit,
+    assess_all,
+    compare,
+)
 from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
-from swarm_ui.optim.credit.assigners.assigner import by_episode, replay_snapshots
+from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit, NoveltyCredit
 from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.trace.records import Episode
-
-AnyAssigner = CreditAssigner | EpisodeAssigner
 
 
 class CreditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +95,7 @@ async def compare_recorded(
                 compared += [Counterfactual(graph, value), ShapleyCredit(graph, value)]
     compared += assigners
     reference = reference or default
-    assessed = [await assess_all(by_episode(a), episodes, states) for a in compared]
+    assessed = [await assess_all(assigner, episodes, states) for assigner in compared]
     comparison = compare(episodes, assessed, reference=reference)
     truth = next((one.tables for one in assessed if one.name == reference), None)
     reports = [
