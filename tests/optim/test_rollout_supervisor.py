@@ -18,7 +18,9 @@ from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage
+from swarm_ui.optim.credit.assigners.progress_credit import NoveltyCredit
 from swarm_ui.optim.metrics import episode_figures
 from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.optim.preferences.teacher import ScriptedTeacher
@@ -364,3 +366,19 @@ def test_only_messages_are_unscored() -> None:
     episode = Episode(environment="buttons", task="press", seed=0, steps=steps, success=False)
     found = episode_figures([episode])
     assert (found["credit"], found["unscored"]) == (0.5, pytest.approx(4 / 6))
+
+
+@pytest.mark.parametrize(
+    ("critic", "words"),
+    [
+        (NoveltyCredit(), r"credit needs a method assign\(\), and a NoveltyCredit has none"),
+        (AgentAdvantage(), r"and a AgentAdvantage has none.*Critics\(batch=...\)"),
+        (Critics(batch=NoveltyCredit()), r"batch needs a method assess_batch\(\)"),  # type: ignore[arg-type]
+        (Critics(judge=OutcomeCredit()), "judge needs a method assign"),  # type: ignore[arg-type]
+        (ScriptedCritic, "got the class ScriptedCritic"),
+    ],
+)
+def test_an_assigner_of_another_kind_is_refused(critic: Any, words: str) -> None:
+    """It was an ``AttributeError`` after episodes had been played."""
+    with pytest.raises(ConfigError, match=words):
+        as_critics(critic)
