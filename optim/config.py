@@ -149,6 +149,8 @@ class TeamConfig:
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),
                 ("edge_credit_weight", self.edge_credit_weight >= 0, ">= 0"),
+                ("edge_lr", self.edge_lr >= 0, ">= 0"),
+                ("rank", self.rank >= 1, ">= 1"),
                 ("edge_update_interval", self.edge_update_interval >= 1, ">= 1"),
                 ("shared_steps", self.shared_steps is None or self.shared_steps >= 0, ">= 0"),
                 ("lr_decay", 0 <= self.lr_decay < 1, "in [0, 1)"),

@@ -10,13 +10,15 @@ from typing import TypedDict
 
 import msgspec
 
+from swarm_ui.action import Action, unfit
 from swarm_ui.optim.edges.score_function import EdgeUpdate
 from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.grading import scored_proposals
+from swarm_ui.optim.preferences.grading import credit_by_message, scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
+from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.stats import wilson_of
-from swarm_ui.trace.records import EdgeName, Episode
+from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 
 class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,12 +53,13 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Success rate of the rollouts. Replies are sampled, and guided if guidance is on, so
     this is not comparable with a test."""
     guided: float | None
-    """Share of steps at which another action than the vote was executed."""
+    """Share of steps at which another action was executed than the vote's, or than to wait where
+    the vote had no action that can be executed."""
     credit: float | None
     """Mean credit of all scored messages; ``None`` if none was scored."""
     credit_source: str
     unscored: float | None
-    """Share of messages without credit."""
+    """Share of the agents' messages without credit."""
     critic_weights: tuple[float, ...] | None = None
     """The weight of the critic that was learned so far, by round. It is applied to the credit with
     ``critic_trust="learned"``. ``None``: there is no critic, or an older version wrote the line."""
@@ -134,16 +137,27 @@ def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
     metric."""
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
-    cells = [v for s in steps for row in s.credit or () for v in row]
-    guided = [s.trace.action is not None and s.executed != s.trace.action for s in steps]
+    given = [credit_by_message(s.trace, s.credit or ()) for s in steps]
+    scores = [
+        scored.get(message.id)
+        for step, scored in zip(steps, given, strict=True)
+        for message in step.trace.messages
+        if message.sender in step.trace.agents
+    ]
+    guided = [s.executed not in (None, _unguided(s.trace)) for s in steps]
     return EpisodeFigures(
         episodes=len(episodes),
         masked=len(episodes) - len(kept),
         success=success_rate(episodes),
         guided=mean(guided),
-        credit=mean([v for v in cells if v is not None]),
-        unscored=mean([v is None for v in cells]),
+        credit=mean([score for score in scores if score is not None]),
+        unscored=mean([score is None for score in scores]),
     )
+
+
+def _unguided(trace: Trace) -> Action:
+    """The action that is executed if nobody replaces it."""
+    return WAIT if trace.action is None or unfit(trace.action) else trace.action
 
 
 def success_rate(episodes: Sequence[Episode]) -> float | None:

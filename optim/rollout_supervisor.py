@@ -55,9 +55,12 @@ def as_critics(critic: CreditAssigner | Critics | None) -> Critics:
     """The sources of credit and of judgements. A single critic serves as both.
 
     Raises:
-        ConfigError: there are two sources of credit, or a teacher that nobody judges.
+        ConfigError: there are two sources of credit, a teacher that nobody judges, or an object
+            that cannot play its role.
     """
     critics = critic if isinstance(critic, Critics) else Critics(critic, critic)
+    for role, given in critics._asdict().items():
+        _check_method(role, given)
     if critics.credit is not None and critics.batch is not None:
         raise ConfigError(
             "team training: Critics has both credit and batch, but each message gets its credit "
@@ -69,6 +72,24 @@ def as_critics(critic: CreditAssigner | Critics | None) -> Critics:
             "neither a judge nor a critic; give Critics(judge=...), or leave the teacher out"
         )
     return critics
+
+
+_METHODS = {"credit": "assign", "judge": "assign", "batch": "assess_batch", "teacher": "show"}
+"""The method that the object in each role must have."""
+
+
+def _check_method(role: str, given: object) -> None:
+    if isinstance(given, type):
+        raise ConfigError(
+            f"team training: {role} must be an object, got the class {given.__name__}; make one"
+        )
+    method = _METHODS[role]
+    if given is not None and not hasattr(given, method):
+        raise ConfigError(
+            f"team training: {role} needs a method {method}(), and a {type(given).__name__} has "
+            "none. Decisions are judged by Critics(credit=...) and Critics(judge=...), batches of "
+            "episodes by Critics(batch=...); assigners of single episodes cannot be used"
+        )
 
 
 class RolloutSupervisor:

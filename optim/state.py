@@ -45,6 +45,9 @@ class TeamState(msgspec.Struct, kw_only=True):
     not part of the checkpoint, and are played again. ``None``: none had begun."""
     utility_average: float | None = None
     """The edge optimiser's moving average of utilities."""
+    utilities_seen: int = 0
+    """Number of utilities that the edge optimiser has learned from; 0 in states of older
+    versions."""
     trust: dict[str, object] | None = None
     """State of the critic's weight; ``None``: there is no critic, or an older version wrote it."""
     history: list[IterationMetrics] = []
@@ -76,7 +79,7 @@ class TeamStore:
     ) -> None:
         """Write a checkpoint, then the line of metrics. :meth:`load` restores a missing line."""
         state.config, state.adapters = self._config, self._adapters
-        state.utility_average = edges.average
+        state.utility_average, state.utilities_seen = edges.average, edges.seen
         state.trust = None if trust is None else trust.state_dict()
 
         def write(folder: Path) -> None:
@@ -121,7 +124,7 @@ class TeamStore:
                 f"{found.folder / 'state.json'}: not a state of version {STATE_VERSION}: {error}"
             ) from error
         self._check(state, found.folder)
-        edges.average = state.utility_average
+        edges.average, edges.seen = state.utility_average, state.utilities_seen
         if trust is not None and state.trust is not None:
             trust.load_state_dict(state.trust)
         self._loaded = found.folder

@@ -56,7 +56,7 @@ from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
 from swarm_ui.optim.update.distributed.learners import Learners
-from swarm_ui.optim.update.team_update import Rehearse, update_team
+from swarm_ui.optim.update.team_update import Rehearse, new_adapter, update_team
 from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
@@ -238,11 +238,7 @@ class TeamTrainer:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
-                    add = partial(self.model.add_adapter, name, self.config.rank, self.config.alpha)
-                    if self.config.lora_layers is None:
-                        add()
-                    else:
-                        add(layers=self.config.lora_layers)
+                    new_adapter(self.config).add_to(self.model, name)
         self._check_own_layers()
         return state or TeamState()
 
@@ -269,8 +265,8 @@ class TeamTrainer:
         examples = _examples_of(iteration, played, self.config)
         rollout_seconds = played.seconds + time.perf_counter() - received
         await self._play_ahead(iteration, schedule)
-        began = time.perf_counter()
-        progress.report(iteration, "update", 0, len(set(self._adapters.values())))
+        began, shared = time.perf_counter(), iteration < self.config.shared_iterations
+        progress.report(iteration, "update", 0, 1 if shared else len(set(self._adapters.values())))
         learners = self._learners
         elsewhere = 0.0 if learners is None else learners.cpu_seconds
         updates = await self._update(iteration, examples, progress, beside=schedule.playing)
@@ -282,7 +278,7 @@ class TeamTrainer:
             **episode_figures(episodes),
             iteration=iteration,
             staleness=played.staleness,
-            shared=iteration < self.config.shared_iterations,
+            shared=shared,
             graphs=tuple(rollout.metrics() for rollout in rollouts),
             replayed=sum(rollout.replayed for rollout in rollouts),
             credit_source=self._collector.credit_source,

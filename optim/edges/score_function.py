@@ -155,6 +155,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         scored = [k for k, u in enumerate(utilities) if u is not None]
         values = [u for u in utilities if u is not None]
         credited = [(s, given) for s, given in zip(samples, credit or (), strict=False) if given]
+        credit_terms = [self._credit_term(*pair) / len(credited) for pair in credited]
         mean = sum(values) / len(values) if values else self.average or 0.0
         before = self.distribution.logits.detach().sigmoid()
         objective = torch.zeros(())
@@ -164,8 +165,8 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
             if self.steps_without_gradient or bool(advantages.any()):
                 log_probs = self.distribution.sample_log_probs([samples[k] for k in scored])
                 objective = objective + (advantages * log_probs).sum() / len(scored)
-        for sample, given in credited:
-            objective = objective + self._credit_term(sample, given) / len(credited)
+        for term in credit_terms:
+            objective = objective + term
         if objective.requires_grad:
             self._ascend(objective)
         self.seen += len(scored)
@@ -259,7 +260,8 @@ def check_lengths(
     credit: Sequence[Mapping[EdgeName, float]] | None,
     groups: Sequence[object] | None,
 ) -> None:
-    """Raise ``ConfigError`` unless each argument has one entry for every sample."""
+    """Raise ``ConfigError`` unless each argument has one entry for every sample, and all numbers
+    are finite."""
     for what, given in (("utilities", utilities), ("credit", credit), ("groups", groups)):
         if given is not None and len(given) != len(samples):
             raise ConfigError(
@@ -268,3 +270,6 @@ def check_lengths(
     bad = [u for u in utilities if u is not None and not math.isfinite(u)]
     if bad:
         raise ConfigError(f"edge step: a utility is {bad[0]}; give None for a sample that failed")
+    bad = [v for given in credit or () for v in given.values() if not math.isfinite(v)]
+    if bad:
+        raise ConfigError(f"edge step: a credit is {bad[0]}; leave out edges that are unscored")

@@ -124,23 +124,24 @@ class ThompsonEdges:
         sample, an observation of the weights of single edges.
         """
         check_lengths(samples, utilities, credit, groups)
+        credited = [pair for given in credit or () for pair in given.items()]
+        unknown = [edge for edge, _ in credited if edge not in self.graph.edge_index]
+        if unknown:
+            raise ConfigError(
+                f"edge step: credit for {unknown[0]}, which is not a candidate; "
+                "give credit only to candidates"
+            )
         before = self._probabilities()
         scored = [k for k, u in enumerate(utilities) if u is not None]
         values = [u for u in utilities if u is not None]
         if scored:
             own = None if groups is None else [groups[k] for k in scored]
             self._observe([samples[k] for k in scored], values, own)
-        for given in credit or ():
-            for edge, value in given.items():
-                if edge not in self.graph.edge_index:
-                    raise ConfigError(
-                        f"edge step: credit for {edge}, which is not a candidate; "
-                        "give credit only to candidates"
-                    )
-                at, precision = self.graph.edge_index[edge] + 1, 1.0 / self.credit_noise**2
-                self._precision = self._precision.clone()
-                self._precision[at, at] += precision
-                self._weighted[at] += precision * value
+        precision = 1.0 / self.credit_noise**2
+        for edge, value in credited:
+            at = self.graph.edge_index[edge] + 1
+            self._precision[at, at] += precision
+            self._weighted[at] += precision * value
         self._solve()
         self.seen += len(scored)
         after = self._probabilities()

@@ -54,8 +54,8 @@ async def negative(
 ) -> Action | None:
     """Rejection sampling: the first of ``attempts`` proposals whose grade is less than ``below``.
 
-    ``decision`` and ``good`` (the action judged right) are in the agent's own view. Each different
-    proposal is graded once; one of unknown grade is not kept.
+    ``good`` (the action judged right) and the result are in the indices of the decision's screen.
+    Each different proposal is graded once; one of unknown grade is not kept.
     """
     rng = random.Random(seed)
     tried = {good.key}

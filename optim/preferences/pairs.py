@@ -110,8 +110,10 @@ class PairConfig:
                 f"pairs: bad_below ({self.bad_below}) must not exceed good_above "
                 f"({self.good_above})"
             )
-        if not 0.0 <= self.abstentions <= 1.0:
-            raise ConfigError(f"pairs: abstentions must be in [0, 1], got {self.abstentions}")
+        for name in ("adversary_share", "easy_share", "abstentions"):
+            share = getattr(self, name)
+            if not 0.0 <= share <= 1.0:
+                raise ConfigError(f"pairs: {name} must be in [0, 1], got {share}")
 
 
 def make_pairs(

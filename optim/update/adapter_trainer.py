@@ -91,7 +91,8 @@ class AdapterTrainer:
             rng: draws the batches. Equal states give equal weights.
 
         Raises:
-            LearningError: a loss or a gradient was not a number. The adapter is restored.
+            LearningError: a loss or a gradient was not a number. The adapter is restored, as
+                after any other exception.
         """
         return self.train(self.prepare(adapter, examples, rng))
 
@@ -228,11 +229,11 @@ class _Progress:
 
 @contextmanager
 def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Restore the parameters if the block ends in a :class:`LearningError`."""
+    """Restore the parameters if the block does not end."""
     before = [p.detach().clone() for p in parameters]
     try:
         yield
-    except LearningError:
+    except BaseException:  # re-raised
         with torch.no_grad():
             for parameter, value in zip(parameters, before, strict=True):
                 parameter.copy_(value)

@@ -61,11 +61,8 @@ def update_team(
 
     stats: list[UpdateStats] = []
     if learners is not None:
-        layers = None if config.lora_layers is None else tuple(config.lora_layers)
-        shape = NewAdapter(rank=config.rank, alpha=config.alpha, layers=layers)
-        stats = learners.update(
-            model, list(tasks()), trainer.config, shape, spread=config.spread, done=done
-        )
+        shape, todo = new_adapter(config), list(tasks())
+        stats = learners.update(model, todo, trainer.config, shape, spread=config.spread, done=done)
     else:
         for task in tasks():
             stats.append(trainer.train(task))
@@ -75,6 +72,12 @@ def update_team(
         for name in names[1:]:
             copy_adapter(model, names[0], name)
     return stats
+
+
+def new_adapter(config: TeamConfig) -> NewAdapter:
+    """The shape of the adapters that a training adds."""
+    layers = None if config.lora_layers is None else tuple(config.lora_layers)
+    return NewAdapter(rank=config.rank, alpha=config.alpha, layers=layers)
 
 
 def copy_adapter(model: Trainable, source: str, target: str) -> None:

@@ -99,24 +99,28 @@ class UpdateConfig:
     where it is faster for prompts of a few hundred tokens."""
 
     def __post_init__(self) -> None:
-        for name, known in (("method", get_args(Method)), ("reference", get_args(Reference))):
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"update: {name} must be one of {known}, got {getattr(self, name)!r}"
-                )
-        if self.steps is not None and self.steps < 0:
-            raise ConfigError(f"update: steps must be >= 0, got {self.steps}")
-        if self.batch_size < 1 or (self.lr is not None and self.lr <= 0) or self.beta <= 0:
-            raise ConfigError(
-                "update: batch_size must be >= 1, lr and beta > 0, got "
-                f"{self.batch_size}, {self.lr} and {self.beta}"
+        limit = self.micro_batch_tokens
+        wrong = [
+            f"{name} must be {rule}, got {getattr(self, name)!r}"
+            for name, good, rule in (
+                ("method", self.method in get_args(Method), f"one of {get_args(Method)}"),
+                ("reference", self.reference in get_args(Reference),
+                 f"one of {get_args(Reference)}"),
+                ("steps", self.steps is None or self.steps >= 0, ">= 0"),
+                ("batch_size", self.batch_size >= 1, ">= 1"),
+                ("lr", self.lr is None or self.lr > 0, "> 0"),
+                ("warmup", self.warmup >= 0, ">= 0"),
+                ("floor", 0 <= self.floor <= 1, "in [0, 1]"),
+                ("beta", self.beta > 0, "> 0"),
+                ("nll_weight", self.nll_weight >= 0, ">= 0"),
+                ("clip", 0 < self.clip < 1, "in (0, 1)"),
+                ("max_grad_norm", self.max_grad_norm > 0, "> 0"),
+                ("micro_batch_tokens", limit is None or limit >= 1, ">= 1"),
             )
-        if not 0 < self.clip < 1:
-            raise ConfigError(f"update: clip must be in (0, 1), got {self.clip}")
-        if self.micro_batch_tokens is not None and self.micro_batch_tokens < 1:
-            raise ConfigError(
-                f"update: micro_batch_tokens must be >= 1, got {self.micro_batch_tokens}"
-            )
+            if not good
+        ]  # fmt: skip
+        if wrong:
+            raise ConfigError("update: " + "; ".join(wrong))
 
     def filled(self, defaults: UpdateDefaults) -> UpdateConfig:
         """These settings, with the model's defaults for values that are not set."""

@@ -115,15 +115,21 @@ def _episodes(
 
 
 def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
-    """Preference pairs from the episodes whose messages have credit, as JSON lines."""
+    """Preference pairs from the episodes whose messages have credit, as JSON lines.
+
+    Right replies without a rejected one are left out, because TRL reads only complete pairs.
+    """
     from swarm_ui.optim.preferences.pairs import make_pairs
 
-    found = make_pairs(_episodes(run, solved), random.Random(0))
+    made = make_pairs(_episodes(run, solved), random.Random(0))
+    found = [pair for pair in made if pair.rejected_text is not None]
     if not found:
-        raise ConfigError(
-            f"'{run.path}' has no pairs: no message of its episodes has credit; training runs "
-            "have it (swarm-ui train)"
+        why = (
+            "no right reply has a wrong one beside it"
+            if made
+            else ("no message of its episodes has credit; training runs have it (swarm-ui train)")
         )
+        raise ConfigError(f"'{run.path}' has no pairs: {why}")
     rows = (chats.pair(p, prompt_format) for p in found)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 

@@ -79,7 +79,8 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
     assert shell("export t adapters -o adapters --json").json["adapters"] == ["agent_0", "agent_1"]
     assert (shell.folder / "adapters/agent_1/adapter_config.json").is_file()
     pairs = [json.loads(line) for line in shell("export t pairs").out.splitlines()]
-    assert pairs and {"prompt", "chosen", "node"} <= set(pairs[0])
+    # trl's trainers need both sides.
+    assert pairs and all({"prompt", "chosen", "rejected", "node"} <= set(row) for row in pairs)
     edges = json.loads(shell("export t edges").out)
     assert {(e["from"], e["to"]) for e in edges["probabilities"]} == {
         ("agent_0", "agent_1"), ("agent_1", "agent_0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,12 +13,20 @@ from learning_fakes import ButtonWorld, click, decided
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.message import Message
 from swarm_ui.model import Decision
+from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage
+from swarm_ui.optim.credit.assigners.progress_credit import NoveltyCredit
+from swarm_ui.optim.metrics import episode_figures
 from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.optim.preferences.teacher import ScriptedTeacher
 from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor, as_critics
+from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
@@ -315,3 +324,61 @@ def test_a_setting_that_needs_a_judge_says_so(settings: dict[str, Any]) -> None:
     config.check_judge(judged=True)
     TeamConfig(guide=0.0, grade_negatives=False).check_judge(judged=False)
     TeamConfig().check_judge(judged=False)
+
+
+@pytest.mark.parametrize(
+    ("proposed", "guide", "share"),
+    [
+        (click(1), 0.0, 0.0),
+        (None, 0.0, 0.0),  # without a decision the team waits
+        (None, 1.0, 1.0),  # the teacher's action is executed
+        (Action(action_type="answer", text="x" * 10_001), 0.0, 0.0),  # too long to be executed
+    ],
+)
+async def test_steps_with_another_action_than_the_decision_are_guided(
+    proposed: Action | None, guide: float, share: float
+) -> None:
+    class Says:
+        id = "ada"
+
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            return NodeReply(content="words", action=proposed, error="" if proposed else "words")
+
+    supervisor = RolloutSupervisor(
+        ScriptedCritic(ButtonWorld), guide=guide, teacher=ScriptedTeacher(ButtonWorld)
+    )
+    policy = GraphPolicy(CollabGraph([Says()]), name="p")
+    episode = await rollout(ButtonWorld(), policy, task="press", seed=3, intervention=supervisor)
+    assert episode.success is (guide == 1.0) and episode.steps
+    assert episode_figures([episode])["guided"] == share
+
+
+def test_only_messages_are_unscored() -> None:
+    """Not a node that a condition left out, but all messages of a decision that was lost."""
+    trace = decided([[click(0), click(1)], [click(0), None]])
+    skipped = msgspec.structs.replace(
+        trace, messages=tuple(m for m in trace.messages if m.id != "agent_1:0")
+    )
+    steps = (
+        StepRecord(trace=skipped, credit=((1.0, None), (0.0, None))),
+        StepRecord(trace=skipped),
+    )
+    episode = Episode(environment="buttons", task="press", seed=0, steps=steps, success=False)
+    found = episode_figures([episode])
+    assert (found["credit"], found["unscored"]) == (0.5, pytest.approx(4 / 6))
+
+
+@pytest.mark.parametrize(
+    ("critic", "words"),
+    [
+        (NoveltyCredit(), r"credit needs a method assign\(\), and a NoveltyCredit has none"),
+        (AgentAdvantage(), r"and a AgentAdvantage has none.*Critics\(batch=...\)"),
+        (Critics(batch=NoveltyCredit()), r"batch needs a method assess_batch\(\)"),  # type: ignore[arg-type]
+        (Critics(judge=OutcomeCredit()), "judge needs a method assign"),  # type: ignore[arg-type]
+        (ScriptedCritic, "got the class ScriptedCritic"),
+    ],
+)
+def test_an_assigner_of_another_kind_is_refused(critic: Any, words: str) -> None:
+    """It was an ``AttributeError`` after episodes had been played."""
+    with pytest.raises(ConfigError, match=words):
+        as_critics(critic)

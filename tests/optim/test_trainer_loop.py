@@ -226,6 +226,9 @@ def test_progress_tells_phases_and_time_left() -> None:
     assert all(r.remaining is None for r in reports if r.iteration == 0 and r.phase == "rollout")
     assert all(r.remaining is not None for r in reports if r.iteration > 0)
     assert (reports[-1].phase, reports[-1].iteration) == ("iteration", 3)
+    for iteration, adapters in ((0, 1), (2, 3)):  # one adapter for all at first
+        updates = [r for r in reports if r.phase == "update" and r.iteration == iteration]
+        assert [(r.done, r.total) for r in updates] == [(k, adapters) for k in range(adapters + 1)]
 
 
 def test_time_left_shrinks_with_the_clock() -> None:
@@ -263,6 +266,8 @@ def test_settings_are_checked_together() -> None:
         assert word in str(caught.value)
     with pytest.raises(ConfigError, match="learn edges"):
         TeamConfig(edges="learned", graphs=1)
+    with pytest.raises(ConfigError, match=r"edge_lr must be >= 0, got -0.1; rank must be >= 1"):
+        TeamConfig(edge_lr=-0.1, rank=0)
     with pytest.raises(ConfigError, match=r"lr_decay must be in \[0, 1\)"):
         TeamConfig(lr_decay=1.0)  # the last iteration would have the rate 0, which none may have
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 import torch
 from learning_fakes import TinyModel
-from learning_run import CONFIG, run
+from learning_run import CONFIG, run, trainer
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.callbacks import Callbacks
@@ -49,6 +50,15 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
     assert "edges.safetensors has other contents" in said[0]
     assert torch.equal(again.edges.logits, first.edges.logits)
     assert [m.success for m in again.history] == [m.success for m in first.history]
+
+
+def test_the_edge_optimiser_goes_on_with_the_samples_it_has_seen(tmp_path: Path) -> None:
+    first = trainer(TinyModel(), folder=tmp_path, config=LESS)
+    asyncio.run(first.run())
+    again = trainer(TinyModel(), folder=tmp_path, config=LESS)
+    asyncio.run(again.run(resume=True))
+    assert again.edges.average == first.edges.average
+    assert again.edges.seen == first.edges.seen == 6  # two graphs in three iterations
 
 
 def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:

@@ -38,8 +38,7 @@ from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.analysis.calibration import Scored, scored
 from swarm_ui.optim.credit.analysis.compare import assess_all
 from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
-from swarm_ui.optim.credit.assigners.assigner import Tables, by_episode, replay_snapshots
-from swarm_ui.optim.credit.assigners.batch import BatchAssigner
+from swarm_ui.optim.credit.assigners.assigner import Tables, replay_snapshots
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, digest
 from swarm_ui.optim.credit.assigners.values import OutcomeValue
 from swarm_ui.rollout.episodes import WAIT, rollout_many
@@ -140,8 +139,7 @@ class Recording:
             calls = 0
         else:
             one = assigner(source, self.graph, self.model, adapter=None)
-            each = one if isinstance(one, BatchAssigner) else by_episode(one)
-            assessed = await assess_all(each, self.episodes, self.states)
+            assessed = await assess_all(one, self.episodes, self.states)
             tables, calls = assessed.tables, assessed.calls or 0
         seconds = time.process_time() - began
         rows = [row for row in self._rows(tables) if row.right is not None]

@@ -11,12 +11,18 @@ from statistics import fmean, pstdev, pvariance
 
 import msgspec
 
-from swarm_ui.credit import CreditTable, EpisodeAssigner, as_matrix
+from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner, as_matrix
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Part, part, scored
 from swarm_ui.optim.credit.analysis.ranks import spearman
-from swarm_ui.optim.credit.assigners.assigner import EpisodeCredit, States, Tables, calls_of
+from swarm_ui.optim.credit.assigners.assigner import (
+    EpisodeCredit,
+    States,
+    Tables,
+    by_episode,
+    calls_of,
+)
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.trace.records import Episode
 
@@ -79,8 +85,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     does not vary there."""
 
 
+AnyAssigner = CreditAssigner | EpisodeAssigner | BatchAssigner
+"""An assigner for decisions, for episodes or for batches of episodes."""
+
+
 async def assess_all(
-    assigner: EpisodeAssigner | BatchAssigner,
+    assigner: AnyAssigner,
     episodes: Sequence[Episode],
     states: Sequence[Sequence[object]] | None = None,
 ) -> Assessed:
@@ -99,8 +109,9 @@ async def assess_all(
     if isinstance(assigner, BatchAssigner):
         tables: Sequence[Tables] = await assigner.assess_batch(episodes)
     else:
+        alone = by_episode(assigner)
         pairs = zip(episodes, states or repeat(None))  # noqa: B905  # as many as episodes
-        tables = await together([one(assigner, *pair) for pair in pairs])
+        tables = await together([one(alone, *pair) for pair in pairs])
     seconds = time.perf_counter() - began
     calls = None if before is None else (calls_of(assigner) or 0) - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)

@@ -7,22 +7,26 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, EpisodeAssigner
+from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.analysis.calibration import Calibration, calibration
-from swarm_ui.optim.credit.analysis.compare import Comparison, RecordedCredit, assess_all, compare
+from swarm_ui.optim.credit.analysis.compare import (
+    AnyAssigner,
+    Comparison,
+    RecordedCredit,
+    assess_all,
+    compare,
+)
 from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
-from swarm_ui.optim.credit.assigners.assigner import by_episode, replay_snapshots
+from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit, NoveltyCredit
 from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.trace.records import Episode
-
-AnyAssigner = CreditAssigner | EpisodeAssigner
 
 
 class CreditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,24 +77,25 @@ async def compare_recorded(
     compared: list[AnyAssigner] = [OutcomeCredit(), NoveltyCredit(), AgreementCredit()]
     records = [record for episode in episodes for record in episode.steps]
     sources = {record.credit_source for record in records if record.credit is not None}
+    default = RecordedCredit.name if sources else ""
     if sources:
         compared.append(RecordedCredit())
-        reference = reference or RecordedCredit().name
     states: list[Sequence[object]] | None = None
     if make_environment is not None:
         states = [await replay_snapshots(make_environment, episode) for episode in episodes]
         environment = make_environment()
         if isinstance(environment, Graded):
             critic = ScriptedCritic(lambda: environment)
-            if sources == {SOLVER_CREDIT}:  # the same scores a second time
-                compared.pop()
+            if sources == {SOLVER_CREDIT} and reference != RecordedCredit.name:
+                compared.pop()  # the same scores a second time
             compared.insert(0, critic)
-            reference = critic.name if reference in ("", RecordedCredit().name) else reference
+            default = critic.name
             if graph is not None:
                 value = CriticValue(critic)
                 compared += [Counterfactual(graph, value), ShapleyCredit(graph, value)]
     compared += assigners
-    assessed = [await assess_all(by_episode(a), episodes, states) for a in compared]
+    reference = reference or default
+    assessed = [await assess_all(assigner, episodes, states) for assigner in compared]
     comparison = compare(episodes, assessed, reference=reference)
     truth = next((one.tables for one in assessed if one.name == reference), None)
     reports = [

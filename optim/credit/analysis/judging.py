@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, ratio_by_boot
 from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen
 from swarm_ui.stats import Interval
 
-Score = Callable[[JudgedEpisode, JudgedScreen], Awaitable[Sequence[float]]]
+Score = Callable[[JudgedEpisode, JudgedScreen], Coroutine[Any, Any, Sequence[float]]]
 """Gives a score in [0, 1] to each reply to a screen."""
 _AGENTS = ("own", "colleague")
 _CONCURRENCY = 64
@@ -123,15 +123,11 @@ async def _rows(episodes: Sequence[JudgedEpisode], score: Score) -> list[_Row]:
     found: list[_Row] = []
     for first in range(0, len(places), _CONCURRENCY):
         part = places[first : first + _CONCURRENCY]
-        scores = await together([_scored(score, episode, screen) for episode, screen in part])
+        scores = await together([score(*place) for place in part])
         for k, ((episode, screen), given) in enumerate(zip(part, scores, strict=True), first):
             pairs = zip(screen.replies, given, strict=True)
             found += [_Row(tasks[episode.task], k, r.kind, r.right, float(v)) for r, v in pairs]
     return found
-
-
-async def _scored(score: Score, episode: JudgedEpisode, screen: JudgedScreen) -> Sequence[float]:
-    return await score(episode, screen)
 
 
 def _auc(rows: Sequence[_Row]) -> Interval | None:

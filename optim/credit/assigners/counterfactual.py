@@ -57,7 +57,7 @@ class Counterfactual(ReplayCredit):
         """
         Args:
             graph: the graph that made the decisions, or one with the same nodes. It gets the edges
-                of each trace.
+                and delays of each trace.
             value: the value of a decision.
             samples: 0 removes the message; ``k`` replaces it by ``k`` new samples, which needs
                 agents with a temperature above 0.
@@ -108,7 +108,7 @@ class Counterfactual(ReplayCredit):
 
 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:
-    """The graph with the edges of the trace.
+    """The graph with the edges and delays of the trace.
 
     Raises:
         ConfigError: the graph has other agents or rounds, so it cannot have made the trace.
@@ -124,8 +124,9 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
                 f"counterfactual credit: run {trace.run} was made with {what} {theirs}, but the "
                 f"graph has {ours}; give the graph that made it"
             )
-    # Conditional edges are part of the graph; a trace does not contain their conditions.
-    if graph.when or trace.edges == graph.communication_edges:
-        return graph
     delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
-    return graph.with_edges(trace.edges, delays=delays)
+    # Conditional edges are part of the graph; a trace does not contain their conditions.
+    same = trace.edges == graph.communication_edges and all(
+        delays.get(edge, 0) == graph.delays.get(edge, 0) for edge in trace.edges
+    )
+    return graph if graph.when or same else graph.with_edges(trace.edges, delays=delays)

@@ -165,8 +165,9 @@ class _Judge:
         self, config: CollectConfig, adversary: Adversary | None, scorer: ScoringModel | None
     ) -> None:
         self._config, self._adversary, self._scorer = config, adversary, scorer
-        self._screens: dict[str, JudgedScreen] = {}
-        """Judged screens by the name of the run."""
+        self._screens: dict[int, tuple[Trace, JudgedScreen]] = {}
+        """Judged screens by the ``id()`` of their trace, because several episodes may play one
+        task and seed. The traces are kept too, so that no other trace gets their ``id()``."""
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -197,15 +198,15 @@ class _Judge:
             )
             for (action, kind), logprob in zip(proposals.values(), logprobs, strict=True)
         ]
-        self._screens[trace.run] = _screen(index, trace, replies, votes)
+        self._screens[id(trace)] = trace, _screen(index, trace, replies, votes)
         return Intervention(execute=instead)
 
     def finished(self, episode: Episode, split: str) -> JudgedEpisode | None:
         """The record of an episode, or ``None`` if a fault ended it."""
-        kept = [self._screens.pop(record.trace.run, None) for record in episode.steps]
+        kept = [self._screens.pop(id(record.trace), None) for record in episode.steps]
         if episode.success is None:
             return None
-        return _episode(episode, split, "solver", [screen for screen in kept if screen is not None])
+        return _episode(episode, split, "solver", [found[1] for found in kept if found is not None])
 
     async def _mistakes(self, trace: Trace, best: Action, rng: random.Random) -> list[Action]:
         if self._adversary is None:

@@ -58,7 +58,6 @@ class CallLog:
         Raises:
             TraceError: the file cannot be read.
         """
-        self._lines = LineFile(path)
         self._budget = budget or Budget()
         self._prices = dict(prices or {})
         self._past: list[tuple[str, Usage]] = []
@@ -77,6 +76,7 @@ class CallLog:
                 self.known[called.key] = called
         for lines in begun.values():
             self._past += [(line.model, line.most) for line in lines if line.most is not None]
+        self._lines = LineFile(path)
 
     def begin(self, key: str, model: str, most: Usage) -> Hold:
         """Record the start of a call; pass the result to :meth:`end`.

@@ -77,7 +77,10 @@ def export(
             continue
         listed = json.dumps(rows, ensure_ascii=False, indent=1)
         written.append(_write(out / f"{name}.json", listed))
-        info[name] = _INFO[format, pair] | {"file_name": f"{name}.json"}
+        about = _INFO[format, pair] | {"file_name": f"{name}.json"}
+        if any("history" in row for row in rows):
+            about["columns"] = about["columns"] | {"history": "history"}
+        info[name] = about
     if info:
         written.append(_write(out / "dataset_info.json", json.dumps(info, indent=2)))
     return written
@@ -115,21 +118,45 @@ def conversational(sample: Sample, *, pair: bool) -> Row:
 
 
 def _alpaca(sample: Sample, *, pair: bool) -> Row:
-    system, user = sample.chat  # every prompt has these two turns
-    row = {"system": system.content, "instruction": user.content, "input": ""}
+    system, turns = _divided(sample)
+    row: Row = {"system": system, "instruction": turns[-1], "input": ""}
+    if len(turns) > 1:
+        row["history"] = [
+            list(exchange) for exchange in zip(turns[:-1:2], turns[1::2], strict=True)
+        ]
     if pair:
         return row | {"chosen": sample.response, "rejected": sample.rejected or ""}
     return row | {"output": sample.response}
 
 
 def _sharegpt(sample: Sample, *, pair: bool) -> Row:
-    system, user = sample.chat
-    asked = {"from": "human", "value": user.content}
+    system, turns = _divided(sample)
+    asked = [{"from": ("human", "gpt")[k % 2], "value": text} for k, text in enumerate(turns)]
     response = {"from": "gpt", "value": sample.response}
     if not pair:
-        return {"system": system.content, "conversations": [asked, response]}
+        return {"system": system, "conversations": [*asked, response]}
     sides = {"chosen": response, "rejected": {"from": "gpt", "value": sample.rejected or ""}}
-    return {"system": system.content, "conversations": [asked], **sides}
+    return {"system": system, "conversations": asked, **sides}
+
+
+def _divided(sample: Sample) -> tuple[str, list[str]]:
+    """The text of the system turn (empty: there is none), and those of the turns after it.
+
+    Raises:
+        ConfigError: they are not turns of user, assistant, user, and so on, which is what
+            LLaMA-Factory reads.
+    """
+    roles = [turn.role for turn in sample.chat]
+    texts = [turn.content for turn in sample.chat]
+    system = texts.pop(0) if roles[:1] == ["system"] else ""
+    expected = ["user", "assistant"] * len(texts)
+    if len(texts) % 2 == 0 or roles[-len(texts) :] != expected[: len(texts)]:
+        raise ConfigError(
+            f"export: sample {sample.id}: expected turns of the user and the assistant in turn, "
+            f"after at most one system turn, got {', '.join(roles) or 'none'}; use the format trl "
+            "or datasets"
+        )
+    return system, texts
 
 
 _PAIR = {"chosen": "chosen", "rejected": "rejected"}

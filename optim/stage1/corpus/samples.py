@@ -131,8 +131,13 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
             environments: prefixes of the names of environments that are only for testing.
 
         Raises:
-            ConfigError: a range of seeds has a step.
+            ConfigError: a range of seeds has a step, or one text or range is given in the place of
+                several.
         """
+        several = {"tasks": tasks, "seeds": seeds, "goals": goals, "environments": environments}
+        for name, given in several.items():
+            if isinstance(given, str | range):  # a text is also a sequence of letters
+                raise ConfigError(f"HeldOut: {name} must be a list, got {given!r}; use [{given!r}]")
         ranges = tuple(seeds)
         for part in ranges:
             if part.step != 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -14,6 +13,12 @@ from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState
 from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of
+from swarm_ui.optim.stage1.synthesis.screen_words import (
+    label,
+    named,
+    possible,
+    uniquely_labelled,
+)
 
 _WORDINGS = 3
 _REASONS = (
@@ -121,19 +126,19 @@ def about_screen(observation: Observation) -> Iterator[Item]:
 
 
 def about_elements(observation: Observation) -> Iterator[Item]:
-    for element in _named(observation):
-        label = " ".join(element.label.split())
-        where = f'Where is "{label}", and what kind of element is it?'
+    for element in uniquely_labelled(observation):
+        name = label(element)
+        where = f'Where is "{name}", and what kind of element is it?'
         yield Item(where, f"Element {element.index}, of the kind “{element.role}”.", "element")
         if element.checked is not None:
             state = "It is on." if element.checked else "It is off."
-            yield Item(f'Is "{label}" on or off?', state, "element")
+            yield Item(f'Is "{name}" on or off?', state, "element")
         if element.value:
             held = f'It says "{" ".join(element.value.split())}".'
-            yield Item(f'What does "{label}" hold?', held, "element")
+            yield Item(f'What does "{name}" hold?', held, "element")
         if element.editable:
             how = f"One types into element {element.index} with input_text."
-            yield Item(f'With which action does one use "{label}"?', how, "element")
+            yield Item(f'With which action does one use "{name}"?', how, "element")
 
 
 def one_step(
@@ -147,14 +152,12 @@ def one_step(
         wording: index of the wording, for all instructions with every text; ``None``: a random
             wording and text for each.
     """
-    for element in _named(observation):
-        if not element.enabled:
-            continue
-        label = " ".join(element.label.split())
+    for element in named(observation):
         which = rng.randrange(_WORDINGS) if wording is None else wording
         for wordings, action in _acts(element, observation, rng, wording is not None):
-            if _allowed(action.action_type, observation):
-                asked = wordings[which % len(wordings)].format(label=label, text=action.text)
+            if possible(action.action_type, observation):
+                said = wordings[which % len(wordings)]
+                asked = said.format(label=label(element), text=action.text)
                 yield Item(asked, reply_text(action, observation, rng))
 
 
@@ -186,19 +189,10 @@ def _content(item: Item) -> str:
     return item.answer if isinstance(action, Unparsed) else action.json()
 
 
-def _named(observation: Observation) -> list[Element]:
-    times = Counter(element.label.casefold() for element in observation.elements)
-    return [e for e in observation.elements if e.label.strip() and times[e.label.casefold()] == 1]
-
-
 def _words(observation: Observation) -> list[str]:
     words = [w for e in observation.elements for w in e.label.split() if w.isalpha()]
     return words or ["hello"]
 
 
 def _name(element: Element) -> str:
-    return " ".join(element.label.split()) or f"element {element.index}"
-
-
-def _allowed(kind: str, observation: Observation) -> bool:
-    return not observation.actions or kind in observation.actions
+    return label(element) or f"element {element.index}"

@@ -101,17 +101,13 @@ class Corpus:
             check_empty(folder, "corpus")
             stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
-        self._journal = LineFile(folder / "journal.jsonl")
         self.entries = _entries(folder)
         end = _end(self.entries)
-        self._samples = LineFile(folder / "samples.jsonl", end=end)
         self._deduplicator = Deduplicator(header.config.repeats)
-        try:
-            for sample in _samples(folder, end):
-                self._deduplicator.remember(sample)
-        except BaseException:  # re-raised: a folder that cannot be read leaves no file open
-            self.close()
-            raise
+        for sample in _samples(folder, end):
+            self._deduplicator.remember(sample)
+        self._journal = LineFile(folder / "journal.jsonl")
+        self._samples = LineFile(folder / "samples.jsonl", end=end)
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are not finished, each once, including those that ended in a fault."""
@@ -180,15 +176,21 @@ def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sa
         held_out: checked in addition to the rule that the corpus was made with.
 
     Raises:
-        ConfigError: there is no corpus, or it contains a sample of a held-out task.
+        ConfigError: there is no corpus, it contains a sample of a held-out task, or it was made
+            without some of the held-out goals, which its samples do not hold.
         TraceError: a line is not a sample.
     """
-    header = read_header(folder)
+    made_with = read_header(folder).held_out
+    rule = made_with if held_out is None else made_with | held_out
+    unchecked = len(rule.goals - made_with.goals)
+    if unchecked:
+        raise ConfigError(
+            f"'{folder}' was made without {unchecked} held-out goal{'s' * (unchecked != 1)}, and "
+            "its samples cannot be checked for goals; synthesize it again with this rule"
+        )
     for sample in _samples(folder, _end(_entries(folder))):
-        origin = sample.origin
-        for rule in (header.held_out, *([held_out] if held_out is not None else [])):
-            job = (origin.task, origin.seed)
-            rule.check(origin.environment, [job], f"'{folder}', sample {sample.id}")
+        job = (sample.origin.task, sample.origin.seed)
+        rule.check(sample.origin.environment, [job], f"'{folder}', sample {sample.id}")
         yield sample
 
 

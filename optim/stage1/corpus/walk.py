@@ -39,6 +39,7 @@ from swarm_ui.optim.stage1.corpus.samples import (
     WalkResult,
     sample_id,
 )
+from swarm_ui.optim.stage1.synthesis.screen_words import possible
 from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episodes import SOLVED, WAIT
 
@@ -134,7 +135,7 @@ class Walk(SampledEpisode):
         environment, config = self.environment, self.config
         observation = await environment.reset(task=self.task, seed=self.seed)
         steps: list[WalkStep] = []
-        walker = None if self.roles.walker is None else _Way(self.roles, config)
+        walker = None if self.roles.walker is None else _WalkerActions(self.roles, config)
         while True:
             index = len(steps)
             snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
@@ -309,20 +310,20 @@ class Walk(SampledEpisode):
         )
 
 
-class _Move(NamedTuple):
+class _WalkerAction(NamedTuple):
     action: Action
     agreed: bool
     """Whether a walker's action is the agent's, or is judged right too."""
 
 
-class _Way:
+class _WalkerActions:
     """The actions of a walker in one walk."""
 
     def __init__(self, roles: Roles, config: CorpusConfig) -> None:
         self._roles, self._config = roles, config
         self._done: set[tuple[object, ...]] = set()
 
-    async def action(self, state: WalkState, agents: Action, *, seed: int) -> _Move:
+    async def action(self, state: WalkState, agents: Action, *, seed: int) -> _WalkerAction:
         """The walker's action, or the agent's where the walker's cannot be read, would end the
         task, or was executed on this screen before."""
         walker, critic = self._roles.walker, self._roles.critic
@@ -330,24 +331,23 @@ class _Way:
         screen = state.observation
         own = await walker.walk(Decision(observation=screen), seed=seed)
         if own is None:
-            return _Move(agents, agreed=False)
+            return _WalkerAction(agents, agreed=False)
         agreed = own.key == agents.key
         if not agreed:
             (score,) = await critic.score_actions(state, [own.json()], seed=seed)
             agreed = score is not None and score > self._config.good_above
         place = (screen.app, screen.elements, own.key)
         if own.action_type == "status" or place in self._done:
-            return _Move(agents, agreed)
+            return _WalkerAction(agents, agreed)
         self._done.add(place)
-        return _Move(own, agreed)
+        return _WalkerAction(own, agreed)
 
 
 def random_click(observation: Observation, rng: random.Random) -> Action | None:
     """A random click, or a step back, so that a walk also visits screens that are not on the way
     to the goal."""
     able = [e for e in observation.elements if e.clickable and e.enabled and not e.editable]
-    back = not observation.actions or "navigate_back" in observation.actions
-    if back and (not able or rng.random() < 0.2):
+    if possible("navigate_back", observation) and (not able or rng.random() < 0.2):
         return Action(action_type="navigate_back")
     if not able:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[att
 
 from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, write_metadata
 from swarm_ui.errors import LearningError
+from swarm_ui.optim.metrics import peak_memory_mb
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.encoding import Encoded
 from swarm_ui.optim.stage1.finetune.reply_scoring import score_replies_only
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     ran_out: bool = False
     """Whether it was ended by ``minutes`` before its epochs were over."""
     peak_bytes: int
-    """Peak resident memory of the main process."""
+    """Peak resident memory of the main process; 0: unknown."""
 
 
 def processes() -> accelerate.PartialState:
@@ -104,7 +104,7 @@ class Stage:
         trainer.add_callback(_Finite(self.name))
         trainer.add_callback(timer)
         if on_step is not None and group.is_main_process:
-            trainer.add_callback(_Tell(timer, on_step))
+            trainer.add_callback(_ReportSteps(timer, on_step))
         outcome = trainer.train(resume_from_checkpoint=timer.resume())
         self._save(trainer, group)
         result = Result(
@@ -118,7 +118,7 @@ class Stage:
             processes=group.num_processes,
             seconds=timer.seconds,
             ran_out=timer.ran_out,
-            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            peak_bytes=round((peak_memory_mb() or 0.0) * 2**20),
         )
         if group.is_main_process:
             history = [msgspec.json.encode(line) for line in trainer.state.log_history]
@@ -252,7 +252,7 @@ class _DPO(_Scheduled, DPOTrainer):
     pass
 
 
-class _Tell(TrainerCallback):
+class _ReportSteps(TrainerCallback):
     """Calls the caller's ``on_step`` after each step."""
 
     def __init__(self, timer: Timer, on_step: OnStep) -> None:

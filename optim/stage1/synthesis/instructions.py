@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from swarm_ui.action import Action, ActionType
+from swarm_ui.action import Action
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1.synthesis.screen_words import (
@@ -20,6 +20,7 @@ from swarm_ui.optim.stage1.synthesis.screen_words import (
     noun,
     only_ones,
     ordinal,
+    possible,
     quoted,
     sentence,
 )
@@ -76,7 +77,7 @@ def instructions(observation: Observation, rng: random.Random) -> list[ActionSam
     return [
         ActionSample(Decision(observation=replace(blank, goal=text)), action, level=2)
         for text, action in _asked(blank, rng)
-        if _allowed(action.action_type, observation)
+        if possible(action.action_type, observation)
     ]
 
 
@@ -171,7 +172,3 @@ def _text(screen: Observation, rng: random.Random) -> str:
 
 def _on(element: Element) -> Action:
     return Action(action_type="click", target=element.label, index=element.index)
-
-
-def _allowed(kind: ActionType, screen: Observation) -> bool:
-    return not screen.actions or kind in screen.actions

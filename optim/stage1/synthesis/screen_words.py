@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from swarm_ui.action import ActionType
 from swarm_ui.observation import Element, Observation, Role
 
 NOUNS: Mapping[Role, tuple[str, ...]] = {
@@ -37,13 +38,20 @@ MEANINGS: Mapping[str, frozenset[str]] = {
 """Purpose of a button -> first words of labels of such buttons."""
 
 
+def uniquely_labelled(observation: Observation) -> list[Element]:
+    """Elements whose label no other element has."""
+    times = Counter(element.label.casefold() for element in observation.elements)
+    return [e for e in observation.elements if e.label.strip() and times[e.label.casefold()] == 1]
+
+
 def named(observation: Observation) -> list[Element]:
     """Enabled elements whose label no other element has."""
-    times = Counter(element.label.casefold() for element in observation.elements)
-    return [
-        e for e in observation.elements
-        if e.enabled and e.label.strip() and times[e.label.casefold()] == 1
-    ]  # fmt: skip
+    return [element for element in uniquely_labelled(observation) if element.enabled]
+
+
+def possible(kind: ActionType, observation: Observation) -> bool:
+    """Whether actions of a kind mean something on the screen."""
+    return not observation.actions or kind in observation.actions
 
 
 def label(element: Element) -> str:

@@ -84,8 +84,9 @@ def _last_act(told: ActionSample | None) -> Action | None:
         return None
     screen = told.decision.observation
     element = screen.element(told.action.index)
-    named = element is None or element.label.casefold() in screen.goal.casefold()
-    return told.action if named or element is None or not means(element) else None
+    if element is None or element.label.casefold() in screen.goal.casefold():
+        return told.action
+    return None if means(element) else told.action
 
 
 def _followed(told: ActionSample, screen: Observation) -> ActionSample:

@@ -44,6 +44,13 @@ class NewAdapter(msgspec.Struct, frozen=True, kw_only=True):
     alpha: float
     layers: tuple[int, ...] | None = None
 
+    def add_to(self, model: Trainable, name: str) -> None:
+        """Add an adapter of this shape to a model."""
+        if self.layers is None:
+            model.add_adapter(name, self.rank, self.alpha)
+        else:
+            model.add_adapter(name, self.rank, self.alpha, layers=self.layers)
+
 
 class _Load(msgspec.Struct, frozen=True, tag=True):
     model: bytes
@@ -108,7 +115,7 @@ class Learners:
                 f"process {wrong + 1} of {len(outcomes)} has loaded other base weights than the "
                 "first process; give all machines the same files"
             )
-        _divide(self.processes, model)
+        _shard(self.processes, model)
 
     def update(
         self,
@@ -207,7 +214,7 @@ def _load_with_others(
     if model is None or any(each.error for each in outcomes) or _different(outcomes) is not None:
         return None
     with suppress(ConfigError):  # raised by the first process too, which reports it
-        _divide(group, model)
+        _shard(group, model)
     return model
 
 
@@ -223,7 +230,7 @@ def _different(outcomes: Sequence[_Outcome]) -> int | None:
     return next(found, None) if expected else None
 
 
-def _divide(group: Processes, model: Trainable) -> None:
+def _shard(group: Processes, model: Trainable) -> None:
     """Divide the base model among the processes, if the launch is configured for that."""
     if sharding_wanted():
         pin = getattr(model, "pin_base", None)
@@ -292,14 +299,10 @@ def _own_part(
 
 def _unprepared(model: Trainable, message: _Update) -> str:
     """Add the adapters that are missing here; returns an error, or nothing."""
-    shape = message.shape
     try:
         for task, expected in zip(message.tasks, message.weights, strict=True):
             if task.adapter not in model.adapters:
-                if shape.layers is None:
-                    model.add_adapter(task.adapter, shape.rank, shape.alpha)
-                else:
-                    model.add_adapter(task.adapter, shape.rank, shape.alpha, layers=shape.layers)
+                message.shape.add_to(model, task.adapter)
             found = sum(p.numel() for p in model.adapter_parameters(task.adapter))
             if found != expected:
                 return (

@@ -31,6 +31,7 @@ from swarm_ui.optim.credit.analysis.ranks import (
 from swarm_ui.optim.credit.assigners.assigner import PerDecision
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.rollout.episodes import rollout
@@ -261,3 +262,32 @@ async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> 
     assert recorded.comparison.reference == "recorded"
     with pytest.raises(ConfigError, match="no episodes"):
         await compare_recorded([])
+
+
+async def test_assigners_of_a_batch_are_compared_too() -> None:
+    from test_credit_counterfactual import vote_on
+
+    policy = GraphPolicy(vote_on(0, 1, 1), name="p")
+    episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(4)]
+    report = await compare_recorded(episodes, assigners=[AgentAdvantage()])
+    assert names(report)[3:] == [AgentAdvantage.name]
+    assert report.comparison.sides[3].calls == 0
+
+
+async def test_the_reference_that_is_asked_for_is_used() -> None:
+    """Recorded credit too, where the environment has a solver, whose grades it may be."""
+    from test_credit_counterfactual import vote_on
+
+    policy = GraphPolicy(vote_on(0, 1, 1), name="p")
+    played = await rollout(ButtonWorld(), policy, task="press", seed=0)
+    for source in ("LLM critic", "scripted critic"):
+        step = msgspec.structs.replace(
+            played.steps[0], credit=((1.0, 0.0, 0.0),), credit_source=source
+        )
+        episodes = [msgspec.structs.replace(played, steps=(step,))]
+        asked = await compare_recorded(episodes, make_environment=ButtonWorld, reference="recorded")
+        assert asked.comparison.reference == "recorded"
+        assert {one.source for one in asked.calibration} >= {"scripted critic", "outcome"}
+        other = await compare_recorded(episodes, make_environment=ButtonWorld)
+        assert other.comparison.reference == "scripted critic"
+        assert ("recorded" in names(other)) == (source == "LLM critic")

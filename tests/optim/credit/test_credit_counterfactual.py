@@ -153,6 +153,22 @@ def test_the_edges_of_the_trace_are_used_and_another_team_is_refused() -> None:
         Counterfactual(graph, Fraction(), samples=-1)
 
 
+def test_the_delays_of_the_trace_are_used() -> None:
+    """In the graph at hand, b hears a at once; in the run it heard a in the second round only."""
+    now = CollabGraph(
+        [Says("a", 5), Says("b", lambda heard: max(heard, default=2))],
+        [("a", "b")],
+        output="b",
+        rounds=2,
+    )
+    late = now.with_edges([("a", "b")], delays={("a", "b"): 1})
+    trace = late.run_sync(SCREEN)
+    assert trace.edges == now.communication_edges and trace.delays == (1,)
+    ours = assign(Counterfactual(late, Fraction()), trace)
+    assert ours.values[0][0] == pytest.approx(0.6)  # the first message is the one that b heard
+    assert assign(Counterfactual(now, Fraction()), trace) == ours
+
+
 def test_faults_are_masked() -> None:
     class Broken(Says):
         async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:

@@ -90,6 +90,12 @@ async def test_every_proposal_the_solver_s_and_the_adversary_s_are_graded() -> N
     assert await collected() == found
 
 
+async def test_a_job_that_is_given_twice_is_judged_twice() -> None:
+    config = CollectConfig(concurrency=2, guide=1.0)
+    stream = collect(ButtonWorld, policy(), [("press", 3)] * 2, split="train", config=config)
+    assert [len(one.screens) async for one in stream] == [2, 2]
+
+
 async def test_guidance_executes_the_solver_and_a_stray_step_something_random() -> None:
     guided = await collected(guide=1.0)
     assert all(one.success and len(one.screens) == 2 for one in guided)

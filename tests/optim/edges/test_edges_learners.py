@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -138,6 +139,28 @@ def test_bad_steps_are_refused() -> None:
         optimizer.step(one, [math.nan])
     with pytest.raises(ConfigError, match="baseline must be"):
         EdgeOptimizer(made, baseline="mean")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, None])
+def test_a_step_that_is_refused_changes_nothing(value: float | None) -> None:
+    """Thompson's posterior counted the samples twice if the step was repeated, and a credit that is
+    not a number ended in the probabilities."""
+    unknown = {("z", "n1"): 1.0} if value is None else {("n1", "z"): value}
+    words = "credit for" if value is None else "a credit is (nan|inf)"
+    drawn = EdgeSample(order=("n0", "n1", "n2", "z"), edges=(("n1", "z"),), log_prob=0.0)
+    made = star()
+    for learner in (EdgeOptimizer(made), ThompsonEdges(made.names, candidates=made.candidates)):
+        once = copy.deepcopy(learner)
+        with pytest.raises(ConfigError, match=words):
+            learner.step([drawn, drawn], [1.0, 0.0], [unknown, {}])
+        for each in (learner, once):
+            each.step([drawn, drawn], [1.0, 0.5], groups=[0, 1])
+            each.step([drawn], [0.25])
+        ours, theirs = (
+            each.distribution if isinstance(each, EdgeOptimizer) else each
+            for each in (learner, once)
+        )
+        assert ours.marginals() == theirs.marginals()
 
 
 def test_credit_counts_where_the_utility_is_masked() -> None:

@@ -6,14 +6,21 @@ import json
 import os
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpus_fakes import FEW, HELD_OUT, jobs, scripted_corpus, tiny_llama
+from msgspec.structs import replace
 
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
+from swarm_ui.model import ChatMessage
 from swarm_ui.optim.stage1 import FORMATS, HeldOut, Models, Sample, export, read_corpus, synthesize
+from swarm_ui.optim.stage1.corpus.samples import WalkResult
+from swarm_ui.optim.stage1.corpus.store import Corpus, read_header
 
 FACTORY = os.environ.get("SWARM_UI_LLAMAFACTORY_PYTHON", "")
 """Python of an environment with LLaMA-Factory, which wants other versions than ours."""
@@ -96,6 +103,58 @@ def test_llama_factory_export_is_described(
         assert len(rows) == len(part)
         assert about.get("ranking", False) == name.startswith("preference")
         assert set(about["columns"].values()) == set(rows[0])
+
+
+CHATS: dict[str, tuple[ChatMessage, ...]] = {
+    "q1": (ChatMessage("user", "q1"),),
+    "q2": (ChatMessage("system", "s"), ChatMessage("user", "q0"), ChatMessage("assistant", "a0"),
+           ChatMessage("user", "q2")),
+}  # fmt: skip
+"""Prompts by their last turn: without a system turn, and of an agent that called a tool first."""
+
+
+def of_a_team(folder: Path, corpus: Path, chats: Sequence[tuple[ChatMessage, ...]]) -> Path:
+    """A corpus with these prompts, as the agents of a team may have."""
+    (first, *_) = (s for s in read_corpus(corpus) if s.level == 3)
+    samples = [
+        replace(first, id=f"{k}", kind="team", chat=chat, response=f"a{k}", rejected=None)
+        for k, chat in enumerate(chats)
+    ]
+    with closing(Corpus(folder, read_header(corpus))) as made:
+        made.add(WalkResult(task="t", seed=0, success=True, steps=1, samples=tuple(samples)))
+    return folder
+
+
+def test_llama_factory_gets_prompts_of_other_turns(corpus: Path, tmp_path: Path) -> None:
+    """Those of a team with a chat node."""
+    team = of_a_team(tmp_path / "team", corpus, list(CHATS.values()))
+    export(team, "alpaca", tmp_path / "alpaca")
+    rows = json.loads((tmp_path / "alpaca" / "sft_level3.json").read_text())
+    assert rows == [
+        {"system": "", "instruction": "q1", "input": "", "output": "a0"},
+        {"system": "s", "instruction": "q2", "input": "", "history": [["q0", "a0"]],
+         "output": "a1"},
+    ]  # fmt: skip
+    info = json.loads((tmp_path / "alpaca" / "dataset_info.json").read_text())
+    assert info["sft_level3"]["columns"]["history"] == "history"
+    export(team, "sharegpt", tmp_path / "sharegpt")
+    rows = json.loads((tmp_path / "sharegpt" / "sft_level3.json").read_text())
+    assert [(row["system"], [turn["value"] for turn in row["conversations"]]) for row in rows] == [
+        ("", ["q1", "a0"]), ("s", ["q0", "a0", "q2", "a1"]),
+    ]  # fmt: skip
+    assert [turn["from"] for turn in rows[1]["conversations"]] == ["human", "gpt"] * 2
+
+
+@pytest.mark.parametrize("roles", [("system",), ("user", "tool"), ("user", "user"), ()])
+@pytest.mark.parametrize("form", ["alpaca", "sharegpt"])
+def test_turns_that_llama_factory_cannot_read_are_refused(
+    corpus: Path, tmp_path: Path, form: str, roles: tuple[Any, ...]
+) -> None:
+    chat = tuple(ChatMessage(role, "text") for role in roles)
+    team = of_a_team(tmp_path / "team", corpus, [chat])
+    with pytest.raises(ConfigError, match=rf"sample 0.*got {', '.join(roles) or 'none'}; .*trl"):
+        export(team, form, tmp_path / "out")
+    assert export(team, "trl", tmp_path / "out")
 
 
 READER = """

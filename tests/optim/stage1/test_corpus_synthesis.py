@@ -216,6 +216,24 @@ async def test_a_corpus_that_leaks_cannot_be_read(tmp_path: Path) -> None:
         list(read_corpus(tmp_path / "c", held_out=HeldOut.of(tasks=[task])))
 
 
+@pytest.mark.parametrize("name", ["tasks", "goals", "environments"])
+def test_one_text_is_not_several(name: str) -> None:
+    """Its letters were held out, and the task was not."""
+    with pytest.raises(ConfigError, match=f"HeldOut: {name} must be a list, .*'recipes-add'"):
+        HeldOut.of(**{name: "recipes-add"})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"HeldOut: seeds must be a list, .*range\(0, 9\)"):
+        HeldOut.of(seeds=range(9))  # type: ignore[arg-type]
+
+
+async def test_goals_are_held_out_when_the_corpus_is_made(tmp_path: Path) -> None:
+    """Samples do not hold their goal, so it cannot be checked when they are read."""
+    mine, more = HeldOut.of(goals=["Write it"]), HeldOut.of(goals=["write  it", "Save it"])
+    await synthesize(Notebook, Models.scripted(), NOTES, tmp_path / "c", held_out=mine)
+    assert list(read_corpus(tmp_path / "c", held_out=mine))
+    with pytest.raises(ConfigError, match=r"made without 1 held-out goal, .*synthesize it again"):
+        list(read_corpus(tmp_path / "c", held_out=more))
+
+
 # -- what goes wrong --------------------------------------------------------------------------
 
 

@@ -137,6 +137,29 @@ def test_a_loss_that_is_no_number_ends_it_and_changes_nothing(value: float) -> N
     assert not model.module.training
 
 
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), KeyboardInterrupt()])
+def test_an_update_that_is_cut_off_changes_nothing(error: BaseException) -> None:
+    """So it can be made again, as with smaller micro-batches."""
+
+    class Breaks(TinyModel):
+        calls = 0
+
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            self.calls += 1
+            if self.calls == 20:
+                raise error
+            return super().forward_logprobs(*batch)
+
+    model = Breaks(["one"])
+    before = [p.clone() for p in model.adapter_parameters("one")]
+    with pytest.raises(type(error)):
+        AdapterTrainer(model, SETTINGS).fit("one", pairs(), random.Random(0))
+    assert all(
+        torch.equal(a, b) for a, b in zip(before, model.adapter_parameters("one"), strict=True)
+    )
+    assert model.versions["one"] == 0 and not model.module.training
+
+
 def test_a_gradient_that_is_no_number_ends_it_before_it_moves_a_weight() -> None:
     model = TinyModel(["one"])
     before = [p.clone() for p in model.adapter_parameters("one")]

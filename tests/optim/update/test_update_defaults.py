@@ -12,6 +12,7 @@ from learning_fakes import BUTTONS, ButtonWorld, TinyModel, button_team
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 from swarm_ui.optim.update.update_config import SMALL_MODEL, defaults_for
@@ -52,8 +53,19 @@ def test_a_trainer_fills_them_in_for_its_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"steps": -1}, "steps"), ({"lr": 0.0}, "lr"), ({"micro_batch_tokens": 0}, "micro_batch")],
-)
+    [
+        ({"steps": -1}, "steps"), ({"lr": 0.0}, "lr must be > 0"),
+        ({"micro_batch_tokens": 0}, "micro_batch"), ({"max_grad_norm": 0.0}, "max_grad_norm"),
+        ({"nll_weight": -1.0}, "nll_weight must be >= 0, got -1.0"), ({"floor": 5}, "floor"),
+        ({"warmup": -1}, "warmup"), ({"batch_size": 0, "beta": 0.0}, "batch_size.*; beta"),
+    ],
+)  # fmt: skip
 def test_wrong_numbers_are_refused(settings: dict[str, float], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         UpdateConfig(**settings)  # type: ignore[arg-type]
+
+
+def test_shares_of_pairs_are_shares() -> None:
+    for name in ("easy_share", "adversary_share", "abstentions"):
+        with pytest.raises(ConfigError, match=rf"pairs: {name} must be in \[0, 1\], got 35"):
+            PairConfig(**{name: 35})
