@@ -32,7 +32,7 @@ _CHOOSE = """function (text, toggle) {
   if (!select) return "not an option";
   const same = (option) => option.text.trim().toLowerCase() === text.trim().toLowerCase();
   const option = text ? [...select.options].find(same) : this;
-  if (!option || option.disabled) return "no such option";
+  if (!option || option.matches(":disabled")) return "no such option";
   if (select.multiple) option.selected = !(toggle && option.selected);
   else select.value = option.value, option.selected = true;
   for (const type of ["input", "change"]) select.dispatchEvent(new Event(type, { bubbles: true }));

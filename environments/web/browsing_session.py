@@ -21,6 +21,8 @@ BEGIN = 0.5
 SETTLE_LIMIT = 5.0
 """Seconds after which a page is read although it is still loading."""
 MOST_TABS = 12
+MOST_SAID = 5
+"""Dialogs of a tab whose texts are in the note of one step."""
 MOST_DOWNLOAD = 50_000_000
 """Bytes; a larger download is stopped."""
 
@@ -85,10 +87,18 @@ class Session:
         made = await self._connection.call(
             "Target.createTarget", url="about:blank", browserContextId=self.context
         )
-        async with asyncio.timeout(CALL_TIMEOUT):
-            while not self._lost and all(tab.target != made["targetId"] for tab in self.tabs):
-                await asyncio.sleep(0.005)
-                await self._opened()
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                while not self._lost and all(tab.target != made["targetId"] for tab in self.tabs):
+                    await asyncio.sleep(0.005)
+                    await self._opened()
+        except TimeoutError as error:  # such as: the page opened the last possible tab meanwhile
+            raise EnvironmentFault(f"a new tab did not open in {CALL_TIMEOUT:.0f} s") from error
+
+    async def keep_tab(self) -> None:
+        """Open an empty tab if the page has closed the last one."""
+        if not self.tabs:
+            await self.new_tab()
 
     async def switch(self, place: int) -> None:
         """Bring a tab to the front."""
@@ -123,8 +133,7 @@ class Session:
                 horizon = clock() + BEGIN
             if self._arriving or any(tab.busy(horizon) for tab in self.tabs):
                 quiet = clock()
-        if not self.tabs:  # the page closed its last tab
-            await self.new_tab()
+        await self.keep_tab()
         if self._lost or any(tab.crashed for tab in self.tabs):
             raise EnvironmentFault(self._lost or "the page crashed")
 
@@ -152,7 +161,9 @@ class Session:
             if tab.refused:
                 which = ", ".join(dict.fromkeys(tab.refused[:3]))
                 self.notes.append(f"refused: {which} (allowed: {self.allowed})")
-            self.notes += [f"the page said: {' '.join(text.split())}" for text in tab.dialogs]
+            said = [f"the page said: {' '.join(text.split())}" for text in tab.dialogs]
+            more = [f"and {len(said) - MOST_SAID} more dialogs"] if len(said) > MOST_SAID else []
+            self.notes += [*said[:MOST_SAID], *more]
             tab.refused.clear()
             tab.dialogs.clear()
         notes, self.notes = self.notes, []

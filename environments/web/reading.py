@@ -199,6 +199,9 @@ def _elements(
             # The text of a label is listed with its control.
             if name and not (place <= label_end and name in names):
                 yield _element("text", node, layout, text=name, clickable=False)
+        elif raw == "combobox" and _is_closed(document, place - 1):
+            yield _control("button", node, owners[-1][0], layout)
+            place = end
         elif raw in ("combobox", "listbox") and not _property(node, "editable"):
             owners.append((name or owners[-1][0], end))  # its options are listed by name
         elif role is not None:
@@ -208,6 +211,12 @@ def _elements(
         elif _is_card(document, place - 1, layout):
             yield _element("item", node, layout, text=(name or document.text(place - 1)))
             place = end
+
+
+def _is_closed(document: _Document, place: int) -> bool:
+    """Whether a combobox that is not typed into has its options elsewhere, and opens them when it
+    is pressed. The options of a ``select`` are always inside it."""
+    return not _property(document.nodes[place], "editable") and not document.has_control(place)
 
 
 def _is_card(document: _Document, place: int, layout: _Layout) -> bool:
@@ -234,6 +243,8 @@ def _control(role: Role, node: Reply, owner: str, layout: _Layout) -> tuple[Elem
         role = "area" if _property(node, "multiline") is True else role
         fields["value"] = "" if value is None else str(value)[:MOST_TEXT]
         fields["editable"] = _property(node, "readonly") is not True
+    elif value is not None and _role(node) == "combobox":
+        fields["value" if fields["text"] else "text"] = str(value)[:MOST_TEXT]
     elif value is not None and role == "text":
         fields["value"] = str(value)[:MOST_TEXT]
     elif role in ("tab", "item"):

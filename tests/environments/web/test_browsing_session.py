@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from swarm_ui.environments.miniwob.cdp import Connection, Rejected, Reply
+from swarm_ui.environments.web import browsing_session
 from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.errors import EnvironmentFault
@@ -108,3 +109,15 @@ async def test_a_dialog_of_several_lines_is_one_line_of_the_note(tmp_path: Path)
     session.front._event("Page.javascriptDialogOpening", dialog)
     assert session.take_notes() == "the page said: Saved. refused: nothing"
     await session.close()
+
+
+async def test_a_new_tab_that_never_opens_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+    browser.opens = lambda target: None  # type: ignore[method-assign]
+    session._closed("first")
+    monkeypatch.setattr(browsing_session, "CALL_TIMEOUT", 0.05)
+    with pytest.raises(EnvironmentFault, match="a new tab did not open"):
+        await session.new_tab()

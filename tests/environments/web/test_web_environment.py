@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
 
@@ -153,6 +154,75 @@ async def test_an_action_does_not_reach_a_tab_that_the_agent_has_not_seen(
     assert "Over" in hand.labels and "Over1" not in hand.labels
     await hand.act(Action(action_type="click", x=300, y=300))
     assert "Over1" in hand.labels
+
+
+async def test_a_page_that_closes_the_last_tab_while_the_agent_thinks_is_no_fault(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/opens"] = "text/html", "<button onclick='window.open(\"/popup\")'>Open</button>"
+    shop.pages["/popup"] = "text/html", "<p>A window of the page</p>"
+
+    async def left_with_popup() -> Hand:
+        hand = await begin(browser, f"{shop.url}/opens", lambda visit: "/popup" in visit.url)
+        await hand.do("Open")
+        await hand.do("/opens")
+        await hand.do("Close tab")
+        session = hand.env.session
+        assert session is not None
+        (tab,) = session.tabs
+        await tab.evaluate("setTimeout(() => window.close(), 50)")
+        while session.tabs:
+            await asyncio.sleep(0.02)
+        return hand
+
+    hand = await left_with_popup()
+    assert "tabs have changed" in (await hand.do("A window of the page")).note
+    await hand.do("Address", "input_text", f"{shop.url}/terms")
+    assert "Returns within 14 days." in hand.labels
+    hand = await left_with_popup()
+    assert (await hand.act(DONE)).reward == 0.0, "an agent must not mask the episode"
+
+
+async def test_a_tab_with_the_title_of_the_address_field_is_not_the_address_field(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/title"] = "text/html; charset=utf-8", "<title>Address</title><p>Here</p>"
+    hand = await begin(browser, f"{shop.url}/title")
+    tab = hand.screen.elements[0]
+    assert (tab.role, tab.label) == ("tab", "Address")
+    step = await hand.act(Action(action_type="input_text", index=0, text=f"{shop.url}/terms"))
+    assert "part of the browser" in step.note and "Here" in hand.labels
+
+
+async def test_a_page_with_many_dialogs_does_not_fill_the_note(
+    shop: Site, browser: WebBrowser
+) -> None:
+    asks = "<button onclick='for (let k = 0; k < 40; k++) alert(`No ${k}`)'>Ask</button>"
+    shop.pages["/asks"] = "text/html", asks
+    hand = await begin(browser, f"{shop.url}/asks")
+    note = (await hand.do("Ask")).note
+    assert "the page said: No 4;" in note and note.endswith("and 35 more dialogs")
+
+
+async def test_lists_of_choices(shop: Site, browser: WebBrowser) -> None:
+    """A list that a page makes itself is one button until it is open."""
+    shop.pages["/choices"] = (
+        "text/html",
+        """<button role=combobox aria-label=Fruit onclick="list.hidden = false">Any</button>
+<div role=combobox tabindex=0>No name</div>
+<ul role=listbox id=list hidden><li role=option onclick="said.textContent = 'chose fig'">Fig</ul>
+<select aria-label=Nut onchange="said.textContent = `chose ${this.value}`">
+<option>Walnut<optgroup disabled><option>Almond</select><p id=said></p>""",
+    )
+    hand = await begin(browser, f"{shop.url}/choices")
+    buttons = [(e.label, e.value) for e in hand.screen.elements if e.role == "button"]
+    assert buttons[1:] == [("Fruit", "Any"), ("No name", None)]
+    assert (await hand.do("Fruit", "input_text", "Fig")).note == "no text can be typed there"
+    await hand.do("Fruit")
+    await hand.do("Fig")
+    assert "chose fig" in hand.labels
+    assert (await hand.do("Walnut", "select", "Almond")).note == "no such option"
+    assert "chose Almond" not in hand.labels
 
 
 async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
