@@ -35,8 +35,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     on: tuple[Place, ...] = ("label",)
     """Texts in which the words are searched. ``label``: the element that is pressed (click, taps,
-    select, Enter, or typing into an element that is no field). ``app``: the current app or URL, or the one to open. ``text``: typed, selected
-    or answered text."""
+    select, Enter, or typing into an element that is no field). ``app``: the current app or URL, or
+    the one to open. ``text``: typed, selected or answered text."""
 
     def word_in(self, text: str) -> str:
         """The first word that occurs in ``text``, or an empty string."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,6 +17,8 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.miniwob import find_browser
+from swarm_ui.environments.miniwob.browser import Browser
+from swarm_ui.environments.miniwob.cdp import Reply
 from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask, WebView
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, render
@@ -450,6 +453,27 @@ async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> N
             await hand.act(BACK)
         assert "The shop" in hand.labels
         assert (await hand.act(DONE)).terminated
+
+
+async def test_a_browser_that_starts_but_does_not_answer_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Browser] = []
+
+    async def launch(*_: object, **options: Any) -> Browser:
+        started.append(await real(**options))
+
+        async def fails(method: str, session: str = "", **params: object) -> Reply:
+            raise EnvironmentFault(method)
+
+        started[0].connection.call = fails  # type: ignore[method-assign]
+        return started[0]
+
+    real = Browser.launch
+    monkeypatch.setattr(Browser, "launch", launch)
+    with pytest.raises(EnvironmentFault, match="setDiscoverTargets"):
+        await WebBrowser(["shop.example"]).session((800, 600))
+    assert started[0]._process.poll() is not None
 
 
 @pytest.mark.slow
