@@ -20,6 +20,7 @@ from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.environments.miniwob.browser import Browser
 from swarm_ui.environments.miniwob.cdp import Reply
 from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask, WebView
+from swarm_ui.environments.wrappers import ActionFilter
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, render
 
@@ -195,6 +196,21 @@ async def test_a_tab_with_the_title_of_the_address_field_is_not_the_address_fiel
     assert (tab.role, tab.label) == ("tab", "Address")
     step = await hand.act(Action(action_type="input_text", index=0, text=f"{shop.url}/terms"))
     assert "part of the browser" in step.note and "Here" in hand.labels
+
+
+async def test_a_filter_of_sites_knows_the_address_of_the_page(shop: Site) -> None:
+    other = f"http://localhost:{shop.port}"
+    shop.pages["/lures"] = "text/html", f"<a href={other}/terms>Terms</a>"
+    async with WebBrowser([shop.url, other]) as browser:
+        web = WebEnvironment(f"{shop.url}/lures", "do it", reward=lambda v: True, browser=browser)
+        env = ActionFilter(web, deny=(), sites=["127.0.0.1"])
+        screen = await env.reset(task="do it", seed=0)
+        link = next(e.index for e in screen.elements if e.role == "link")
+        assert (await env.step(Action(action_type="click", index=link))).note == ""
+        step = await env.step(Action(action_type="click", x=5, y=5))
+        assert f"“{other}/terms” is in front, and is not an allowed site" in step.note
+        assert "Terms" in [e.label for e in (await env.step(BACK)).observation.elements]
+        assert (await env.step(Action(action_type="click", x=5, y=5))).note == ""
 
 
 async def test_a_page_with_many_dialogs_does_not_fill_the_note(
