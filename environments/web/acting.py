@@ -91,8 +91,8 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
             return "not an option"
         if kind == "input_text" and element is not None and not element.editable:
             return "no text can be typed there"
-        plain = kind == "input_text" and node is not None
-        if plain and node is not None and await tab.on_node(node, _SET_VALUE, action.text or ""):
+        typed = (action.text or "") if kind == "input_text" else None
+        if node is not None and typed is not None and await tab.on_node(node, _SET_VALUE, typed):
             return ""
         return await _with_mouse(tab, action, seen)
     except Rejected:
