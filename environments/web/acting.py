@@ -38,6 +38,7 @@ _CHOOSE = """function (text, toggle) {
   for (const type of ["input", "change"]) select.dispatchEvent(new Event(type, { bubbles: true }));
   return "";
 }"""
+_NO_SELECT = "not an option"
 _SCROLL = """function (dx, dy) {
   const root = document.scrollingElement || document.documentElement;
   const room = (n) => n === root || /auto|scroll/.test(getComputedStyle(n).overflowY
@@ -85,10 +86,11 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
             return ""
         if element is not None and not element.enabled:
             return "the element is disabled"
-        if node is not None and (kind == "select" or (element and element.role == "option")):
-            return await _choose(tab, node, action)
-        if kind == "select":
-            return "not an option"
+        option = element is not None and element.role == "option"
+        if kind == "select" or (option and kind in ("click", "double_tap")):
+            problem = _NO_SELECT if node is None else await _choose(tab, node, action)
+            if kind == "select" or problem != _NO_SELECT:
+                return problem  # else the page made the option itself: press it
         if kind == "input_text" and element is not None and not element.editable:
             return "no text can be typed there"
         typed = (action.text or "") if kind == "input_text" else None
@@ -162,11 +164,9 @@ async def _place(
 
 
 async def _choose(tab: Tab, node: int, action: Action) -> str:
+    """Choose an option of a ``select``; return why it failed, or ``""``."""
     text = (action.text or "") if action.action_type == "select" else ""
     problem: str = await tab.on_node(node, _CHOOSE, text, action.action_type == "click")
-    if problem == "not an option" and action.action_type == "click":
-        await tab.on_node(node, "function () { this.click(); }")  # an option made by the page
-        return ""
     return problem
 
 
