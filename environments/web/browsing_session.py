@@ -25,6 +25,8 @@ MOST_SAID = 5
 """Dialogs of a tab whose texts are in the note of one step."""
 MOST_DOWNLOAD = 50_000_000
 """Bytes; a larger download is stopped."""
+MOST_DOWNLOADS = 20
+"""Downloads of a session; further ones are stopped."""
 
 
 class Session:
@@ -199,6 +201,8 @@ class Session:
             frame = params["frameId"]
             if frame in self._targets or any(tab.owns(frame) for tab in self.tabs):
                 self._arriving[params["guid"]] = _safe_name(params["suggestedFilename"])
+                if len(self.downloads) + len(self._arriving) > MOST_DOWNLOADS:
+                    self._stop_download(params["guid"])
         elif method == "Browser.downloadProgress" and params["guid"] in self._arriving:
             self._arrived(params)
 
@@ -261,9 +265,7 @@ class Session:
         guid, state = params["guid"], params["state"]
         if state == "inProgress":
             if max(params["totalBytes"], params["receivedBytes"]) > MOST_DOWNLOAD:
-                self._connection.post(
-                    "Browser.cancelDownload", guid=guid, browserContextId=self.context
-                )
+                self._stop_download(guid)
             return
         name = self._arriving.pop(guid)
         if state == "completed":
@@ -271,6 +273,9 @@ class Session:
             self.notes.append(f"downloaded {name} ({params['receivedBytes']:,.0f} bytes)")
         else:
             self.notes.append(f"the download of {name} was stopped")
+
+    def _stop_download(self, guid: str) -> None:
+        self._connection.post("Browser.cancelDownload", guid=guid, browserContextId=self.context)
 
 
 def _safe_name(suggested: str) -> str:
