@@ -127,12 +127,13 @@ class Database(msgspec.Struct, frozen=True):
             if not table.phone_table:
                 continue
             # A record keeps its fields that are in no column of the file.
-            before = device.tables.get(table.phone_table, {})
+            before, stored = device.tables.get(table.phone_table, {}), {c.field for c in table.columns}
             found: dict[int, Row] = {}
             try:
                 for row in rows:
                     key = int(row[table.key])
-                    found[key] = {**before.get(key, {}), **table.record(row)}
+                    kept = {k: v for k, v in before.get(key, {}).items() if k not in stored}
+                    found[key] = {**kept, **table.record(row)}
             except ValueError as error:
                 raise AdbFailure(f"{self.path}: a row of {table.name}: {error}") from error
             device.tables = {**device.tables, table.phone_table: found}

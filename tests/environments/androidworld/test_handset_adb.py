@@ -196,6 +196,17 @@ def test_wrong_numbers_and_patterns_are_failures_of_the_command(
     assert (handset.tables, handset.settings) == before
 
 
+def test_a_value_that_sql_removes_is_gone_and_fields_without_a_column_stay(
+    adb: Adb, handset: Handset
+) -> None:
+    key = handset.insert("todo", {"task": "a", "notes": "old", "own": "kept"})
+    path = "/data/data/org.tasks/databases/database"
+    sh(adb, f"sqlite3 {path} 'UPDATE tasks SET notes = NULL'")
+    assert sh(adb, f"sqlite3 {path} 'SELECT notes IS NULL FROM tasks'") == "1\n"
+    row = handset.tables["todo"][key]
+    assert "notes" not in row and (row["task"], row["own"]) == ("a", "kept")
+
+
 def test_an_unknown_task_of_the_stack_is_nobodys(adb: Adb, handset: Handset) -> None:
     sh(adb, "am start -n com.android.settings/com.android.settings.Settings")
     assert sh(adb, "am stack remove none") == "" and handset.front_app is not None
