@@ -127,7 +127,8 @@ class Database(msgspec.Struct, frozen=True):
             if not table.phone_table:
                 continue
             # A record keeps its fields that are in no column of the file.
-            before, stored = device.tables.get(table.phone_table, {}), {c.field for c in table.columns}
+            before = device.tables.get(table.phone_table, {})
+            stored = {column.field for column in table.columns}
             found: dict[int, Row] = {}
             try:
                 for row in rows:
