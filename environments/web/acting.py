@@ -56,6 +56,12 @@ _SCROLL = """function (dx, dy) {
     .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
   return large.some(move);
 }"""
+# A part of a picture (an image map) has no place of its own.
+_PRESS_AREA = """function () {
+  if (!(this instanceof HTMLAreaElement)) return false;
+  this.click();
+  return true;
+}"""
 _BRING = """function () {
   const node = this.nodeType === 1 ? this : this.parentElement;
   node.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
@@ -109,7 +115,13 @@ async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
             return "nothing was dragged: its two ends do not fit into the window together"
         at, to = ends
     else:
-        at = await _spot(tab, action.index, action.x, action.y, seen)
+        try:
+            at = await _spot(tab, action.index, action.x, action.y, seen)
+        except Rejected:
+            node = None if action.index is None else seen.nodes[action.index]
+            if action.action_type == "click" and node and await tab.on_node(node, _PRESS_AREA):
+                return ""
+            raise
         if action.direction is not None and action.action_type == "swipe":
             dx, dy = AHEAD[action.direction]
             to = at[0] + 100 * dx, at[1] + 100 * dy

@@ -15,6 +15,7 @@ from swarm_ui.environments.miniwob.cdp import Rejected, Reply
 from swarm_ui.environments.web.tab import Tab
 from swarm_ui.observation import Element, Role
 
+_STYLES = ("cursor", "border-left-width", "padding-left", "border-top-width", "padding-top")
 MOST_ELEMENTS = 200
 MOST_TEXT = 500
 """Maximum number of characters of a label or a value."""
@@ -72,7 +73,7 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
     Raises:
         Rejected: the page changed while it was read.
     """
-    snapshot = await tab.call("DOMSnapshot.captureSnapshot", computedStyles=["cursor"])
+    snapshot = await tab.call("DOMSnapshot.captureSnapshot", computedStyles=_STYLES)
     layout = _layout(snapshot)
     frames = {tab.target, *layout.frames.values()}
     trees = dict(zip(frames, await asyncio.gather(*(_tree(tab, f) for f in frames)), strict=True))
@@ -118,23 +119,29 @@ def _layout(snapshot: Reply) -> _Layout:
         ids = nodes["backendNodeId"]
         x = corners[index][0] - document.get("scrollOffsetX", 0)
         y = corners[index][1] - document.get("scrollOffsetY", 0)
-        boxes: dict[int, list[float]] = {}
+        inner = nodes.get("contentDocumentIndex", {"index": (), "value": ()})
+        pages = dict(zip(inner["index"], inner["value"], strict=True))
         for place, box, styles in zip(
             layout["nodeIndex"], layout["bounds"], layout["styles"], strict=True
         ):
-            boxes[place] = box
             left, top = round(x + box[0]), round(y + box[1])
             bounds[ids[place]] = left, top, left + round(box[2]), top + round(box[3])
             if styles and styles[0] >= 0 and words[styles[0]] == "pointer":
                 pointing.add(ids[place])
+            if place in pages:  # the page of a frame is inside of its border and padding
+                edges = [_pixels(words[style]) for style in styles[1:]]
+                corners[pages[place]] = x + box[0] + sum(edges[:2]), y + box[1] + sum(edges[2:])
         listening.update(ids[place] for place in nodes.get("isClickable", {}).get("index", ()))
-        inner = nodes.get("contentDocumentIndex", {"index": (), "value": ()})
-        for place, child in zip(inner["index"], inner["value"], strict=True):
+        for place, child in pages.items():
             frames[ids[place]] = words[documents[child]["frameId"]]
-            box = boxes.get(place, [0.0, 0.0, 0.0, 0.0])
-            corners[child] = x + box[0], y + box[1]
+            corners.setdefault(child, (x, y))  # a frame that is not shown
             waiting.append(child)
     return _Layout(bounds, frames, frozenset(listening), frozenset(pointing))
+
+
+def _pixels(length: str) -> float:
+    """A computed length such as ``7px``; 0 for any other."""
+    return float(length.removesuffix("px")) if length.endswith("px") else 0.0
 
 
 class _Document:

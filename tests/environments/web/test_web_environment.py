@@ -269,6 +269,34 @@ async def test_an_option_that_a_page_makes_itself_gets_the_events_of_the_mouse(
     assert (await hand.do("Pear", "select", "Pear")).note == "not an option"
 
 
+async def test_bounds_in_frames_with_borders_are_where_the_elements_are(
+    shop: Site, browser: WebBrowser
+) -> None:
+    frame = "<iframe src={} style='border: 17px solid; padding: 23px'></iframe>"
+    shop.pages["/outer"] = "text/html", frame.format("/middle") + "<p id=said></p>"
+    shop.pages["/middle"] = "text/html", frame.format("/inner")
+    shop.pages["/inner"] = (
+        "text/html",
+        "<button onclick='top.said.textContent = `pressed`'>Press</button>",
+    )
+    hand = await begin(browser, f"{shop.url}/outer")
+    left, top, right, bottom = hand.screen.elements[hand.labels.index("Press")].bounds or (0,) * 4
+    await hand.act(Action(action_type="click", x=(left + right) // 2, y=(top + bottom) // 2))
+    assert "pressed" in hand.labels
+
+
+async def test_a_part_of_a_picture_is_a_link(shop: Site, browser: WebBrowser) -> None:
+    shop.pages["/map"] = (
+        "text/html",
+        "<map name=m><area shape=rect coords=0,0,20,20 href=/terms alt='Our terms'></map>"
+        "<img usemap=#m width=50 height=50 alt=Map src='data:image/gif;base64,"
+        "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>",
+    )
+    hand = await begin(browser, f"{shop.url}/map")
+    assert (await hand.do("Our terms")).note == ""
+    assert "Returns within 14 days." in hand.labels
+
+
 async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
     hand = await begin(browser, f"{shop.url}/shop")
     before = hand.labels
