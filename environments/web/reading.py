@@ -215,6 +215,10 @@ def _elements(
             yield _control(role, node, owners[-1][0], layout)
             if role == "field" or (role in _WHOLE and not document.has_control(place - 1)):
                 place = end
+        elif _property(node, "editable") and _property(node, "focusable"):
+            yield _control("field", node, owners[-1][0], layout)  # the text of an editor
+            if not document.has_control(place - 1):
+                place = end
         elif _is_card(document, place - 1, layout):
             yield _element("item", node, layout, text=(name or document.text(place - 1)))
             place = end
@@ -247,7 +251,8 @@ def _control(role: Role, node: Reply, owner: str, layout: _Layout) -> tuple[Elem
         "clickable": role in _ACTABLE,
     }
     if role == "field":
-        role = "area" if _property(node, "multiline") is True else role
+        rich = _property(node, "editable") == "richtext"
+        role = "area" if rich or _property(node, "multiline") is True else role
         fields["value"] = "" if value is None else str(value)[:MOST_TEXT]
         fields["editable"] = _property(node, "readonly") is not True
     elif value is not None and _role(node) == "combobox":
