@@ -227,8 +227,8 @@ class Session:
             if not await self._has_closed(target):
                 self.lose(f"a tab could not be opened: {error}")
             return
-        if target in self._gone:
-            tab.forget("the tab is closed")
+        if target in self._gone or self._lost:
+            tab.forget(self._lost or "the tab is closed")
             return
         self.tabs.append(tab)
         self._front = len(self.tabs) - 1

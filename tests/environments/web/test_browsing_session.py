@@ -145,3 +145,22 @@ async def test_a_page_cannot_fill_the_disk_with_downloads(tmp_path: Path) -> Non
     assert stopped == [str(MOST_DOWNLOADS), str(MOST_DOWNLOADS + 1)]
     assert len(session.downloads) == MOST_DOWNLOADS
     assert session.take_notes().endswith("the download of 21.txt was stopped")
+
+
+async def test_a_tab_that_opens_while_the_session_ends_is_released(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+    ended, answer = asyncio.Event(), browser.call
+
+    async def late(method: str, session: str = "", **params: object) -> Reply:
+        if method == "Target.attachToTarget":
+            await ended.wait()
+        return await answer(method, session, **params)
+
+    browser.call = late  # type: ignore[method-assign]
+    browser.opens(POPUP)
+    await asyncio.sleep(0)
+    await session.close()
+    ended.set()
+    await session._opened()
+    assert browser._listeners == {}
