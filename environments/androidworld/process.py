@@ -126,7 +126,11 @@ class AndroidWorldProcess:
         """
         if self.process_id is None:
             await self._open()
-            self._tasks = (await self._ask(Call(do="tasks"))).tasks
+            try:
+                self._tasks = (await self._ask(Call(do="tasks"))).tasks
+            except ConfigError:  # the next start must say it again
+                await self._kill()
+                raise
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         device = self._settings.device

@@ -189,7 +189,7 @@ class AutoWebBenchStep:
         return to_text(action, ids[action.index] if pointed and action.index is not None else "")
 
     def right(self, action: Action) -> bool:
-        return metrics.strict_right(self.call(action), self.labels)
+        return metrics.strict_step(self.call(action), self.labels)["step success"] == 1.0
 
     def expert(self) -> Action:
         index = self._index(self._gold)

@@ -119,11 +119,6 @@ def strict_step(predict: str, labels: Sequence[str], words: Words = cut_words) -
     return max(scored, key=lambda s: (s["step success"], s["function"], s.get("element", 0.0)))
 
 
-def strict_right(predict: str, labels: Sequence[str]) -> bool:
-    """Whether a step is a strict success."""
-    return strict_step(predict, labels)["step success"] == 1.0
-
-
 def score_predictions(
     predictions: Sequence[Prediction],
     *,

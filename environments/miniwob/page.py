@@ -90,6 +90,16 @@ class Page:
     @classmethod
     async def open(cls, connection: Connection, frames: asyncio.Lock | None = None) -> Page:
         context = (await connection.call("Target.createBrowserContext"))["browserContextId"]
+        try:
+            return await cls._open_in(context, connection, frames)
+        except BaseException:  # re-raised: nobody else knows the context
+            connection.post("Target.disposeBrowserContext", browserContextId=context)
+            raise
+
+    @classmethod
+    async def _open_in(
+        cls, context: str, connection: Connection, frames: asyncio.Lock | None
+    ) -> Page:
         target = await connection.call(
             "Target.createTarget",
             url="about:blank",

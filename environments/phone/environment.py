@@ -11,7 +11,7 @@ from swarm_ui.environment import Step
 from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.schema import same_text
-from swarm_ui.environments.phone.expert.solver import Intent, distance, solve
+from swarm_ui.environments.phone.expert.solver import UNREACHABLE, Intent, perform, solve
 from swarm_ui.environments.phone.expert.subgoals import subgoals
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.ui.actions import act
@@ -260,7 +260,17 @@ class PhoneEnvironment:
 
     def _steps_left(self, assignment: Assignment, device: Device) -> int:
         """Number of actions that the reference solver needs from a device on."""
-        return distance(assignment.goal, assignment.start, device)
+        now = device.clone()
+        for done in range(1, UNREACHABLE):
+            intent = self._intent(assignment, now)
+            if intent.kind in ("complete", "infeasible"):
+                return done
+            self._perform(assignment, now, intent)
+        return UNREACHABLE
+
+    def _perform(self, assignment: Assignment, device: Device, intent: Intent) -> None:
+        """Apply an intent that does not end the episode."""
+        perform(device, intent)
 
     def _observation(self, state: State) -> Observation:
         return Observation(

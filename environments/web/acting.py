@@ -32,12 +32,13 @@ _CHOOSE = """function (text, toggle) {
   if (!select) return "not an option";
   const same = (option) => option.text.trim().toLowerCase() === text.trim().toLowerCase();
   const option = text ? [...select.options].find(same) : this;
-  if (!option || option.disabled) return "no such option";
+  if (!option || option.matches(":disabled")) return "no such option";
   if (select.multiple) option.selected = !(toggle && option.selected);
   else select.value = option.value, option.selected = true;
   for (const type of ["input", "change"]) select.dispatchEvent(new Event(type, { bubbles: true }));
   return "";
 }"""
+_NO_SELECT = "not an option"
 _SCROLL = """function (dx, dy) {
   const root = document.scrollingElement || document.documentElement;
   const room = (n) => n === root || /auto|scroll/.test(getComputedStyle(n).overflowY
@@ -54,6 +55,12 @@ _SCROLL = """function (dx, dy) {
   const large = [...document.querySelectorAll("body *")].filter(room)
     .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
   return large.some(move);
+}"""
+# A part of a picture (an image map) has no place of its own.
+_PRESS_AREA = """function () {
+  if (!(this instanceof HTMLAreaElement)) return false;
+  this.click();
+  return true;
 }"""
 _BRING = """function () {
   const node = this.nodeType === 1 ? this : this.parentElement;
@@ -85,14 +92,15 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
             return ""
         if element is not None and not element.enabled:
             return "the element is disabled"
-        if node is not None and (kind == "select" or (element and element.role == "option")):
-            return await _choose(tab, node, action)
-        if kind == "select":
-            return "not an option"
+        option = element is not None and element.role == "option"
+        if kind == "select" or (option and kind in ("click", "double_tap")):
+            problem = _NO_SELECT if node is None else await _choose(tab, node, action)
+            if kind == "select" or problem != _NO_SELECT:
+                return problem  # else the page made the option itself: press it
         if kind == "input_text" and element is not None and not element.editable:
             return "no text can be typed there"
-        plain = kind == "input_text" and node is not None
-        if plain and node is not None and await tab.on_node(node, _SET_VALUE, action.text or ""):
+        typed = (action.text or "") if kind == "input_text" else None
+        if node is not None and typed is not None and await tab.on_node(node, _SET_VALUE, typed):
             return ""
         return await _with_mouse(tab, action, seen)
     except Rejected:
@@ -107,7 +115,13 @@ async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
             return "nothing was dragged: its two ends do not fit into the window together"
         at, to = ends
     else:
-        at = await _spot(tab, action.index, action.x, action.y, seen)
+        try:
+            at = await _spot(tab, action.index, action.x, action.y, seen)
+        except Rejected:
+            node = None if action.index is None else seen.nodes[action.index]
+            if action.action_type == "click" and node and await tab.on_node(node, _PRESS_AREA):
+                return ""
+            raise
         if action.direction is not None and action.action_type == "swipe":
             dx, dy = AHEAD[action.direction]
             to = at[0] + 100 * dx, at[1] + 100 * dy
@@ -162,11 +176,9 @@ async def _place(
 
 
 async def _choose(tab: Tab, node: int, action: Action) -> str:
+    """Choose an option of a ``select``; return why it failed, or ``""``."""
     text = (action.text or "") if action.action_type == "select" else ""
     problem: str = await tab.on_node(node, _CHOOSE, text, action.action_type == "click")
-    if problem == "not an option" and action.action_type == "click":
-        await tab.on_node(node, "function () { this.click(); }")  # an option made by the page
-        return ""
     return problem
 
 

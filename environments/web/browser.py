@@ -94,7 +94,11 @@ class WebBrowser:
                 flags = (*_FLAGS, *self.allowed.flags())
                 browser = await Browser.launch(self._binary, flags=flags, on_request=False)
                 browser.connection.listen("", self._event)
-                await browser.connection.call("Target.setDiscoverTargets", discover=True)
+                try:
+                    await browser.connection.call("Target.setDiscoverTargets", discover=True)
+                except BaseException:  # re-raised: nobody else knows the browser
+                    await browser.close()
+                    raise
                 self._browser = browser
             return self._browser
 

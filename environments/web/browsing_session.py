@@ -21,8 +21,12 @@ BEGIN = 0.5
 SETTLE_LIMIT = 5.0
 """Seconds after which a page is read although it is still loading."""
 MOST_TABS = 12
+MOST_SAID = 5
+"""Dialogs of a tab whose texts are in the note of one step."""
 MOST_DOWNLOAD = 50_000_000
 """Bytes; a larger download is stopped."""
+MOST_DOWNLOADS = 20
+"""Downloads of a session; further ones are stopped."""
 
 
 class Session:
@@ -85,10 +89,18 @@ class Session:
         made = await self._connection.call(
             "Target.createTarget", url="about:blank", browserContextId=self.context
         )
-        async with asyncio.timeout(CALL_TIMEOUT):
-            while not self._lost and all(tab.target != made["targetId"] for tab in self.tabs):
-                await asyncio.sleep(0.005)
-                await self._opened()
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                while not self._lost and all(tab.target != made["targetId"] for tab in self.tabs):
+                    await asyncio.sleep(0.005)
+                    await self._opened()
+        except TimeoutError as error:  # such as: the page opened the last possible tab meanwhile
+            raise EnvironmentFault(f"a new tab did not open in {CALL_TIMEOUT:.0f} s") from error
+
+    async def keep_tab(self) -> None:
+        """Open an empty tab if the page has closed the last one."""
+        if not self.tabs:
+            await self.new_tab()
 
     async def switch(self, place: int) -> None:
         """Bring a tab to the front."""
@@ -123,8 +135,7 @@ class Session:
                 horizon = clock() + BEGIN
             if self._arriving or any(tab.busy(horizon) for tab in self.tabs):
                 quiet = clock()
-        if not self.tabs:  # the page closed its last tab
-            await self.new_tab()
+        await self.keep_tab()
         if self._lost or any(tab.crashed for tab in self.tabs):
             raise EnvironmentFault(self._lost or "the page crashed")
 
@@ -152,7 +163,9 @@ class Session:
             if tab.refused:
                 which = ", ".join(dict.fromkeys(tab.refused[:3]))
                 self.notes.append(f"refused: {which} (allowed: {self.allowed})")
-            self.notes += [f"the page said: {' '.join(text.split())}" for text in tab.dialogs]
+            said = [f"the page said: {' '.join(text.split())}" for text in tab.dialogs]
+            more = [f"and {len(said) - MOST_SAID} more dialogs"] if len(said) > MOST_SAID else []
+            self.notes += [*said[:MOST_SAID], *more]
             tab.refused.clear()
             tab.dialogs.clear()
         notes, self.notes = self.notes, []
@@ -188,6 +201,8 @@ class Session:
             frame = params["frameId"]
             if frame in self._targets or any(tab.owns(frame) for tab in self.tabs):
                 self._arriving[params["guid"]] = _safe_name(params["suggestedFilename"])
+                if len(self.downloads) + len(self._arriving) > MOST_DOWNLOADS:
+                    self._stop_download(params["guid"])
         elif method == "Browser.downloadProgress" and params["guid"] in self._arriving:
             self._arrived(params)
 
@@ -212,8 +227,8 @@ class Session:
             if not await self._has_closed(target):
                 self.lose(f"a tab could not be opened: {error}")
             return
-        if target in self._gone:
-            tab.forget("the tab is closed")
+        if target in self._gone or self._lost:
+            tab.forget(self._lost or "the tab is closed")
             return
         self.tabs.append(tab)
         self._front = len(self.tabs) - 1
@@ -250,9 +265,7 @@ class Session:
         guid, state = params["guid"], params["state"]
         if state == "inProgress":
             if max(params["totalBytes"], params["receivedBytes"]) > MOST_DOWNLOAD:
-                self._connection.post(
-                    "Browser.cancelDownload", guid=guid, browserContextId=self.context
-                )
+                self._stop_download(guid)
             return
         name = self._arriving.pop(guid)
         if state == "completed":
@@ -260,6 +273,9 @@ class Session:
             self.notes.append(f"downloaded {name} ({params['receivedBytes']:,.0f} bytes)")
         else:
             self.notes.append(f"the download of {name} was stopped")
+
+    def _stop_download(self, guid: str) -> None:
+        self._connection.post("Browser.cancelDownload", guid=guid, browserContextId=self.context)
 
 
 def _safe_name(suggested: str) -> str:

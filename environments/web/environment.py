@@ -207,6 +207,7 @@ class WebEnvironment:
         assert self._session is not None and self._task is not None  # step checks it
         if action.goal_status == "infeasible" or self._task.infeasible:
             return float(self._task.infeasible and action.goal_status == "infeasible")
+        await self._session.keep_tab()
         return await judged(self._task, Visit(self._session, self._answer))
 
     def _unopened(self, session: Session) -> list[str]:
@@ -227,14 +228,14 @@ class WebEnvironment:
 
     async def _act(self, session: Session, action: Action) -> str:
         """Do an action; return why it failed, or ``""``."""
-        kind, tab = action.action_type, session.front
-        # A page may open or close a tab while the agent thinks; the indices and places of the
-        # action belong to the tabs that it saw.
-        if (tab, *session.tabs) != self._tabs:
+        # A page may open or close tabs while the agent thinks, even the last one; the indices and
+        # places of the action belong to the tabs that it saw.
+        if not session.tabs or (session.front, *session.tabs) != self._tabs:
             return "nothing was done: the tabs have changed since the screen was read"
+        kind, tab = action.action_type, session.front
         places = [place for place in (action.index, action.to_index) if place is not None]
         if any(place < len(self._bar) for place in places):
-            if action.action_type == "input_text" and self._bar[places[0]] == "Address":
+            if action.action_type == "input_text" and places == [len(self._bar) - 1]:  # the address
                 return await self._open(session, action.text)
             return await bar.act(session, action, self._bar)
         if kind == "navigate_back":

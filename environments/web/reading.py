@@ -15,6 +15,7 @@ from swarm_ui.environments.miniwob.cdp import Rejected, Reply
 from swarm_ui.environments.web.tab import Tab
 from swarm_ui.observation import Element, Role
 
+_STYLES = ("cursor", "border-left-width", "padding-left", "border-top-width", "padding-top")
 MOST_ELEMENTS = 200
 MOST_TEXT = 500
 """Maximum number of characters of a label or a value."""
@@ -72,7 +73,7 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
     Raises:
         Rejected: the page changed while it was read.
     """
-    snapshot = await tab.call("DOMSnapshot.captureSnapshot", computedStyles=["cursor"])
+    snapshot = await tab.call("DOMSnapshot.captureSnapshot", computedStyles=_STYLES)
     layout = _layout(snapshot)
     frames = {tab.target, *layout.frames.values()}
     trees = dict(zip(frames, await asyncio.gather(*(_tree(tab, f) for f in frames)), strict=True))
@@ -118,23 +119,29 @@ def _layout(snapshot: Reply) -> _Layout:
         ids = nodes["backendNodeId"]
         x = corners[index][0] - document.get("scrollOffsetX", 0)
         y = corners[index][1] - document.get("scrollOffsetY", 0)
-        boxes: dict[int, list[float]] = {}
+        inner = nodes.get("contentDocumentIndex", {"index": (), "value": ()})
+        pages = dict(zip(inner["index"], inner["value"], strict=True))
         for place, box, styles in zip(
             layout["nodeIndex"], layout["bounds"], layout["styles"], strict=True
         ):
-            boxes[place] = box
             left, top = round(x + box[0]), round(y + box[1])
             bounds[ids[place]] = left, top, left + round(box[2]), top + round(box[3])
             if styles and styles[0] >= 0 and words[styles[0]] == "pointer":
                 pointing.add(ids[place])
+            if place in pages:  # the page of a frame is inside of its border and padding
+                edges = [_pixels(words[style]) for style in styles[1:]]
+                corners[pages[place]] = x + box[0] + sum(edges[:2]), y + box[1] + sum(edges[2:])
         listening.update(ids[place] for place in nodes.get("isClickable", {}).get("index", ()))
-        inner = nodes.get("contentDocumentIndex", {"index": (), "value": ()})
-        for place, child in zip(inner["index"], inner["value"], strict=True):
+        for place, child in pages.items():
             frames[ids[place]] = words[documents[child]["frameId"]]
-            box = boxes.get(place, [0.0, 0.0, 0.0, 0.0])
-            corners[child] = x + box[0], y + box[1]
+            corners.setdefault(child, (x, y))  # a frame that is not shown
             waiting.append(child)
     return _Layout(bounds, frames, frozenset(listening), frozenset(pointing))
+
+
+def _pixels(length: str) -> float:
+    """A computed length such as ``7px``; 0 for any other."""
+    return float(length.removesuffix("px")) if length.endswith("px") else 0.0
 
 
 class _Document:
@@ -199,15 +206,28 @@ def _elements(
             # The text of a label is listed with its control.
             if name and not (place <= label_end and name in names):
                 yield _element("text", node, layout, text=name, clickable=False)
+        elif raw == "combobox" and _is_closed(document, place - 1):
+            yield _control("button", node, owners[-1][0], layout)
+            place = end
         elif raw in ("combobox", "listbox") and not _property(node, "editable"):
             owners.append((name or owners[-1][0], end))  # its options are listed by name
         elif role is not None:
             yield _control(role, node, owners[-1][0], layout)
             if role == "field" or (role in _WHOLE and not document.has_control(place - 1)):
                 place = end
+        elif _property(node, "editable") and _property(node, "focusable"):
+            yield _control("field", node, owners[-1][0], layout)  # the text of an editor
+            if not document.has_control(place - 1):
+                place = end
         elif _is_card(document, place - 1, layout):
             yield _element("item", node, layout, text=(name or document.text(place - 1)))
             place = end
+
+
+def _is_closed(document: _Document, place: int) -> bool:
+    """Whether a combobox that is not typed into has its options elsewhere, and opens them when it
+    is pressed. The options of a ``select`` are always inside it."""
+    return not _property(document.nodes[place], "editable") and not document.has_control(place)
 
 
 def _is_card(document: _Document, place: int, layout: _Layout) -> bool:
@@ -231,9 +251,12 @@ def _control(role: Role, node: Reply, owner: str, layout: _Layout) -> tuple[Elem
         "clickable": role in _ACTABLE,
     }
     if role == "field":
-        role = "area" if _property(node, "multiline") is True else role
+        rich = _property(node, "editable") == "richtext"
+        role = "area" if rich or _property(node, "multiline") is True else role
         fields["value"] = "" if value is None else str(value)[:MOST_TEXT]
         fields["editable"] = _property(node, "readonly") is not True
+    elif value is not None and _role(node) == "combobox":
+        fields["value" if fields["text"] else "text"] = str(value)[:MOST_TEXT]
     elif value is not None and role == "text":
         fields["value"] = str(value)[:MOST_TEXT]
     elif role in ("tab", "item"):

@@ -133,6 +133,14 @@ def _unsupported(check: _Eval) -> str:
         return f"there is no check {strange}"
     if "fuzzy_match" in (check.reference_answers or {}) and not _is_infeasible(check):
         return "fuzzy_match needs a language model"
+    compares = {
+        "string_match": _compares(check.reference_answers or {}),
+        "url_match": bool((check.reference_url or "").strip()),
+        "program_html": any(_compares(page.required_contents) for page in check.program_html),
+    }
+    idle = [kind for kind in check.eval_types if not compares[kind]]
+    if idle:
+        return f"the check {idle[0]} compares nothing, so every episode would pass it"
     ways = set(check.reference_answers or {})
     ways = ways.union(*(page.required_contents for page in check.program_html))
     unknown = sorted(ways - _MATCHES - {"fuzzy_match"})
@@ -142,6 +150,11 @@ def _unsupported(check: _Eval) -> str:
         if "func:" in page.url or page.locator.startswith("func:"):
             return "its check calls a site's programming interface"
     return ""
+
+
+def _compares(wanted: Mapping[str, str | list[str]]) -> bool:
+    """Whether some text is wanted. Every text includes an empty one."""
+    return any(how != "must_include" or any(phrases) for how, phrases in wanted.items())
 
 
 class _Judge:

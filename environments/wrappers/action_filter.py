@@ -110,9 +110,10 @@ class ActionFilter(RefusalWrapper):
     def _other_sites(self, action: Action, screen: Observation) -> Iterator[tuple[str, str]]:
         if self._sites is None:
             return
-        front = _address(screen.app) if "://" in screen.app else None
-        if front is not None and action.action_type not in LEAVES and not self._visits(front):
-            yield "sites", f"“{screen.app}” is in front, and is not an allowed site; go back"
+        for front in (screen.app, _address_field(screen)):
+            host = _address(front) if "://" in front else None
+            if host is not None and action.action_type not in LEAVES and not self._visits(host):
+                yield "sites", f"“{front}” is in front, and is not an allowed site; go back"
         element = screen.element(action.index)
         texts = [action.text or "", action.app_name or ""]
         if element is not None and (element.role == "link" or presses(action)):
@@ -140,6 +141,13 @@ def _site(site: str) -> str:
             f"ActionFilter: {site!r} is not a host; expected one such as 'example.org'"
         )
     return host
+
+
+def _address_field(screen: Observation) -> str:
+    """The URL in the address field of a browser; empty without one. In a browser the app's name is
+    the title of the page, which the page can choose."""
+    fields = (e.value for e in screen.elements if e.role == "field" and e.label == "Address")
+    return next(fields, None) or ""
 
 
 def _address(text: str) -> str | None:

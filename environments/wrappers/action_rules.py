@@ -13,7 +13,9 @@ from swarm_ui.observation import Element, Observation
 
 Place = Literal["label", "app", "text"]
 
-_PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe"})
+_PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe", "input_text",
+                      "keyboard_enter"})  # fmt: skip
+"""Kinds of actions that press the element at their place; typing clicks on it first."""
 _TYPES = frozenset({"input_text", "select", "answer"})
 _ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
 LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
@@ -33,8 +35,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     on: tuple[Place, ...] = ("label",)
     """Texts in which the words are searched. ``label``: the element that is pressed (click, taps,
-    select, Enter). ``app``: the current app or URL, or the one to open. ``text``: typed, selected
-    or answered text."""
+    select, Enter, or typing into an element that is no field). ``app``: the current app or URL, or
+    the one to open. ``text``: typed, selected or answered text."""
 
     def word_in(self, text: str) -> str:
         """The first word that occurs in ``text``, or an empty string."""

@@ -283,6 +283,24 @@ def test_descriptions_hints_and_values_count_but_not_of_what_is_only_typed_into(
     assert not refusal(Action(action_type="input_text", index=0, text="delete"), screen)
 
 
+@pytest.mark.parametrize(
+    "action",
+    [
+        Action(action_type="input_text", index=1, text="x"),
+        Action(action_type="input_text", x=50, y=70, text=""),
+        Action(action_type="keyboard_enter", index=1),
+    ],
+    ids=str,
+)
+def test_typing_or_enter_on_a_denied_button_presses_it(action: Action) -> None:
+    screen = shown("Keep", "Delete")
+    keep, delete = screen.elements
+    screen = replace(screen, elements=(replace(keep, focused=True), delete))
+    assert "“Delete”" in refusal(action, screen)
+    other = replace(action, x=50, y=20) if action.x else replace(action, index=0)
+    assert not refusal(other, screen)
+
+
 ENTER = [
     Action(action_type="keyboard_enter"),
     Action(action_type="input_text", index=0, text="hello\n"),

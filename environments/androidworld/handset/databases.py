@@ -128,10 +128,15 @@ class Database(msgspec.Struct, frozen=True):
                 continue
             # A record keeps its fields that are in no column of the file.
             before = device.tables.get(table.phone_table, {})
-            found = {
-                int(row[table.key]): {**before.get(int(row[table.key]), {}), **table.record(row)}
-                for row in rows
-            }
+            stored = {column.field for column in table.columns}
+            found: dict[int, Row] = {}
+            try:
+                for row in rows:
+                    key = int(row[table.key])
+                    kept = {k: v for k, v in before.get(key, {}).items() if k not in stored}
+                    found[key] = {**kept, **table.record(row)}
+            except ValueError as error:
+                raise AdbFailure(f"{self.path}: a row of {table.name}: {error}") from error
             device.tables = {**device.tables, table.phone_table: found}
             device.next_row = max([device.next_row, *(key + 1 for key in found)])
 
@@ -197,7 +202,12 @@ def cents(name: str, field: str) -> Column:
 
 def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
     """One of ``names`` on the phone, stored as its position, counted from 1."""
-    return integer(name, field, 1, lambda t: names.index(t) + 1, lambda v: names[int(str(v)) - 1])
+    places = range(1, len(names) + 1)  # its method ``index`` refuses other numbers
+
+    def to_field(value: Value) -> str:
+        return names[places.index(int(str(value)))]
+
+    return integer(name, field, 1, lambda t: names.index(t) + 1, to_field)
 
 
 def blob(name: str) -> Column:

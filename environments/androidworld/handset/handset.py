@@ -197,7 +197,13 @@ class Handset(Device):
         return None
 
     def page_of(self, screen: Screen) -> Page:
-        return self.apps[screen.app].build(self, screen)
+        """The content of a screen. If its record was removed over adb, the screen says so."""
+        try:
+            return self.apps[screen.app].build(self, screen)
+        except KeyError as error:
+            if not screen.row or error.args != (screen.row,):
+                raise
+        return Page(title=screen.app, rows=[Control("text", "No longer there", read_only=True)])
 
     def show(self, stack: Path, draft: Row | None = None) -> None:
         """Replace the screen stack. A screen that was covered keeps its form and scroll page."""

@@ -182,6 +182,7 @@ FILES = App(
     widgets=_files,
     sample=lambda sampler: random_file(sampler, sampler.pick(FOLDERS)),
     tables=(FILE,),
+    menu=True,
     last=_last,
 )
 GALLERY = App(name="gallery", widgets=_gallery, last=_last)

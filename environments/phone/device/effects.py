@@ -299,11 +299,13 @@ class SaveCapture(msgspec.Struct, frozen=True, gc=False):
 
 
 class Download(msgspec.Struct, frozen=True, gc=False):
-    """Save the file of a web page, and notify."""
+    """Save the file of a web page, and notify. A core device cannot: it may lack the files app."""
 
     page: int
 
-    def apply(self, device: Device) -> None:
+    def apply(self, device: Device) -> str | None:
+        if device.system is None:
+            return "this device stores no downloads"
         page = device.tables["page"][self.page]
         row = {"name": page["file"], "folder": "downloads", "kind": "document"}
         row |= {"size": page["size"], "starred": "off", "was": "", "lens": "", "flash": ""}
@@ -314,5 +316,6 @@ class Download(msgspec.Struct, frozen=True, gc=False):
             Screen("files", "detail", "file", identity),
         )
         notice = Notice("files", "download finished", page["file"], path)
-        device.system = system_of(device).notified(identity, notice)
+        device.system = device.system.notified(identity, notice)
         device.toast = "downloaded"
+        return None

@@ -84,17 +84,6 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
     return _go(now, nearest.path) or _fill_in(nearest, now)
 
 
-def distance(goal: Goal, start: Device, now: Device) -> int:
-    """Number of actions that the solver still needs, the final one included."""
-    device = now.clone()
-    for done in range(1, UNREACHABLE):
-        intent = solve(goal, start, device)
-        if intent.kind in ("complete", "infeasible"):
-            return done
-        perform(device, intent)
-    return UNREACHABLE
-
-
 def perform(device: Device, intent: Intent) -> None:
     """Apply an intent that does not end the episode."""
     device.toast = ""

@@ -15,7 +15,6 @@ from functools import lru_cache
 
 from swarm_ui.errors import ConfigError
 
-Part = "str | tuple[Sequence, ...]"
 Sequence = tuple["str | tuple[Sequence, ...]", ...]
 """Texts and, as tuples, alternatives, each a sequence of its own."""
 

@@ -153,4 +153,5 @@ def task_names(first: int, devices: int, apps: int, wordings: Wordings) -> tuple
 def _device_of(task: str) -> int:
     """The number in the name of a task, or -1."""
     parts = task.split("-")
-    return int(parts[1]) if len(parts) > 2 and parts[0] == "invented" and parts[1].isdigit() else -1
+    numbered = len(parts) > 2 and parts[0] == "invented" and parts[1].isdecimal()
+    return int(parts[1]) if numbered else -1

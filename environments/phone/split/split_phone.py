@@ -12,7 +12,7 @@ from swarm_ui.environments.phone.assignment import Assignment
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.environment import PhoneEnvironment, State
-from swarm_ui.environments.phone.expert.solver import UNREACHABLE, Intent, perform, solve
+from swarm_ui.environments.phone.expert.solver import Intent, perform, solve
 from swarm_ui.environments.phone.split.app_panes import pane, with_pane
 from swarm_ui.environments.phone.split.split_assignment import (
     MOST_AGENTS,
@@ -101,16 +101,11 @@ class SplitPhone(PhoneEnvironment):
             goal = msgspec.structs.replace(goal, wants=first)
         return solve(goal, assignment.start, device)
 
-    def _steps_left(self, assignment: Assignment, device: Device) -> int:
-        split, now = cast(SplitAssignment, assignment), device.clone()
-        for done in range(1, UNREACHABLE):
-            intent = self._intent(assignment, now)
-            if intent.kind in ("complete", "infeasible"):
-                return done
-            perform(now, intent)
-            if not split.whole:
-                _stay(now, split.acting)
-        return UNREACHABLE
+    def _perform(self, assignment: Assignment, device: Device, intent: Intent) -> None:
+        split = cast(SplitAssignment, assignment)
+        perform(device, intent)
+        if not split.whole:
+            _stay(device, split.acting)
 
     def _observation(self, state: State) -> Observation:
         screen = super()._observation(state)

@@ -33,12 +33,12 @@ def act(device: Device, view: View, action: Action) -> str:
     device.toast = ""
     if kind in _TAPS or kind in ("input_text", "select"):
         note = _point(device, view, action)
-    elif kind in ("navigate_back", "navigate_home"):
+    elif kind == "navigate_back":
+        note = "" if device.stack or current_interruption(device) else "already at home"
+        back(device)
+    elif kind == "navigate_home":
         note = "" if device.stack else "already at home"
-        if kind == "navigate_back":
-            back(device)
-        else:
-            device.show(())
+        device.show(())
     elif kind == "open_app":
         app = (action.app_name or "").casefold().strip()
         if app in device.installed:

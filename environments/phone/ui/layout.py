@@ -17,11 +17,11 @@ from swarm_ui.observation import Element, Role
 
 TOP, ROW = 130, 64
 """Pixels above the first row, for the status bar and the title; and pixels from row to row."""
-_MOST = 40
+_MOST_ELEMENTS = 40
 _COLUMNS, _ICON, _CELL, _LINE = 4, 92, 125, 150
 
 _ROWS: tuple[Box, ...] = tuple(
-    (MARGIN, TOP + k * ROW, WIDTH - MARGIN, TOP + k * ROW + ROW - 8) for k in range(_MOST)
+    (MARGIN, TOP + k * ROW, WIDTH - MARGIN, TOP + k * ROW + ROW - 8) for k in range(_MOST_ELEMENTS)
 )
 _ICONS: tuple[Box, ...] = tuple(
     (
@@ -30,7 +30,7 @@ _ICONS: tuple[Box, ...] = tuple(
         MARGIN + k % _COLUMNS * _CELL + 16 + _ICON,
         TOP + k // _COLUMNS * _LINE + _ICON + 30,
     )
-    for k in range(_MOST)
+    for k in range(_MOST_ELEMENTS)
 )
 _DECOYS = tuple(Widget("button", text) for text in DISTRACTORS)
 LONG = (12, 20)
@@ -66,7 +66,7 @@ class View(msgspec.Struct, frozen=True):
 def view(device: Device, salt: int) -> View:
     """The current screen. Order and decoys depend on the episode and the screen's address."""
     if device.system is not None:
-        return _whole(device)
+        return _full_device_view(device)
     shown = widgets(device)
     screen = device.screen
     seed = crc32(repr(screen).encode() if screen else b"home", salt)
@@ -105,7 +105,7 @@ def long_view(device: Device, salt: int) -> View:
     return View(title(device), every, order, elements)
 
 
-def _whole(device: Device) -> View:
+def _full_device_view(device: Device) -> View:
     """The screen of the full device, in reading order and without decoys."""
     shown = widgets(device)
     if device.toast:

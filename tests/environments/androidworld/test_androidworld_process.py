@@ -115,9 +115,10 @@ async def test_a_missing_package_is_the_callers_to_install(
         await env.reset(task="WifiOn", seed=1)
     await env.close()
     handset = AndroidWorldProcess(Settings())
-    with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
-        await handset.start()
-    await handset.close()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
+            await handset.start()
+        assert handset.process_id is None
     nowhere = AndroidWorldProcess(settings(emulators[0]), python="/no/such/python")
     with pytest.raises(ConfigError, match="/no/such/python"):
         await nowhere.reset(task="WifiOn", seed=1)

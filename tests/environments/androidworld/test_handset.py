@@ -162,6 +162,36 @@ def test_an_open_note_whose_file_is_removed_does_not_come_back(handset: Handset)
     assert handset.files.children(MARKOR) == []
 
 
+@pytest.mark.parametrize("kind", ["detail", "delete"])
+def test_a_record_that_is_removed_behind_its_screen_does_not_stop_the_handset(
+    handset: Handset, kind: str
+) -> None:
+    """As upstream's tasks do when they clear an app's database after an episode."""
+    adb = Adb(handset)
+    handset.launch("tasks")
+    key = handset.insert("todo", {"task": "Water the plants"})
+    handset.show((*handset.stack, Screen("tasks", kind, "", key)))
+    assert any("Water the plants" in text for text in seen(handset))
+    adb.run(["shell", "sqlite3 /data/data/org.tasks/databases/database 'DELETE FROM tasks'"])
+    assert "No longer there" in seen(handset)
+    adb.run(["shell", "input keyevent BACK"])
+    assert "Nothing here" in seen(handset)
+
+
+def test_a_file_that_is_removed_behind_its_screen_does_not_stop_the_handset(
+    handset: Handset,
+) -> None:
+    adb = Adb(handset)
+    adb.run(["shell", "echo text > /sdcard/Download/n.txt"])
+    handset.launch("files")
+    handset.show((*handset.stack, Screen("files", "view", f"{SHARED}/Download/n.txt")))
+    assert seen(handset) == ["n.txt"]
+    adb.run(["shell", "rm /sdcard/Download/n.txt"])
+    assert "No longer there" in seen(handset)
+    adb.run(["shell", "input keyevent HOME"])
+    assert not handset.stack
+
+
 def test_files_are_moved_and_nothing_is_overwritten(handset: Handset) -> None:
     for folder in ("Music", "Podcasts"):
         handset.write(f"/sdcard/{folder}/a.mp3", folder.encode())

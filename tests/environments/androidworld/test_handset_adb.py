@@ -176,6 +176,45 @@ def test_what_is_not_known_is_said_and_never_ignored(adb: Adb, words: str) -> No
         sh(adb, words)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "grep '(' /sdcard/x",
+        "find /sdcard -mindepth x",
+        "settings put system screen_brightness bright",
+        f"sqlite3 {SMS} \"INSERT INTO sms (address, body, type) VALUES ('1', 'a', 3)\"",
+        f"sqlite3 {EXPENSES} \"INSERT INTO expense (name, category) VALUES ('a', 0)\"",
+        f"sqlite3 {EXPENSES} \"INSERT INTO expense (name, amount) VALUES ('a', 'much')\"",
+    ],
+)
+def test_wrong_numbers_and_patterns_are_failures_of_the_command(
+    adb: Adb, handset: Handset, words: str
+) -> None:
+    before = handset.tables, handset.settings
+    with pytest.raises(AdbFailure):
+        sh(adb, "echo (a > /sdcard/x; " + words if words.startswith("grep") else words)
+    assert (handset.tables, handset.settings) == before
+
+
+def test_a_value_that_sql_removes_is_gone_and_fields_without_a_column_stay(
+    adb: Adb, handset: Handset
+) -> None:
+    key = handset.insert("todo", {"task": "a", "notes": "old", "own": "kept"})
+    path = "/data/data/org.tasks/databases/database"
+    sh(adb, f"sqlite3 {path} 'UPDATE tasks SET notes = NULL'")
+    assert sh(adb, f"sqlite3 {path} 'SELECT notes IS NULL FROM tasks'") == "1\n"
+    row = handset.tables["todo"][key]
+    assert "notes" not in row and (row["task"], row["own"]) == ("a", "kept")
+
+
+def test_an_unknown_task_of_the_stack_is_nobodys(adb: Adb, handset: Handset) -> None:
+    sh(adb, "am start -n com.android.settings/com.android.settings.Settings")
+    assert sh(adb, "am stack remove none") == "" and handset.front_app is not None
+    sh(adb, "am start -n ca.zgrs.clipper/ca.zgrs.clipper.Main")
+    sh(adb, "am broadcast -a clipper.set")
+    assert 'data=""' in sh(adb, "am broadcast -a clipper.get")
+
+
 def test_other_commands_of_the_program(adb: Adb, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedCommand, match="none can be installed"):
         adb.run(["install", "app.apk"])

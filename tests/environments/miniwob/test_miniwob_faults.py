@@ -14,6 +14,8 @@ from miniwob_browser import click, needs_browser, script
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.miniwob.browser import BROWSER_VARIABLE, Browser, find_browser
+from swarm_ui.environments.miniwob.cdp import Reply
+from swarm_ui.environments.miniwob.page import Page
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 pytestmark = [pytest.mark.browser, needs_browser()]
@@ -103,6 +105,23 @@ async def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_a_page_that_cannot_be_opened_leaves_nothing_in_the_browser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fails(page: Page, method: str, **params: object) -> Reply:
+        raise EnvironmentFault(method)
+
+    async with MiniWobBrowser(pages=1) as browser:
+        env = browser.environments[0]
+        with monkeypatch.context() as broken, pytest.raises(EnvironmentFault):
+            broken.setattr(Page, "call", fails)
+            await env.reset(task="click-test", seed=1)
+        await env.reset(task="click-test", seed=1)
+        assert env.page is not None
+        found = await env.page._connection.call("Target.getBrowserContexts")
+        assert found["browserContextIds"] == [env.page._context]
 
 
 async def test_a_program_that_is_no_browser_is_told_with_its_words(tmp_path: Path) -> None:

@@ -135,7 +135,8 @@ async def test_a_mixed_phone_has_the_tasks_of_the_phone_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "task", ["invented-3-open-x", "contacts-add", "invented-x", "invented-99-open-y"]
+    "task",
+    ["invented-3-open-x", "contacts-add", "invented-x", "invented-99-open-y", "invented-²-open-x"],
 )
 def test_unknown_tasks_are_named(task: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(repr(task))):

@@ -216,6 +216,24 @@ def test_an_interruption_that_is_sent_away_leaves_the_form_as_it_was() -> None:
         assert not any(e.role == "dialog" for e in hand.screen.elements)
 
 
+def test_back_that_answers_an_interruption_on_the_home_screen_is_not_a_lost_step() -> None:
+    hand = Hand("contact-interrupted", 3)
+    hand.open("contacts")
+    hand.do(HOME)
+    assert "a system update is available" in hand.labels()
+    assert hand.do(BACK).note == "" and "a system update is available" not in hand.labels()
+    assert hand.do(BACK).note == "already at home"
+
+
+def test_a_menu_does_not_scroll_however_many_records_are_behind_it() -> None:
+    hand = Hand("files-star-far", 3)
+    hand.open("files")
+    down = Action(action_type="scroll", direction="down")
+    assert hand.do(down).note == "nothing to scroll there"
+    hand.click("downloads")
+    assert hand.do(down).note == ""
+
+
 def test_accepting_an_interruption_leads_away_and_can_spoil_the_task() -> None:
     hand = Hand("message-interrupted", 3)
     until_interrupted(hand)

@@ -192,6 +192,18 @@ def test_a_saved_record_is_on_the_device_that_all_panes_show() -> None:
         assert texts(after[app]) == texts(before[app])
 
 
+def test_a_download_is_a_lost_step_because_the_device_may_have_no_files() -> None:
+    phone = SplitPhone(agents=4, whole=True)
+    screen = phone.begin("split-page-contact", 3)
+    for role, start in (("app", "browser"), ("link", ""), ("button", "download ")):
+        found = [e for e in screen.elements if e.role == role and e.text.startswith(start)]
+        action = Action(action_type="click", index=found[0].index)
+        step = phone.act(action)
+        screen = step.observation
+    assert step.note == "this device stores no downloads" and not step.ended
+    assert phone.grade(action) == 0.0 and phone.expert()
+
+
 def test_splits_share_neither_templates_nor_values() -> None:
     named = [split_tasks(split) for split in ("train", "validation", "new_templates")]
     assert sorted(name for names in named for name in names) == sorted(TEMPLATES)

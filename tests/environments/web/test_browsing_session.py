@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from swarm_ui.environments.miniwob.cdp import Connection, Rejected, Reply
-from swarm_ui.environments.web.browsing_session import Session
+from swarm_ui.environments.web import browsing_session
+from swarm_ui.environments.web.browsing_session import MOST_DOWNLOADS, Session
 from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.errors import EnvironmentFault
 
@@ -108,3 +110,57 @@ async def test_a_dialog_of_several_lines_is_one_line_of_the_note(tmp_path: Path)
     session.front._event("Page.javascriptDialogOpening", dialog)
     assert session.take_notes() == "the page said: Saved. refused: nothing"
     await session.close()
+
+
+async def test_a_new_tab_that_never_opens_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+    browser.opens = lambda target: None  # type: ignore[method-assign]
+    session._closed("first")
+    monkeypatch.setattr(browsing_session, "CALL_TIMEOUT", 0.05)
+    with pytest.raises(EnvironmentFault, match="a new tab did not open"):
+        await session.new_tab()
+
+
+async def test_a_page_cannot_fill_the_disk_with_downloads(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+    stopped: list[object] = []
+
+    async def call(method: str, session: str = "", **params: object) -> Reply:
+        assert method == "Browser.cancelDownload"
+        stopped.append(params["guid"])
+        return {}
+
+    browser.call = call  # type: ignore[method-assign]
+    for number in range(MOST_DOWNLOADS + 2):
+        begun = {"guid": str(number), "frameId": "first", "suggestedFilename": f"{number}.txt"}
+        session.event("Browser.downloadWillBegin", begun)
+        await asyncio.sleep(0)
+        state = "canceled" if stopped else "completed"
+        ended = {"guid": str(number), "state": state, "totalBytes": 1, "receivedBytes": 1}
+        session.event("Browser.downloadProgress", ended)
+    assert stopped == [str(MOST_DOWNLOADS), str(MOST_DOWNLOADS + 1)]
+    assert len(session.downloads) == MOST_DOWNLOADS
+    assert session.take_notes().endswith("the download of 21.txt was stopped")
+
+
+async def test_a_tab_that_opens_while_the_session_ends_is_released(tmp_path: Path) -> None:
+    browser = FakeBrowser()
+    session = await session_of(browser, tmp_path)
+    ended, answer = asyncio.Event(), browser.call
+
+    async def late(method: str, session: str = "", **params: object) -> Reply:
+        if method == "Target.attachToTarget":
+            await ended.wait()
+        return await answer(method, session, **params)
+
+    browser.call = late  # type: ignore[method-assign]
+    browser.opens(POPUP)
+    await asyncio.sleep(0)
+    await session.close()
+    ended.set()
+    await session._opened()
+    assert browser._listeners == {}

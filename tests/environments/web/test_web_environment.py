@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import io
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from msgspec.structs import replace
-from PIL import Image
+from web_hand import Hand, begin
 from web_site import Site, site
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Step
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask, WebView
+from swarm_ui.environments.miniwob.browser import Browser
+from swarm_ui.environments.miniwob.cdp import Reply
+from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask
+from swarm_ui.environments.wrappers import ActionFilter
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Observation, render
+from swarm_ui.observation import render
 
 pytestmark = [
     pytest.mark.browser,
@@ -26,42 +28,6 @@ pytestmark = [
 ]
 DONE = Action(action_type="status", goal_status="complete")
 BACK = Action(action_type="navigate_back")
-
-
-DRAG = """<style>body { margin: 0; height: 1900px }
-button, p { position: absolute; width: 200px; height: 60px }</style>
-<button style="top: 100px">Card</button><button style="top: 820px">Pile</button>
-<button style="top: 1110px">Cellar</button><p style="top: 500px" id=said></p>
-<script>
-let start = "";
-addEventListener("mousedown", (event) => { start = event.target.innerText; });
-addEventListener("mouseup", (event) => {
-  said.textContent = `from ${start.slice(0, 9)} to ${event.target.innerText.slice(0, 9)}`;
-});
-</script>"""
-
-
-class Hand:
-    """Does actions by label, and keeps the last observation."""
-
-    def __init__(self, env: WebEnvironment, screen: Observation) -> None:
-        self.env, self.screen = env, screen
-
-    @property
-    def labels(self) -> list[str]:
-        return [element.label for element in self.screen.elements]
-
-    def value(self, label: str) -> str | None:
-        return next(e.value for e in self.screen.elements if e.label == label)
-
-    async def do(self, label: str, kind: str = "click", text: str | None = None) -> Step:
-        index = self.labels.index(label)
-        return await self.act(Action(action_type=kind, index=index, text=text))  # type: ignore[arg-type]
-
-    async def act(self, action: Action) -> Step:
-        step = await self.env.step(action)
-        self.screen = step.observation
-        return step
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +40,6 @@ def shop() -> Iterator[Site]:
 async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
     async with WebBrowser([shop.url]) as running:
         yield running
-
-
-async def begin(browser: WebBrowser, url: str, reward: object = None, **more: object) -> Hand:
-    judge = reward or (lambda visit: True)
-    env = WebEnvironment(url, "do it", reward=judge, browser=browser, **more)  # type: ignore[arg-type]
-    return Hand(env, await env.reset(task="do it", seed=0))
 
 
 async def test_login_and_an_episode_knows_nothing_of_the_last(
@@ -155,35 +115,75 @@ async def test_an_action_does_not_reach_a_tab_that_the_agent_has_not_seen(
     assert "Over1" in hand.labels
 
 
+async def test_a_page_that_closes_the_last_tab_while_the_agent_thinks_is_no_fault(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/opens"] = "text/html", "<button onclick='window.open(\"/popup\")'>Open</button>"
+    shop.pages["/popup"] = "text/html", "<p>A window of the page</p>"
+
+    async def left_with_popup() -> Hand:
+        hand = await begin(browser, f"{shop.url}/opens", lambda visit: "/popup" in visit.url)
+        await hand.do("Open")
+        await hand.do("/opens")
+        await hand.do("Close tab")
+        session = hand.env.session
+        assert session is not None
+        (tab,) = session.tabs
+        await tab.evaluate("setTimeout(() => window.close(), 50)")
+        while session.tabs:
+            await asyncio.sleep(0.02)
+        return hand
+
+    hand = await left_with_popup()
+    assert "tabs have changed" in (await hand.do("A window of the page")).note
+    await hand.do("Address", "input_text", f"{shop.url}/terms")
+    assert "Returns within 14 days." in hand.labels
+    hand = await left_with_popup()
+    assert (await hand.act(DONE)).reward == 0.0, "an agent must not mask the episode"
+
+
+async def test_a_tab_with_the_title_of_the_address_field_is_not_the_address_field(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/title"] = "text/html; charset=utf-8", "<title>Address</title><p>Here</p>"
+    hand = await begin(browser, f"{shop.url}/title")
+    tab = hand.screen.elements[0]
+    assert (tab.role, tab.label) == ("tab", "Address")
+    step = await hand.act(Action(action_type="input_text", index=0, text=f"{shop.url}/terms"))
+    assert "part of the browser" in step.note and "Here" in hand.labels
+
+
+async def test_a_filter_of_sites_knows_the_address_of_the_page(shop: Site) -> None:
+    other = f"http://localhost:{shop.port}"
+    shop.pages["/lures"] = "text/html", f"<a href={other}/terms>Terms</a>"
+    async with WebBrowser([shop.url, other]) as browser:
+        web = WebEnvironment(f"{shop.url}/lures", "do it", reward=lambda v: True, browser=browser)
+        env = ActionFilter(web, deny=(), sites=["127.0.0.1"])
+        screen = await env.reset(task="do it", seed=0)
+        link = next(e.index for e in screen.elements if e.role == "link")
+        assert (await env.step(Action(action_type="click", index=link))).note == ""
+        step = await env.step(Action(action_type="click", x=5, y=5))
+        assert f"“{other}/terms” is in front, and is not an allowed site" in step.note
+        assert "Terms" in [e.label for e in (await env.step(BACK)).observation.elements]
+        assert (await env.step(Action(action_type="click", x=5, y=5))).note == ""
+
+
+async def test_a_page_with_many_dialogs_does_not_fill_the_note(
+    shop: Site, browser: WebBrowser
+) -> None:
+    asks = "<button onclick='for (let k = 0; k < 40; k++) alert(`No ${k}`)'>Ask</button>"
+    shop.pages["/asks"] = "text/html", asks
+    hand = await begin(browser, f"{shop.url}/asks")
+    note = (await hand.do("Ask")).note
+    assert "the page said: No 4;" in note and note.endswith("and 35 more dialogs")
+
+
 async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
     hand = await begin(browser, f"{shop.url}/shop")
     before = hand.labels
     assert "no page to go back" in (await hand.act(BACK)).note
     assert hand.labels == before
     assert "Close tab" not in before and "Forward" not in before
-
-
-@pytest.mark.slow
-async def test_frames_shadow_roots_cards_and_form_controls(shop: Site, browser: WebBrowser) -> None:
-    hand = await begin(browser, f"{shop.url}/shop")
-    assert "Delete is what nobody should click." in hand.labels
-    await hand.do("Email", "input_text", "ada@example.org")
-    await hand.do("Subscribe")
-    assert "Subscribed ada@example.org" in hand.labels
-    for label, said in (
-        ("Button in a open root", "open root clicked"),
-        ("Button in a closed root", "closed root clicked"),
-        ("Blue card", "Blue card clicked"),
-        ("Large", "size Large"),
-    ):
-        await hand.do(label)
-        assert said in hand.labels
-    await hand.do("Small", "select", "Small")
-    assert "size Small" in hand.labels
-    await hand.do("Amount", "input_text", "8")
-    assert "amount 8" in hand.labels and hand.value("Amount") == "8"
-    await hand.do("Gift wrap")
-    assert next(e.checked for e in hand.screen.elements if e.label == "Gift wrap")
 
 
 async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser) -> None:
@@ -226,54 +226,6 @@ async def test_a_window_that_the_page_opens_and_closes_at_once_is_no_fault(
         assert not (await hand.do("Blink")).note
     assert "done" in hand.labels
     assert [e.label for e in hand.screen.elements if e.role == "tab"] == ["/blink"]
-
-
-async def test_a_drag_to_an_element_below_the_window_starts_at_its_element(
-    shop: Site, browser: WebBrowser
-) -> None:
-    shop.pages["/drag"] = "text/html", DRAG
-    hand = await begin(browser, f"{shop.url}/drag")
-
-    async def drag(start: str, end: str) -> Step:
-        place = hand.labels.index
-        return await hand.act(Action(action_type="swipe", index=place(start), to_index=place(end)))
-
-    assert not (await drag("Card", "Pile")).note
-    assert "from Card to Pile" in hand.labels
-    assert "do not fit into the window together" in (await drag("Card", "Cellar")).note
-    assert "from Card to Pile" in hand.labels
-
-
-@pytest.mark.slow
-async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
-    shop: Site, browser: WebBrowser
-) -> None:
-    hand = await begin(browser, f"{shop.url}/long")
-    seen = set(hand.labels)
-    assert hand.screen.more is not None and hand.screen.more[1] > 150
-    assert "more elements follow: scroll down" in render(hand.screen)
-    for _ in range(40):
-        step = await hand.act(Action(action_type="scroll", direction="down"))
-        if step.note or step.ended:
-            break
-        seen |= set(hand.labels)
-        hand.env._used = 0
-    assert step.note == "nothing to scroll that way"
-    assert {f"Line {k}" for k in range(200)} | {"End"} <= seen
-
-
-async def test_marks_and_bounds_on_request(shop: Site, browser: WebBrowser) -> None:
-    view = WebView(size=(800, 600), marks=True, geometry="box")
-    hand = await begin(browser, f"{shop.url}/shop", view=view)
-    assert hand.screen.png is not None
-    with Image.open(io.BytesIO(hand.screen.png)) as picture:
-        assert picture.size == (800, 600)
-    card = next(e.bounds for e in hand.screen.elements if e.label == "Blue card")
-    assert card is not None and f"at {','.join(map(str, card))}" in render(hand.screen)
-    middle = Action(action_type="click", x=card[0] + 20, y=(card[1] + card[3]) // 2)
-    await hand.act(middle)
-    assert "Blue card clicked" in hand.labels
-    assert "outside of the window" in (await hand.act(replace(middle, x=10**30))).note
 
 
 async def test_answers_and_infeasible_tasks_are_judged(shop: Site, browser: WebBrowser) -> None:
@@ -380,6 +332,27 @@ async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> N
             await hand.act(BACK)
         assert "The shop" in hand.labels
         assert (await hand.act(DONE)).terminated
+
+
+async def test_a_browser_that_starts_but_does_not_answer_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Browser] = []
+
+    async def launch(*_: object, **options: Any) -> Browser:
+        started.append(await real(**options))
+
+        async def fails(method: str, session: str = "", **params: object) -> Reply:
+            raise EnvironmentFault(method)
+
+        started[0].connection.call = fails  # type: ignore[method-assign]
+        return started[0]
+
+    real = Browser.launch
+    monkeypatch.setattr(Browser, "launch", launch)
+    with pytest.raises(EnvironmentFault, match="setDiscoverTargets"):
+        await WebBrowser(["shop.example"]).session((800, 600))
+    assert started[0]._process.poll() is not None
 
 
 @pytest.mark.slow

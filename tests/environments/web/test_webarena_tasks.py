@@ -66,6 +66,29 @@ def test_what_cannot_be_judged_is_told(tmp_path: Path) -> None:
     assert "required_values" in suite.unsupported["6"]
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"eval_types": ["string_match"]},
+        {"eval_types": ["string_match"], "reference_answers": {}},
+        {"eval_types": ["string_match"], "reference_answers": {"must_include": [""]}},
+        {"eval_types": ["url_match"]},
+        {"eval_types": ["url_match"], "reference_url": None},
+        {"eval_types": ["program_html"]},
+        {"eval_types": ["program_html"], "program_html": [page("last", "")]},
+        {"eval_types": ["string_match", "url_match"], "reference_answers": {"exact_match": "14"}},
+    ],
+    ids=str,
+)
+def test_a_check_that_every_episode_would_pass_is_refused(
+    tmp_path: Path, check: dict[str, Any]
+) -> None:
+    suite = webarena_tasks(
+        written(tmp_path, entry(0, **check)), {"SHOPPING": "http://shop.example"}
+    )
+    assert not suite.tasks and "compares nothing" in suite.unsupported["0"]
+
+
 def test_mistakes_name_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, entry(0, eval_types=["url_match"], reference_url="__SHOPPING__/x"))
     with pytest.raises(ConfigError, match="no URL for the site SHOPPING"):
@@ -75,7 +98,7 @@ def test_mistakes_name_the_file(tmp_path: Path) -> None:
         webarena_tasks(path)
     with pytest.raises(ConfigError, match="no tasks"):
         webarena_tasks(tmp_path / "none.json")
-    login = entry(0, start="http://a.example", eval_types=["url_match"])
+    login = entry(0, "http://a.example", eval_types=["url_match"], reference_url="http://a.example")
     with pytest.raises(ConfigError, match="no cookies in"):
         webarena_tasks(written(tmp_path, login | {"storage_state": ".auth/a.json"}))
 

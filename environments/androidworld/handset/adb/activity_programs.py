@@ -91,7 +91,7 @@ def _broadcast(handset: Handset, intent: Intent) -> str:
         if handset.front_app is None or handset.front_app.name != "clipper":
             return f"{sent}Broadcast completed: result=0\n"  # as without it in front
         if intent.action == "clipper.set":
-            handset.clipboard = intent.extras["text"]
+            handset.clipboard = intent.extras.get("text", "")
             return f'{sent}Broadcast completed: result=-1, data="Text is copied into clipboard."\n'
         return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
     if intent.action in _OVERLAYS or intent.action in _SCANS:
@@ -124,7 +124,7 @@ def _stack(handset: Handset) -> str:
 
 def _remove_task(handset: Handset, number: str) -> str:
     for app in handset.apps:
-        if _number(handset, app) == int(number):
+        if str(_number(handset, app)) == number:
             handset.close(app)
     return ""
 

@@ -135,7 +135,10 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
         elif option == "-type":
             kinds.add(next(options, "f"))
         elif option == "-mindepth":
-            least = int(next(options, "0"))
+            depth = next(options, "")
+            if not depth.isdecimal():
+                raise UnsupportedArguments(f"expected a number after -mindepth, got {depth!r}")
+            least = int(depth)
         elif option != "-o" or not kinds:
             raise UnsupportedArguments(f"option {option!r} is not supported")
     lines: list[str] = []
@@ -167,7 +170,10 @@ def _grep(handset: Handset, args: list[str], data: bytes) -> str:
     flags, rest = _flags("grep", args, "Eiv")
     if not rest:
         raise AdbFailure("grep: no REGEX")
-    pattern = re.compile(rest[0], re.IGNORECASE if "i" in flags else 0)
+    try:
+        pattern = re.compile(rest[0], re.IGNORECASE if "i" in flags else 0)
+    except re.error as error:
+        raise AdbFailure(f"grep: bad REGEX: {error}", code=2) from error
     text = data if len(rest) == 1 else b"".join(_read(handset, "grep", p) for p in rest[1:])
     lines = [
         line

@@ -65,6 +65,8 @@ def _put(handset: Handset, space: str, key: str, value: str) -> None:
     if phone is not None:
         handset.set(phone, "off" if value == "0" else "on")
     elif (space, key) == _BRIGHTNESS:
+        if not value.isdecimal():
+            raise UnsupportedArguments(f"expected a brightness from 1 to 255, got {value!r}")
         handset.set("brightness", str(min(255, max(1, int(value)))))
     else:
         pairs = {**handset.namespaces[space], key: value}

@@ -19,6 +19,8 @@ def _show(handset: Handset, path: str, app: str) -> None:
 
 
 def _view(handset: Handset, path: str) -> Page:
+    if not handset.files.is_file(path):  # removed over adb
+        return Page(title=name(path), rows=[ui.text_row("No longer there")])
     rows: list[Line] = [ui.text_row(name(path), f"{len(handset.read(path))} bytes")]
     if path.endswith(PICTURES):
         rows.insert(0, ui.image(name(path)))

@@ -1,0 +1,208 @@
+"""Controls of web pages: what is listed, where it is, and what an action on it does."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+from PIL import Image
+from web_hand import begin
+from web_site import Site, site
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
+from swarm_ui.environments.miniwob import find_browser
+from swarm_ui.environments.web import WebBrowser, WebView
+from swarm_ui.observation import render
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+DRAG = """<style>body { margin: 0; height: 1900px }
+button, p { position: absolute; width: 200px; height: 60px }</style>
+<button style="top: 100px">Card</button><button style="top: 820px">Pile</button>
+<button style="top: 1110px">Cellar</button><p style="top: 500px" id=said></p>
+<script>
+let start = "";
+addEventListener("mousedown", (event) => { start = event.target.innerText; });
+addEventListener("mouseup", (event) => {
+  said.textContent = `from ${start.slice(0, 9)} to ${event.target.innerText.slice(0, 9)}`;
+});
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Site]:
+    with site() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
+    async with WebBrowser([shop.url]) as running:
+        yield running
+
+
+async def test_lists_of_choices(shop: Site, browser: WebBrowser) -> None:
+    """A list that a page makes itself is one button until it is open."""
+    shop.pages["/choices"] = (
+        "text/html",
+        """<button role=combobox aria-label=Fruit onclick="list.hidden = false">Any</button>
+<div role=combobox tabindex=0>No name</div>
+<ul role=listbox id=list hidden><li role=option onclick="said.textContent = 'chose fig'">Fig</ul>
+<select aria-label=Nut onchange="said.textContent = `chose ${this.value}`">
+<option>Walnut<optgroup disabled><option>Almond</select><p id=said></p>""",
+    )
+    hand = await begin(browser, f"{shop.url}/choices")
+    buttons = [(e.label, e.value) for e in hand.screen.elements if e.role == "button"]
+    assert buttons[1:] == [("Fruit", "Any"), ("No name", None)]
+    assert (await hand.do("Fruit", "input_text", "Fig")).note == "no text can be typed there"
+    await hand.do("Fruit")
+    await hand.do("Fig")
+    assert "chose fig" in hand.labels
+    assert (await hand.do("Walnut", "select", "Almond")).note == "no such option"
+    assert "chose Almond" not in hand.labels
+
+
+async def test_an_option_that_a_page_makes_itself_gets_the_events_of_the_mouse(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/options"] = (
+        "text/html",
+        """<ul role=listbox><li role=option>Fig<li role=option>Pear</ul><p id=said></p>
+<select aria-label=Nut size=2 onchange="said.textContent = this.value">
+<option>Walnut<option>Almond</select>
+<script>for (const one of document.querySelectorAll("li")) {
+  for (const type of ["mouseover", "mousedown"])
+    one.addEventListener(type, () => { said.textContent = `${type} ${one.textContent}`; });
+}</script>""",
+    )
+    hand = await begin(browser, f"{shop.url}/options")
+    await hand.do("Fig")
+    assert "mousedown Fig" in hand.labels
+    assert (await hand.do("Pear", "long_press")).note == ""
+    assert "mouseover Pear" in hand.labels
+    await hand.do("Almond", "long_press")
+    assert "Almond" not in [e.label for e in hand.screen.elements if e.role == "text"]
+    await hand.do("Almond", "double_tap")
+    assert "Almond" in [e.label for e in hand.screen.elements if e.role == "text"]
+    assert (await hand.do("Pear", "select", "Pear")).note == "not an option"
+
+
+async def test_bounds_in_frames_with_borders_are_where_the_elements_are(
+    shop: Site, browser: WebBrowser
+) -> None:
+    frame = "<iframe src={} style='border: 17px solid; padding: 23px'></iframe>"
+    shop.pages["/outer"] = "text/html", frame.format("/middle") + "<p id=said></p>"
+    shop.pages["/middle"] = "text/html", frame.format("/inner")
+    shop.pages["/inner"] = (
+        "text/html",
+        "<button onclick='top.said.textContent = `pressed`'>Press</button>",
+    )
+    hand = await begin(browser, f"{shop.url}/outer")
+    left, top, right, bottom = hand.screen.elements[hand.labels.index("Press")].bounds or (0,) * 4
+    await hand.act(Action(action_type="click", x=(left + right) // 2, y=(top + bottom) // 2))
+    assert "pressed" in hand.labels
+
+
+async def test_an_editor_without_a_role_can_be_typed_into(shop: Site, browser: WebBrowser) -> None:
+    shop.pages["/editor"] = (
+        "text/html",
+        """<div contenteditable aria-label=Letter>Dear <b>Ada</b></div>
+<div contenteditable aria-label=Page>Some <a href=/terms>terms</a> apply</div>""",
+    )
+    hand = await begin(browser, f"{shop.url}/editor")
+    letter = hand.screen.elements[hand.labels.index("Letter")]
+    assert (letter.role, letter.value, letter.editable) == ("area", "Dear Ada", True)
+    assert {"Page", "terms"} <= {*hand.labels} and "Ada" not in hand.labels
+    await hand.do("Letter", "input_text", "Hello\nBob")
+    assert (hand.value("Letter") or "").split() == ["Hello", "Bob"]
+
+
+async def test_a_part_of_a_picture_is_a_link(shop: Site, browser: WebBrowser) -> None:
+    shop.pages["/map"] = (
+        "text/html",
+        "<map name=m><area shape=rect coords=0,0,20,20 href=/terms alt='Our terms'></map>"
+        "<img usemap=#m width=50 height=50 alt=Map src='data:image/gif;base64,"
+        "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>",
+    )
+    hand = await begin(browser, f"{shop.url}/map")
+    assert (await hand.do("Our terms")).note == ""
+    assert "Returns within 14 days." in hand.labels
+
+
+@pytest.mark.slow
+async def test_frames_shadow_roots_cards_and_form_controls(shop: Site, browser: WebBrowser) -> None:
+    hand = await begin(browser, f"{shop.url}/shop")
+    assert "Delete is what nobody should click." in hand.labels
+    await hand.do("Email", "input_text", "ada@example.org")
+    await hand.do("Subscribe")
+    assert "Subscribed ada@example.org" in hand.labels
+    for label, said in (
+        ("Button in a open root", "open root clicked"),
+        ("Button in a closed root", "closed root clicked"),
+        ("Blue card", "Blue card clicked"),
+        ("Large", "size Large"),
+    ):
+        await hand.do(label)
+        assert said in hand.labels
+    await hand.do("Small", "select", "Small")
+    assert "size Small" in hand.labels
+    await hand.do("Amount", "input_text", "8")
+    assert "amount 8" in hand.labels and hand.value("Amount") == "8"
+    await hand.do("Gift wrap")
+    assert next(e.checked for e in hand.screen.elements if e.label == "Gift wrap")
+
+
+async def test_a_drag_to_an_element_below_the_window_starts_at_its_element(
+    shop: Site, browser: WebBrowser
+) -> None:
+    shop.pages["/drag"] = "text/html", DRAG
+    hand = await begin(browser, f"{shop.url}/drag")
+
+    async def drag(start: str, end: str) -> Step:
+        place = hand.labels.index
+        return await hand.act(Action(action_type="swipe", index=place(start), to_index=place(end)))
+
+    assert not (await drag("Card", "Pile")).note
+    assert "from Card to Pile" in hand.labels
+    assert "do not fit into the window together" in (await drag("Card", "Cellar")).note
+    assert "from Card to Pile" in hand.labels
+
+
+@pytest.mark.slow
+async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
+    shop: Site, browser: WebBrowser
+) -> None:
+    hand = await begin(browser, f"{shop.url}/long")
+    seen = set(hand.labels)
+    assert hand.screen.more is not None and hand.screen.more[1] > 150
+    assert "more elements follow: scroll down" in render(hand.screen)
+    for _ in range(40):
+        step = await hand.act(Action(action_type="scroll", direction="down"))
+        if step.note or step.ended:
+            break
+        seen |= set(hand.labels)
+        hand.env._used = 0
+    assert step.note == "nothing to scroll that way"
+    assert {f"Line {k}" for k in range(200)} | {"End"} <= seen
+
+
+async def test_marks_and_bounds_on_request(shop: Site, browser: WebBrowser) -> None:
+    view = WebView(size=(800, 600), marks=True, geometry="box")
+    hand = await begin(browser, f"{shop.url}/shop", view=view)
+    assert hand.screen.png is not None
+    with Image.open(io.BytesIO(hand.screen.png)) as picture:
+        assert picture.size == (800, 600)
+    card = next(e.bounds for e in hand.screen.elements if e.label == "Blue card")
+    assert card is not None and f"at {','.join(map(str, card))}" in render(hand.screen)
+    middle = Action(action_type="click", x=card[0] + 20, y=(card[1] + card[3]) // 2)
+    await hand.act(middle)
+    assert "Blue card clicked" in hand.labels
+    assert "outside of the window" in (await hand.act(replace(middle, x=10**30))).note
