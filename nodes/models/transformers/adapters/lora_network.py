@@ -38,6 +38,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     PlainAdapter,
+    disk_errors,
     last_name,
     misplaced_weights,
     read_adapter,
@@ -229,12 +230,12 @@ class LoraNetwork:
         """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self._network, PeftModel):
-            self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
+            with disk_errors():
+                self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
             base = self.base_fingerprint()
             for name in self.adapters:
                 write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
-        text = json.dumps(self._versions.numbers)
-        (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
+        (folder / VERSIONS_FILE).write_text(json.dumps(self._versions.numbers), encoding="utf-8")
 
     def save_version(self, version: str, folder: Path) -> None:
         """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a
