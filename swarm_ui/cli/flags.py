@@ -278,8 +278,9 @@ SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
 SPLITS = option("split", list[str], "NAME", f"{_EPISODES}; repeatable", panel=WHERE)
 SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
 SEEDS = option(
-    "seed", list[int], "N", "seed for choosing the episodes (default: 0); repeatable", panel=WHERE
-)
+    "seed", list[int], "N", "seed for choosing the episodes (default: 0); repeatable", panel=WHERE,
+    least=0,
+)  # fmt: skip
 SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
+from swarm_ui.storage.run_directory import RunDirectory
 
 
 class Stopped(Exception):
@@ -104,8 +106,10 @@ def perform(
 
 
 def begun(run: runs.Run) -> runs.Run:
-    """The run with its directory, which is created if it does not exist."""
-    return run if run.directory is not None else asyncio.run(runs.begin(run))
+    """The run with its directory and the folders in it, which are made if they do not exist."""
+    if run.directory is None:
+        return asyncio.run(runs.begin(run))
+    return replace(run, directory=RunDirectory.open_existing(run.folder.path))
 
 
 def stoppable(run: runs.Run, work: Callable[[], Any], *, new: bool) -> Any:
@@ -144,7 +148,10 @@ def _show_outcome(
     document: dict[str, object] = {"run": str(path), **results_json(results, most)}
     failed = failure_rows(results, run.folder)
     if failed:
-        out.show(failure_table(failed, run.folder))
+        out.show(failure_table(failed))
+        if (example := next((row.example for row in failed if row.example), None)) is not None:
+            place = run.folder.traces / f"{example.trace}.jsonl"
+            out.command("an example", "swarm-ui", "replay", str(place), "-e", str(example.episode))
     document["failures"] = msgspec.to_builtins(failed)
     if per_task:
         document["tasks"] = task_rows(results)
@@ -159,14 +166,16 @@ def _show_outcome(
     for arm in refused:
         out.warn(
             f"no conclusion about {arm.name}: {arm.masked} of {len(arm.outcomes)} episodes are "
-            f"masked, more than --max-masked {most:g}; to play these again: {run.resume_command}"
+            f"masked, more than --max-masked {most:g}"
         )
+    if refused:
+        out.command("to play the masked episodes again", *run.resume_words)
     if run.config.run.report:
         from swarm_ui.experiment.reporting import evaluation_report
 
         document["report"] = str(evaluation_report(run.folder, results))
         out.say(f"report: {document['report']}")
-    out.say(f"next: swarm-ui view {path}")
+    out.command("next", "swarm-ui", "view", str(path))
     document["no_conclusion"] = [arm.name for arm in refused]
     code = _code(run, results, faults, bool(refused))
     out.record({"ok": code == exits.OK, "exit": code, **document})

@@ -51,7 +51,7 @@ def adapters(run: Path, out: Path) -> list[str]:
     Raises:
         ConfigError: the run has none.
     """
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     for place in (directory.adapters, out):
         for path in (place, *place.rglob("*")):
             _expect_no_link(path)
@@ -82,7 +82,7 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
     """
     if prompt_format is not None:
         format_named(prompt_format)
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     if what == "episodes":
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "episodes.jsonl"

@@ -258,7 +258,7 @@ def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
     """The settings of the run, overridden by those of the command line."""
     if run is None:
         return checked(overrides)
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     if directory.config().get("made_by") == "swarm-ui":
         values = plain(configuration_of(run))
     elif is_demo_run(directory):

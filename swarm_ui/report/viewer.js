@@ -156,6 +156,7 @@ class Viewer {
   }
 
   turn(look) {
+    if (!this.episode) return;
     this.look = look;
     const held = this.stage.contains(document.activeElement);
     this.draw();

@@ -304,6 +304,41 @@ def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrows
     assert again.code == 0 and again.json["same"] is True
 
 
+@pytest.mark.parametrize("source", ["a run", "a run/traces/episodes.jsonl"])
+def test_the_command_of_a_page_elsewhere_replays_the_step(
+    shell: Shell,  # noqa: F811
+    chromium: SharedBrowser,
+    source: str,
+) -> None:
+    shell(f"run {LAMP} light --model script:right.txt -n 2 --out", "a run")
+    done = shell("report --out pages/page.html", source)
+    assert done.code == 0, done.err
+
+    async def told() -> str:
+        page = shell.folder / "pages/page.html"
+        async with opened_report(chromium, page, address="#2/1") as tab:
+            return str(await tab.js("document.querySelector('.bar button:last-child').title"))
+
+    words = shlex.split(asyncio.run(told()))
+    place = shell.folder / "a run/traces/episodes.jsonl"
+    assert Path(words[2]).resolve() == place
+    again = shell("", *words[1:], "--json")
+    assert again.code == 0 and again.json["same"] is True
+
+
+async def test_a_key_before_an_episode_is_open_does_nothing(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
+    ready = "!!document.querySelector('article .empty')"
+    path = written(tmp_path, *tasks())
+    async with opened_report(chromium, path, address="#99/1", ready=ready) as tab:
+        for key in ("v", "[", "]", "ArrowRight", "End"):
+            await tab.press(key)
+        assert "There is no episode 99" in await tab.words("article .empty")
+        await tab.press("j")
+        await tab.until("!!document.querySelector('#viewer .scene')")
+
+
 async def test_hostile_names_of_files_stay_one_word_of_the_command(
     chromium: SharedBrowser, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.out_files import expect_folder_place, writing
 from swarm_ui.cli.output import Output
 from swarm_ui.experiment.user_code import callable_of, made_by, user_environment
 
@@ -41,13 +42,15 @@ def credit(
     from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 
     output = Output(machine=json)
+    expect_folder_place(plots)  # before calls are made
     more = [assigner for place in assigners or () for assigner in made_by(place)]
     trusted = trust if replay else None
     report = asyncio.run(_report(run, env, trusted, more, reference, episodes))
     for made in report_tables(report):
         output.show(made)
     if plots is not None:
-        report.plot(plots)
+        with writing(plots):
+            report.plot(plots)
         output.say(f"wrote two plots to {plots}")
     return output.done(**msgspec.to_builtins(report, str_keys=True))
 

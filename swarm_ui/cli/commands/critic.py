@@ -121,10 +121,8 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
     output.show(shown)
     if any(at.labels == "outcome" for at in made.figures.values()):
         output.say("labels by outcome: right steps of failed episodes count as wrong")
-    output.say(
-        f"next: swarm-ui train ENV --model {work.model.name} --critic learned --critic-model "
-        f"{made.folder}"
-    )
+    output.command("next", "swarm-ui", "train", "ENV", "--model", work.model.name, "--critic",
+                   "learned", "--critic-model", str(made.folder))  # fmt: skip
     return output.done(
         critic=str(made.folder),
         replies=made.card.replies,

@@ -59,9 +59,15 @@ def overlay_report(paths: Sequence[Path], out: Path) -> Path:
         out: the HTML file; a report there is replaced.
 
     Raises:
-        ConfigError: one of them is not a run or is damaged, or ``out`` is another page.
+        ConfigError: one of them is not a run or is damaged, or ``out`` is another page, or the
+            report of one of them.
     """
     expect_report(out, "the report of these runs")
+    for path in paths:
+        if out.resolve() == (path / "report.html").resolve():
+            raise ConfigError(
+                f"'{out}' is the report of the run '{path}'; choose another name with --out"
+            )
     runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
     names = ", ".join(run.name for run in runs)
     curves, missing = _curves(runs), []
@@ -105,9 +111,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read(path: Path, name: str) -> _Run:
-    if not path.is_dir():
-        raise ConfigError(f"there is no run '{path}': expected the folder of a run")
-    document = RunDirectory(path).document()
+    document = RunDirectory.open_to_read(path).document()
     summary = summary_of(path)
     if summary.state == "damaged":
         raise ConfigError(f"the run '{path}' is damaged: {summary.problem}")

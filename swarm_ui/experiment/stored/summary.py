@@ -123,7 +123,7 @@ def summary_of(path: Path) -> RunSummary:
         document = run.document()
         config = run.config()
         headline = _headline(run)
-    except (SwarmError, ValueError) as error:  # outcomes that do not fit to their episodes
+    except SwarmError as error:
         if state != "running":  # a file that is being written is not judged
             state, problem = "damaged", problem or str(error)
     command = _command(run, config)
