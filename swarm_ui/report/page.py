@@ -145,7 +145,7 @@ def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
         ("Who talks to whom", join(_histories(data), _graphs(data))),
         ("Credit", join(scale(credit), _figures([heat_map(h) for h in credit]))),
         ("Why episodes failed", failures(episodes.failed, data.failures)),
-        ("Episodes", _viewer(episodes)),
+        ("Episodes", _viewer(episodes, data.missing)),
         ("Cost", _tables(cost)),
         ("Workers", join(_figures([timeline(t) for t in data.timelines]), _tables(workers))),
         ("Plots", _figures([_picture(p) for p in data.pictures])),
@@ -267,9 +267,9 @@ def _missing(data: ReportData) -> Markup:
     return tag("ul", *lines, class_="note")
 
 
-def _viewer(episodes: Packed) -> Markup:
-    if not episodes.episodes:
-        return note(NO_EPISODES)
+def _viewer(episodes: Packed, missing: Sequence[str]) -> Markup:
+    if not episodes.episodes:  # what is missing has a section of its own
+        return note("" if missing else NO_EPISODES)
     said = [f"{episodes.episodes:,} episode{'s' * (episodes.episodes != 1)}."]
     if episodes.left_out:
         said.append(f"{episodes.left_out:,} more did not fit into this file.")

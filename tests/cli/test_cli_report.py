@@ -114,7 +114,9 @@ def test_curves_are_overlaid(shell: Shell) -> None:  # noqa: F811
         r"<figure[^>]*><figcaption>Success of rollouts by iteration.*?</figure>", page
     )
     assert re.findall(r"</i>(.*?)</li>", chart) == ["a/run = third", "b/run"], "equal lines are one"
-    assert chart.count("<polyline") == 2 and "a/run: 0.2 at 1" not in chart
+    assert chart.count("<polyline") == 2
+    assert ">a/run = third: 20 % at 1<" in chart and ">60</text>" in chart, "shares are percentages"
+    assert ">0.6</text>" not in chart
     assert "team.rounds 1 3 3" in section(Path("report.html"), "Settings that differ")
     assert "Success: none of the runs" in text_of(Path("report.html"))
 
@@ -135,6 +137,7 @@ def test_policies_of_demos_are_rows_and_checkpoints_a_curve(shell: Shell) -> Non
     page = Path("report.html").read_text(encoding="utf-8")
     (chart,) = re.findall(r"<figure[^>]*><figcaption>Success of one agent on.*?</figure>", page)
     assert re.findall(r"</i>(.*?)</li>", chart) == ["x", "y"]
+    assert ">100</text>" in chart and "Episodes</h2>" not in page.replace("</a>", "")
     assert "swarm-ui compare RUN:POLICY" in text_of(Path("report.html"))
 
 

@@ -274,6 +274,9 @@ async def test_an_episode_without_steps_says_so(chromium: SharedBrowser, tmp_pat
     ready = "!!document.querySelector('article .empty')"
     async with opened_report(chromium, path, ready=ready) as tab:
         assert "before its first decision" in await tab.words("article .empty")
+        last = "document.querySelector('.bar button:last-child')"
+        assert await tab.js(f"{last}.disabled"), "there is nothing to replay"
+        assert "no decision" in await tab.js(f"{last}.title")
 
 
 def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:  # noqa: F811

@@ -70,7 +70,7 @@ def overlay_report(paths: Sequence[Path], out: Path) -> Path:
             )
     runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
     names = ", ".join(run.name for run in runs)
-    curves, missing = _curves(runs), []
+    curves, missing = _curves(runs), ["Episodes: they are in the report of each run."]
     success, gaps = _success(runs), _differences(runs)
     if not curves:
         missing.append("Learning curves: none of the runs has measurements of iterations.")
@@ -152,14 +152,14 @@ def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
     measured = tuple(
         Curve(title=title if len(curve.series) == 1 else f"{title}: {measure}",
               x_label=curve.x_label, y_label=curve.y_label, series=_merged(lines),
-              note=curve.note if _has_band(lines) else "")
+              note=curve.note if _has_band(lines) else "", percent=curve.percent)
         for (title, measure), (curve, lines) in found.items()
     )  # fmt: skip
     if not tested:
         return measured
     first = Curve(
         title="Success of one agent on validation episodes", x_label="iterations of training",
-        y_label="share", series=_merged(tested),
+        y_label="success, %", series=_merged(tested), percent=True,
         note="One greedy agent. Band: 95 % interval, bootstrap over tasks and their episodes.",
     )  # fmt: skip
     return (first, *measured)
