@@ -270,10 +270,8 @@ def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
             f"'{run}' is not a run of the command swarm-ui or of the demo: give the team's "
             "settings with --config FILE, or --set"
         )
-    for path in overrides.places:
-        section, name = path[0], path[-1]
-        if len(path) == 2 and isinstance(values.get(section), dict):
-            values[section][name] = overrides.values[section][name]
+    for section, name in dict.fromkeys(path[:2] for path in overrides.places if len(path) > 1):
+        values.setdefault(section, {})[name] = overrides.values[section][name]
     return checked(Draft(values, overrides.places, overrides.mistakes))
 
 

@@ -153,6 +153,19 @@ def test_what_cannot_be_is_one_line(shell: Shell, line: str, said: str) -> None:
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("setting", ["team.agents.x=4", "timber.agents=4"])
+def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str) -> None:  # noqa: F811
+    played(shell)
+    done = shell(f"replay r --trust --set {setting}")
+    assert done.code == 2 and f"--set {setting.partition('=')[0]}: " in done.err
+
+
+def test_a_configuration_may_begin_with_a_byte_order_mark(shell: Shell) -> None:  # noqa: F811
+    Path("bom.toml").write_text("[team]\nagents = 0\n", encoding="utf-8-sig")
+    done = shell("run phone --config bom.toml --dry-run")
+    assert done.code == 2 and "bom.toml:2: [team] agents = 0: expected" in done.err
+
+
 def test_plots_of_credit_need_a_folder(shell: Shell) -> None:  # noqa: F811
     played(shell)
     done = shell("credit r --plots right.txt")
