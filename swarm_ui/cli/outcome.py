@@ -54,11 +54,6 @@ def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
         return load_in_process(config.model, learned)
 
 
-def _own_model(config: Config, out: Output) -> Any:
-    """The model of this process; workers of a cluster load their own."""
-    return None if on_ray(config) else load_model(config, out)
-
-
 def perform(
     command: str,
     arguments: flags.Arguments,
@@ -92,14 +87,14 @@ def perform(
     if arguments["dry_run"]:
         return _show_plan(run, output)
     new, run = run.directory is None, begun(run)
+
+    def play() -> Any:
+        # Workers of a cluster load their own model.
+        model = None if on_ray(run.config) else load_model(run.config, output)
+        return asyncio.run(runs.evaluate(run, model, output.progress, output.warn))
+
     with live_page(run.folder, output, wanted=arguments["watch"]):
-        results: Results = stoppable(
-            run,
-            lambda: asyncio.run(
-                runs.evaluate(run, _own_model(run.config, output), output.progress, output.warn)
-            ),
-            new=new,
-        )
+        results: Results = stoppable(run, play, new=new)
     if arguments["per_task"]:
         output.show(tasks_table(results))
     return _show_outcome(run, results, output, against, per_task=arguments["per_task"])

@@ -102,10 +102,7 @@ def _cell(value: TableCell, column: int, right: bool) -> Markup:
     if isinstance(value, str):
         words = tag("span", value, class_="words")
         return tag("th", words, scope="row") if column == 0 else tag("td", words)
-    if value is None:
-        text = "–"
-    else:
-        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    text = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return tag("td", text, class_="number" if right else None)
 
 

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from swarm_ui.experiment.critics.critic_run import CriticResult, CriticRun
     from swarm_ui.stats import Interval
 
-_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
-
 
 @flags.command(
-    flags.needed("model", str, "MODEL", f"the model that learns to judge: {_MODEL}"),
+    flags.needed("model", str, "MODEL", f"the model that learns to judge: {flags.LANGUAGE_MODEL}"),
     flags.needed("envs", list[str], "ENV...", f"{', '.join(ENVIRONMENTS)}, or module:factory; "
                  "only training tasks are played"),
     flags.needed("out", Path, "OUT", "folder to write; an interrupted training in it continues"),

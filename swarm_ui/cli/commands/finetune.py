@@ -17,11 +17,9 @@ from swarm_ui.experiment.stage1.finetuning import estimate_finetuning, finetune_
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
 
-_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
-
 
 @flags.command(
-    flags.needed("model", str, "MODEL", _MODEL),
+    flags.needed("model", str, "MODEL", flags.LANGUAGE_MODEL),
     flags.needed("corpus", list[Path], "CORPUS...",
                  "folder of a corpus, or several of the same format"),
     flags.needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it continues"),

@@ -246,12 +246,12 @@ def _differences(runs: Sequence[_Run]) -> ReportTable | None:
 def _overview(runs: Sequence[_Run], out: Path) -> ReportTable:
     rows = []
     for run in runs:
-        at, about = run.summary.created, run.summary
-        begun = "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
+        about = run.summary
         link = Link(text=run.name, address=_address(run.report, out))
         policies = dict.fromkeys(arm.label for arm in run.arms if not arm.arm)
-        rows.append((link, about.command or "–", about.environment or "–",
-                     "; ".join(policies) or about.model or "–", begun, about.state))  # fmt: skip
+        policy = "; ".join(policies) or about.model or "–"
+        rows.append((link, about.command or "–", about.environment or "–", policy, about.begun,
+                     about.state))  # fmt: skip
     return ReportTable(
         title="The runs",
         columns=("run", "command", "environment", "policy", "begun", "state"),

@@ -48,6 +48,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     """The error that ended the run, or what cannot be read."""
 
+    @property
+    def begun(self) -> str:
+        """The time in ``created`` for tables, in the local time zone."""
+        return "–" if self.created is None else f"{self.created.astimezone():%Y-%m-%d %H:%M}"
+
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A filter for a list of runs. Empty fields do not restrict the list."""
