@@ -111,7 +111,8 @@ def _episodes(
         paths, key=lambda path: training_first and not path.name.startswith("train-")
     ):
         _expect_no_link(path)
-        yield from (e for e in iter_jsonl(path) if e.success or not solved)
+        # A run that was killed, or still writes, may have a last line that is cut off.
+        yield from (e for e in iter_jsonl(path, whole=False) if e.success or not solved)
 
 
 def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:

@@ -223,11 +223,11 @@ class _CountingModel:
         return await self._model.generate(requests)
 
 
-def episodes_in(path: Path) -> Iterator[Episode]:
+def episodes_in(path: Path, *, whole: bool = True) -> Iterator[Episode]:
     """The episodes of a trace file. A single decision, as ``replay --out`` writes it, is an episode
-    of one step without an outcome."""
+    of one step without an outcome. ``whole``: see :func:`~swarm_ui.trace.jsonl.iter_jsonl`."""
     if not holds_decisions(path):
-        yield from iter_jsonl(path)
+        yield from iter_jsonl(path, whole=whole)
         return
     for trace in iter_jsonl(path, Trace):
         step = StepRecord(trace=trace, executed=trace.action)
@@ -247,7 +247,8 @@ def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:
         run = above if (above / "config.json").is_file() else None
     count = 0
     for file in files:
-        for episode in episodes_in(file):
+        # A run that was killed, or still writes, may have a last line that is cut off.
+        for episode in episodes_in(file, whole=file is path):
             count += 1
             if count == number:
                 return episode, file, run

@@ -126,6 +126,19 @@ def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> N
     assert "Episodes of episodes.jsonl after the first 2" in page and "2 episodes." in page
 
 
+def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:  # noqa: F811
+    """As a run leaves it that was killed while it wrote, or that still writes."""
+    run = played(shell)
+    file = run / "traces/episodes.jsonl"
+    file.write_bytes(file.read_bytes()[:-20])
+    assert shell("export r episodes").out.count("\n") == 2
+    compared = shell("credit r --json")
+    assert compared.code == 0, compared.err
+    assert "has 2 episodes" in shell("replay r --trust -e 3").err
+    alone = shell("replay r/traces/episodes.jsonl --trust -e 3")
+    assert alone.code == 2 and "cut off" in alone.err, "a file of its own should be whole"
+
+
 def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # noqa: F811
     name = "runs of ä/" + "a long name " * 9 + "x"
     done = shell(f"run {LAMP} -n 2 --model script:wrong.txt --fail-under 0", "--out", name)

@@ -65,10 +65,11 @@ async def _report(
 ) -> Any:
     """The comparison. ``trusted``: whether the run's model may be opened; ``None``: not needed."""
     from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
-    from swarm_ui.trace.jsonl import read_jsonl
+    from swarm_ui.trace.jsonl import iter_jsonl
 
     files = sorted((run / "traces").glob("*.jsonl")) if run.is_dir() else [run]
-    found = [episode for file in files for episode in read_jsonl(file)][:most]
+    whole = not run.is_dir()  # a run may have been killed while it wrote a line
+    found = [episode for file in files for episode in iter_jsonl(file, whole=whole)][:most]
     if env is None and {e.environment for e in found} == {"phone (simulated)"}:
         env = "swarm_ui.environments.phone:PhoneEnvironment"
     async with AsyncExitStack() as stack:
