@@ -329,6 +329,21 @@ def test_the_command_of_a_page_elsewhere_replays_the_step(
     assert again.code == 0 and again.json["same"] is True
 
 
+async def test_long_texts_and_turned_ones_leave_room_for_the_rest(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
+    path = alone(tmp_path, shuffled("\u202eturned " + "word " * 900 + "W" * 3000))
+    async with opened_report(chromium, path) as tab:
+        for name, most in ((".goal", 260), (".decision", 260), (".entries button", 200)):
+            tall = await tab.js(f"document.querySelector('{name}').getBoundingClientRect().height")
+            assert 0 < tall < most, name
+        outcome = "document.querySelector('.goal .outcome')"
+        assert await tab.js(f"{outcome}.getBoundingClientRect().bottom <= "
+                            f"{outcome}.parentNode.getBoundingClientRect().bottom")  # fmt: skip
+        isolated = "getComputedStyle(document.querySelector('.goal > span')).unicodeBidi"
+        assert await tab.js(isolated) == "isolate", "else the outcome is written from right to left"
+
+
 async def test_a_key_before_an_episode_is_open_does_nothing(
     chromium: SharedBrowser, tmp_path: Path
 ) -> None:
