@@ -31,10 +31,11 @@ from swarm_ui.cli.commands import (
 )
 from swarm_ui.cli.commands.stored import answer, run_list, run_report, status, watch
 from swarm_ui.cli.outcome import Stopped
-from swarm_ui.cli.output import Output
+from swarm_ui.cli.output import Output, prepare_streams
 from swarm_ui.cli.plugin_help import PluginCommand
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.progress import discard_output, printable
+from swarm_ui.experiment.stored.run_status import DISK_ERRORS
 
 _EPILOG = (
     "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "
@@ -93,6 +94,7 @@ def _top(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code, see :mod:`swarm_ui.cli.exits`."""
+    prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = Output(machine="--json" in words)
     try:
@@ -121,9 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out.log.print("stopped")
         return _record(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
     except BrokenPipeError:
-        discard_output()
+        discard_output(sys.stdout)
         return exits.OK
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            if error.filename is None:  # it may be standard output that cannot be written
+                discard_output(sys.stdout)
+            message = f"a file cannot be read or written: {error}"
+            out.error(f"{message}; make room, or change its permissions, and repeat the command")
+            return _record(out, exits.WRONG, type(error).__name__, message)
         sys.stderr.write(printable(traceback.format_exc()))
         return _record(out, exits.INTERNAL, type(error).__name__, str(error))
 

@@ -250,7 +250,9 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
 
 def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace",
+                              timeout=20, check=False)  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip().splitlines()[-1] if done.returncode == 0 and done.stdout else ""
+    lines = done.stdout.strip().splitlines()
+    return lines[-1] if done.returncode == 0 and lines else ""

@@ -67,14 +67,10 @@ def _example(run: RunDirectory, arm: ArmResult, number: int) -> Example | None:
     return None
 
 
-def failure_table(rows: list[FailureRow], run: RunDirectory) -> Table:
+def failure_table(rows: list[FailureRow]) -> Table:
     """The rows, with a column for each split."""
     splits = list(dict.fromkeys(split for row in rows for split in row.splits))
-    shown = next((row.example for row in rows if row.example is not None), None)
     caption = "Each episode has one class. World faults are masked, all others count as failed."
-    if shown is not None:
-        place = run.traces / f"{shown.trace}.jsonl"
-        caption += f" An example: swarm-ui replay {place} -e {shown.episode}"
     several = len(splits) > 1
     heads = ["why", *(split or "episodes" for split in splits), *(["all"] if several else [])]
     made = table("failed episodes", [*heads, "example"], caption=caption)

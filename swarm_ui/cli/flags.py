@@ -253,6 +253,7 @@ def expect_new(path: Path, force: bool) -> None:
         raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
 
 
+LANGUAGE_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
 _URL = "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL, if it is set)"
 Url = Annotated[str | None, declare(value="URL", help=_URL, panel=WHO)]
 Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
@@ -278,8 +279,9 @@ SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
 SPLITS = option("split", list[str], "NAME", f"{_EPISODES}; repeatable", panel=WHERE)
 SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
 SEEDS = option(
-    "seed", list[int], "N", "seed for choosing the episodes (default: 0); repeatable", panel=WHERE
-)
+    "seed", list[int], "N", "seed for choosing the episodes (default: 0); repeatable", panel=WHERE,
+    least=0,
+)  # fmt: skip
 SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),

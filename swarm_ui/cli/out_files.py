@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,10 +20,24 @@ def expect_file_place(path: Path | None) -> None:
     """
     if path is None:
         return
-    # The functions of os.path raise no error, whatever the name.
-    around = next(folder for folder in path.absolute().parents if os.path.exists(folder))
     if os.path.isdir(path):
         raise ConfigError(f"cannot write '{path}': it is a folder")
+    _expect_writable(path, path.absolute().parents)
+
+
+def expect_folder_place(path: Path | None) -> None:
+    """Raise ``ConfigError`` if files cannot be written into this folder; changes nothing.
+
+    ``None``: none were asked for.
+    """
+    if path is not None:
+        _expect_writable(path, [path.absolute(), *path.absolute().parents])
+
+
+def _expect_writable(path: Path, folders: Sequence[Path]) -> None:
+    """Check the first of the folders that exists."""
+    # The functions of os.path raise no error, whatever the name.
+    around = next(folder for folder in folders if os.path.exists(folder))
     if not os.path.isdir(around) or not os.access(around, os.W_OK):
         raise ConfigError(f"cannot write '{path}': '{around}' is not a folder to write in")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.teams import configured_edges, team_size
+from swarm_ui.storage.run_directory import RunDirectory
 
 
 class Stopped(Exception):
@@ -50,11 +52,6 @@ def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
         return None
     with out.busy(f"loading {config.model.name} …"):
         return load_in_process(config.model, learned)
-
-
-def _own_model(config: Config, out: Output) -> Any:
-    """The model of this process; workers of a cluster load their own."""
-    return None if on_ray(config) else load_model(config, out)
 
 
 def perform(
@@ -90,22 +87,24 @@ def perform(
     if arguments["dry_run"]:
         return _show_plan(run, output)
     new, run = run.directory is None, begun(run)
+
+    def play() -> Any:
+        # Workers of a cluster load their own model.
+        model = None if on_ray(run.config) else load_model(run.config, output)
+        return asyncio.run(runs.evaluate(run, model, output.progress, output.warn))
+
     with live_page(run.folder, output, wanted=arguments["watch"]):
-        results: Results = stoppable(
-            run,
-            lambda: asyncio.run(
-                runs.evaluate(run, _own_model(run.config, output), output.progress, output.warn)
-            ),
-            new=new,
-        )
+        results: Results = stoppable(run, play, new=new)
     if arguments["per_task"]:
         output.show(tasks_table(results))
     return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
 
 
 def begun(run: runs.Run) -> runs.Run:
-    """The run with its directory, which is created if it does not exist."""
-    return run if run.directory is not None else asyncio.run(runs.begin(run))
+    """The run with its directory and the folders in it, which are made if they do not exist."""
+    if run.directory is None:
+        return asyncio.run(runs.begin(run))
+    return replace(run, directory=RunDirectory.open_existing(run.folder.path))
 
 
 def stoppable(run: runs.Run, work: Callable[[], Any], *, new: bool) -> Any:
@@ -144,7 +143,10 @@ def _show_outcome(
     document: dict[str, object] = {"run": str(path), **results_json(results, most)}
     failed = failure_rows(results, run.folder)
     if failed:
-        out.show(failure_table(failed, run.folder))
+        out.show(failure_table(failed))
+        if (example := next((row.example for row in failed if row.example), None)) is not None:
+            place = run.folder.traces / f"{example.trace}.jsonl"
+            out.command("an example", "swarm-ui", "replay", str(place), "-e", str(example.episode))
     document["failures"] = msgspec.to_builtins(failed)
     if per_task:
         document["tasks"] = task_rows(results)
@@ -159,14 +161,16 @@ def _show_outcome(
     for arm in refused:
         out.warn(
             f"no conclusion about {arm.name}: {arm.masked} of {len(arm.outcomes)} episodes are "
-            f"masked, more than --max-masked {most:g}; to play these again: {run.resume_command}"
+            f"masked, more than --max-masked {most:g}"
         )
+    if refused:
+        out.command("to play the masked episodes again", *run.resume_words)
     if run.config.run.report:
         from swarm_ui.experiment.reporting import evaluation_report
 
         document["report"] = str(evaluation_report(run.folder, results))
         out.say(f"report: {document['report']}")
-    out.say(f"next: swarm-ui view {path}")
+    out.command("next", "swarm-ui", "view", str(path))
     document["no_conclusion"] = [arm.name for arm in refused]
     code = _code(run, results, faults, bool(refused))
     out.record({"ok": code == exits.OK, "exit": code, **document})

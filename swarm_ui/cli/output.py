@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import webbrowser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
 from rich import box
@@ -17,7 +19,14 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import exits
-from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole, printable, printable_json
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.progress import (
+    ProgressDisplay,
+    SafeConsole,
+    discard_output,
+    printable,
+    printable_json,
+)
 
 _WIDTH = 120
 """Number of columns if there is no terminal."""
@@ -35,21 +44,30 @@ class Output:
     def say(self, text: str) -> None:
         """Print a note in addition to the result."""
         if not self.quiet:
-            self.log.print(Text(text, overflow="fold"))
+            self.log.print(Text(text, overflow="fold"), soft_wrap=self._whole)
+
+    def command(self, what: str, *words: str) -> None:
+        """Print a command to copy as a note: quoted for a shell, and without added line breaks."""
+        if not self.quiet:
+            self.log.print(Text(f"{what}: {shlex.join(words)}"), soft_wrap=True)
 
     def warn(self, text: str) -> None:
         """Print a warning; ``--quiet`` does not hide it."""
-        self.log.print(Text.assemble(("warning: ", "yellow"), text))
+        self.log.print(Text.assemble(("warning: ", "yellow"), text), soft_wrap=self._whole)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether lines keep their length: in a file."""
+        return not self.log.is_terminal
 
     def error(self, text: str) -> None:
         """Print an error. Items of a list, one on each line, keep their indentation when
         wrapped."""
         first, *rest = text.splitlines() or [""]
-        whole = not self.log.is_terminal  # no added line breaks in a file
-        self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=whole)
+        self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=self._whole)
         for line in rest:
             item = Text(line.strip())
-            if whole:
+            if self._whole:
                 self.log.print(Text("  ").append(item), soft_wrap=True)
             else:
                 self.log.print(Padding(item, (0, 0, 0, 2), expand=False))
@@ -81,15 +99,27 @@ class Output:
 
     def lines(self, text: str) -> None:
         """Print a text, such as a file, without wrapping its lines. On a terminal, its control
-        characters are replaced."""
-        if not self.machine:
-            text = printable(text) if sys.stdout.isatty() else text
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        characters are replaced.
+
+        Raises:
+            ConfigError: standard output cannot represent the text.
+        """
+        if self.machine:
+            return
+        text = printable(text) if sys.stdout.isatty() else text
+        try:
+            text.encode(_encoding())
+        except UnicodeEncodeError as error:
+            raise ConfigError(
+                f"standard output has the encoding {_encoding()}, which lacks a character of the "
+                "text; name a file with --out, or set PYTHONIOENCODING=utf-8"
+            ) from error
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
     def record(self, document: Mapping[str, object]) -> None:
         """Print the result as JSON."""
         if self.machine:
-            text = json.dumps(document, ensure_ascii=False)
+            text = json.dumps(document, ensure_ascii=not _encoding().startswith("utf"))
             sys.stdout.write(printable_json(text) + "\n")
 
     def done(self, **document: object) -> int:
@@ -128,8 +158,29 @@ def rough_time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+def prepare_streams() -> None:
+    """Make the standard streams usable where they are closed, or lack characters of a table."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _encoding() -> str:
+    return (sys.stdout.encoding or "utf-8").lower()
+
+
+class _Console(SafeConsole):
+    def on_broken_pipe(self) -> None:
+        """Go on without notes. Without a reader of the results there is nothing left to do."""
+        if not self.stderr:
+            raise BrokenPipeError
+        discard_output(self.file)
+
+
 def _console(*, stderr: bool) -> Console:
-    made = SafeConsole(stderr=stderr)
+    made = _Console(stderr=stderr)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDTH
     return made

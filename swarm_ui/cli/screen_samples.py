@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.out_files import writing
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
@@ -48,7 +49,8 @@ def write(
         else:
             lines = list(_invented(kind, count, place.seed, bar))
     text = "".join(jsonlib.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    write_atomic(out, text)
+    with writing(out):
+        write_atomic(out, text)
     levels = Counter(str(line["level"]) for line in lines)
     made = table(f"{kind}: samples by level of the method", ["level", "samples"])
     for name, number in sorted(levels.items()):

@@ -154,6 +154,8 @@ class Config(_Section, frozen=True, kw_only=True):
 
 _DEEPEST = 16
 """Maximum nesting depth of sections and lists."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Stands for a byte of a command line that is not UTF-8; JSON cannot represent it."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
 _SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection, RaySection, CriticSection)
@@ -188,9 +190,11 @@ class Draft:
         at[name[-1]] = value
         self.places[name] = place
 
-    def found(self, name: Name, problem: str) -> None:
-        """Record a mistake, with the location of the setting."""
+    def found(self, name: Name, problem: str, *, within: bool = False) -> None:
+        """Record a mistake, with the location of the setting, or (``within``) of a part of it."""
         place = self.places.get(name)
+        if place is None and within:
+            place = next((p for n, p in self.places.items() if n[: len(name)] == name), None)
         self.mistakes.append(f"{place}: {problem}" if place else problem)
 
 
@@ -269,7 +273,7 @@ def plain(config: object) -> dict[str, Any]:
 
 def _read(path: Path) -> Draft:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the configuration '{path}': {error}") from error
     try:
@@ -327,6 +331,8 @@ def _check_values(draft: Draft) -> None:
             problem = f"{value} is not a finite number"
         elif isinstance(value, str) and "\0" in value:
             problem = "text that contains a NUL character"
+        elif isinstance(value, str) and _SURROGATE.search(value):
+            problem = "text that is not Unicode, such as a file name in another encoding"
         if problem:
             place = next((p for n, p in draft.places.items() if n == name[: len(n)]), "")
             where = _shown(".".join(name[:_DEEPEST]), quote=False)
@@ -350,7 +356,7 @@ def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]
     for name, value in values.items():
         path = (*at, name)
         if name not in fields:
-            draft.found(path, _unknown(path, list(fields)))
+            draft.found(path, _unknown(path, list(fields)), within=True)
         elif dataclasses.is_dataclass(fields[name]) or fields[name] in _SECTIONS:
             before = len(draft.mistakes)
             _check(fields[name], value, path, draft)
@@ -361,7 +367,7 @@ def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]
                 msgspec.convert(value, fields[name])
                 valid[name] = value
             except msgspec.ValidationError as error:
-                draft.found(path, _wrong(path, value, fields[name], str(error)))
+                draft.found(path, _wrong(path, value, fields[name], str(error)), within=True)
     if kind is not Config and kind not in _SECTIONS:
         try:
             msgspec.convert(valid, kind)  # runs the checks that the class itself makes

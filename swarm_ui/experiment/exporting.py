@@ -51,7 +51,7 @@ def adapters(run: Path, out: Path) -> list[str]:
     Raises:
         ConfigError: the run has none.
     """
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     for place in (directory.adapters, out):
         for path in (place, *place.rglob("*")):
             _expect_no_link(path)
@@ -82,7 +82,7 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
     """
     if prompt_format is not None:
         format_named(prompt_format)
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     if what == "episodes":
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "episodes.jsonl"
@@ -111,7 +111,8 @@ def _episodes(
         paths, key=lambda path: training_first and not path.name.startswith("train-")
     ):
         _expect_no_link(path)
-        yield from (e for e in iter_jsonl(path) if e.success or not solved)
+        # A run that was killed, or still writes, may have a last line that is cut off.
+        yield from (e for e in iter_jsonl(path, whole=False) if e.success or not solved)
 
 
 def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -40,9 +39,10 @@ _UNSAFE = re.compile(
 )
 
 
-def discard_output() -> None:
-    """Write nothing to standard output any more: its reader, such as ``head``, has closed it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def discard_output(stream: IO[str]) -> None:
+    """Write nothing to a standard stream any more: its reader, such as ``head``, has closed it."""
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), stream.fileno())
 
 
 def printable(text: str) -> str:

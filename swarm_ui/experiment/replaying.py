@@ -223,11 +223,11 @@ class _CountingModel:
         return await self._model.generate(requests)
 
 
-def episodes_in(path: Path) -> Iterator[Episode]:
+def episodes_in(path: Path, *, whole: bool = True) -> Iterator[Episode]:
     """The episodes of a trace file. A single decision, as ``replay --out`` writes it, is an episode
-    of one step without an outcome."""
+    of one step without an outcome. ``whole``: see :func:`~swarm_ui.trace.jsonl.iter_jsonl`."""
     if not holds_decisions(path):
-        yield from iter_jsonl(path)
+        yield from iter_jsonl(path, whole=whole)
         return
     for trace in iter_jsonl(path, Trace):
         step = StepRecord(trace=trace, executed=trace.action)
@@ -247,7 +247,8 @@ def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:
         run = above if (above / "config.json").is_file() else None
     count = 0
     for file in files:
-        for episode in episodes_in(file):
+        # A run that was killed, or still writes, may have a last line that is cut off.
+        for episode in episodes_in(file, whole=file is path):
             count += 1
             if count == number:
                 return episode, file, run
@@ -258,7 +259,7 @@ def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
     """The settings of the run, overridden by those of the command line."""
     if run is None:
         return checked(overrides)
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     if directory.config().get("made_by") == "swarm-ui":
         values = plain(configuration_of(run))
     elif is_demo_run(directory):
@@ -270,10 +271,8 @@ def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
             f"'{run}' is not a run of the command swarm-ui or of the demo: give the team's "
             "settings with --config FILE, or --set"
         )
-    for path in overrides.places:
-        section, name = path[0], path[-1]
-        if len(path) == 2 and isinstance(values.get(section), dict):
-            values[section][name] = overrides.values[section][name]
+    for section, name in dict.fromkeys(path[:2] for path in overrides.places if len(path) > 1):
+        values.setdefault(section, {})[name] = overrides.values[section][name]
     return checked(Draft(values, overrides.places, overrides.mistakes))
 
 

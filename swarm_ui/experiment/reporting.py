@@ -40,7 +40,7 @@ def run_report(run: Path, to: Path | None = None) -> Path:
         return trace_report(run, target)
     if to is not None:
         expect_report(to, f"the report of '{run}'")
-    directory = RunDirectory.open_existing(run)
+    directory = RunDirectory.open_to_read(run)
     tested, config = (run / "results.json").exists(), directory.config()
     if config.get("made_by") == "swarm-ui" and tested:
         return evaluation_report(directory, existing_results(run), to)
@@ -88,30 +88,34 @@ def expect_report(target: Path, what: str) -> None:
 
 def evaluation_report(run: RunDirectory, results: Results, to: Path | None = None) -> Path:
     """Write the report of a run; returns its path. ``to``: see :func:`run_report`."""
-    saved = [arm.name for arm in results.arms if (run.traces / f"{arm.name}.jsonl").exists()]
-    episodes = [episode for name in saved for episode in run.episodes(name)]
+    found = gathered(run.path)
+    sets = {part.name: part.episodes for part in found.sets}
+    episodes = [e for arm in results.arms for e in sets.get(arm.name, ())]
     labels = dict.fromkeys(arm.label for arm in results.arms if arm.label)
     solved, masked = sum(arm.solved for arm in results.arms), sum(a.masked for a in results.arms)
     note = f" {masked} masked by faults." if masked else ""
-    data = ReportData(
+    data = replace(
+        found,
         title="; ".join(labels) or run.path.name,
         summary=f"{solved} of {len(results.outcomes) - masked} episodes solved.{note}",
         labels=results.labels,
         episodes=pictured(_failed_first(episodes)),
     )
-    return write_report(run.path, data, to=to)
+    return write_page(to or run.path / "report.html", data, run.path)
 
 
 def training_report(run: RunDirectory, to: Path | None = None) -> Path:
     """Write the report of a training run; returns its path. ``to``: see :func:`run_report`."""
-    kept = [e for part in gathered(run.path).sets for e in part.episodes]
-    data = ReportData(
+    found = gathered(run.path)
+    kept = [e for part in found.sets for e in part.episodes]
+    data = replace(
+        found,
         title=run.path.name,
         summary="A team that learned from its own rollouts, of which a few of each iteration are "
         f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
         episodes=pictured(_failed_first(kept)),
     )
-    return write_report(run.path, data, to=to)
+    return write_page(to or run.path / "report.html", data, run.path)
 
 
 def is_report(path: Path) -> bool:
@@ -135,7 +139,7 @@ def trace_report(file: Path, path: Path) -> Path:
         heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
         sets=(EpisodeSet(name="", episodes=pictured(episodes), file=file.name),),
     )
-    return write_page(path, data)
+    return write_page(path, data, file.parent)
 
 
 def with_screenshots(episode: Episode) -> Episode:

@@ -161,6 +161,14 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """Why each episode failed, in the order of ``jobs``; ``None``: it was solved. Empty in results
     from before failures were classified."""
 
+    def __post_init__(self) -> None:
+        for what, values in (("outcomes", self.outcomes), ("failures", self.failures or self.jobs)):
+            if len(values) != len(self.jobs):
+                raise ValueError(
+                    f"arm '{self.name or f'{self.split}-{self.arm}'}' has {len(self.jobs)} "
+                    f"episodes and {len(values)} {what}"
+                )
+
     @property
     def success(self) -> Interval | None:
         return success_interval(self.jobs, self.outcomes)

@@ -31,7 +31,7 @@ def script(main: Callable[[], int]) -> Callable[[], int]:
             print("stopped; the same command continues", file=sys.stderr)
             return 130
         except BrokenPipeError:
-            discard_output()
+            discard_output(sys.stdout)
             return 0
 
     return run

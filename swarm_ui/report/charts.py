@@ -58,7 +58,11 @@ def curve(data: Curve, arms: Arms | None = None) -> Markup:
     tested = arms.arms if arms is not None else ()
     axes = _Axes([p for s in lines for p in s.points], tested)
     whiskers = (_whisker(arm, k, axes) for k, arm in enumerate(tested))
-    drawn = [_grid(axes, data), *(_series(s, i, axes) for i, s in enumerate(lines)), *whiskers]
+    drawn = [
+        _grid(axes, data),
+        *(_series(s, i, axes, data.percent) for i, s in enumerate(lines)),
+        *whiskers,
+    ]
     keys = (tag("i", class_=f"key s{i % COLOURS}") for i in range(len(lines)))
     names = [tag("li", key, s.name) for key, s in zip(keys, lines, strict=True)]
     legend = tag("ul", *names, class_="legend") if len(names) > 1 else Markup("")
@@ -87,7 +91,7 @@ def _grid(axes: _Axes, data: Curve) -> Markup:
     return join(*parts)
 
 
-def _series(series: Series, number: int, axes: _Axes) -> Markup:
+def _series(series: Series, number: int, axes: _Axes, percent: bool) -> Markup:
     ordered = sorted(series.points, key=lambda p: p.x)
     style = f"s{number % COLOURS}" + (" dashed" if number >= COLOURS else "")
     band = [p for p in ordered if p.low is not None and p.high is not None]
@@ -101,7 +105,8 @@ def _series(series: Series, number: int, axes: _Axes) -> Markup:
     parts.append(tag("polyline", points=line, class_=f"line {style}"))
     for point in ordered:
         x, y = axes.x(point.x), axes.y(point.y)
-        tooltip = tag("title", f"{series.name}: {point.y:.4g} at {point.x:g}")
+        value = f"{100 * point.y:.4g} %" if percent else f"{point.y:.4g}"
+        tooltip = tag("title", f"{series.name}: {value} at {point.x:g}")
         parts.append(tag("circle", tooltip, cx=x, cy=y, r=3.0, class_=f"point {style}"))
     return join(*parts)
 

@@ -37,7 +37,7 @@ def failures(shown: Sequence[Failed], tested: Counts) -> Markup:
         return Markup("")
     names = (tag("th", FAILURE_NAMES[why], scope="col", class_="number") for why in found)
     heads = [tag("th", "episodes", scope="col"), *names]
-    rows = [tag("tr", tag("th", name or "all", scope="row"),
+    rows = [tag("tr", tag("th", tag("span", name or "all", class_="words"), scope="row"),
                 *(_number(row.get(why, 0)) for why in found))
             for name, row in counts.items()]  # fmt: skip
     examples = tag("tr", tag("th", "examples", scope="row"),

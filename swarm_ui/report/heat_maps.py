@@ -18,7 +18,7 @@ def heat_map(data: HeatMap, *, caption: bool = True) -> Markup:
     rows = []
     for name, values, small in zip(data.rows, data.values, details, strict=True):
         cells = [_shade(v, data, more) for v, more in zip(values, small, strict=True)]
-        rows.append(tag("tr", tag("th", name, scope="row"), *cells))
+        rows.append(tag("tr", tag("th", name, scope="row", title=name), *cells))
     grid = tag("table", head, *rows, class_="heat")
     size = "full" if len(data.columns) > _NARROW else "part"
     box = tag("div", grid, class_="wide")

@@ -97,16 +97,12 @@ def _cell(value: TableCell, column: int, right: bool) -> Markup:
     if isinstance(value, Estimate):
         return tag("td", _estimate(value), class_="estimate")
     if isinstance(value, Link):
-        shown = tag("a", value.text, href=value.address)
+        shown = tag("a", value.text, href=value.address, class_="words")
         return tag("th", shown, scope="row") if column == 0 else tag("td", shown)
-    if isinstance(value, str) and column == 0:
-        return tag("th", value, scope="row")
-    if value is None:
-        text = "–"
-    elif isinstance(value, str):
-        text = value
-    else:
-        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, str):
+        words = tag("span", value, class_="words")
+        return tag("th", words, scope="row") if column == 0 else tag("td", words)
+    text = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return tag("td", text, class_="number" if right else None)
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.charts import curve
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
-from swarm_ui.report.contents import GraphDrawing, HeatMap, Picture, ReportData, ReportTable
+from swarm_ui.report.contents import (
+    EpisodeSet,
+    GraphDrawing,
+    HeatMap,
+    Picture,
+    ReportData,
+    ReportTable,
+)
 from swarm_ui.report.failures import failures
 from swarm_ui.report.first_screen import first_curve, overview, team_decision
 from swarm_ui.report.heat_maps import heat_map, scale
@@ -50,19 +61,32 @@ def write_report(run: Path, data: ReportData | None = None, *, to: Path | None =
         ConfigError: there is no such folder, a picture named in ``data`` cannot be read, or the
             file cannot be written.
     """
-    return write_page(
-        to or run / "report.html", gathered(run) if data is None else filled(data, run)
-    )
+    found = gathered(run) if data is None else filled(data, run)
+    return write_page(to or run / "report.html", found, run)
 
 
-def write_page(path: Path, data: ReportData) -> Path:
-    """Write :func:`page` to a file. Raises ``ConfigError`` if it cannot be written."""
-    text = page(data)
+def write_page(path: Path, data: ReportData, folder: Path) -> Path:
+    """Write :func:`page` to a file. Raises ``ConfigError`` if it cannot be written.
+
+    ``folder``: where the paths of the trace files in ``data`` begin.
+    """
+    text = page(replace(data, sets=_seen_from(path.parent, data.sets, folder)))
     try:
         write_atomic(path, text)
     except OSError as error:
         raise ConfigError(f"the report '{path}' cannot be written: {error}") from error
     return path
+
+
+def _seen_from(place: Path, sets: Sequence[EpisodeSet], folder: Path) -> tuple[EpisodeSet, ...]:
+    """The sets with the paths of their files from a page in ``place``."""
+    try:
+        way = os.path.relpath(folder.resolve(), place.resolve()).replace(os.sep, "/")
+    except ValueError:  # on another drive
+        return tuple(replace(part, file="") for part in sets)
+    if way == ".":
+        return tuple(sets)
+    return tuple(replace(part, file=part.file and f"{way}/{part.file}") for part in sets)
 
 
 def page(data: ReportData) -> str:
@@ -121,7 +145,7 @@ def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
         ("Who talks to whom", join(_histories(data), _graphs(data))),
         ("Credit", join(scale(credit), _figures([heat_map(h) for h in credit]))),
         ("Why episodes failed", failures(episodes.failed, data.failures)),
-        ("Episodes", _viewer(episodes)),
+        ("Episodes", _viewer(episodes, data.missing)),
         ("Cost", _tables(cost)),
         ("Workers", join(_figures([timeline(t) for t in data.timelines]), _tables(workers))),
         ("Plots", _figures([_picture(p) for p in data.pictures])),
@@ -243,9 +267,9 @@ def _missing(data: ReportData) -> Markup:
     return tag("ul", *lines, class_="note")
 
 
-def _viewer(episodes: Packed) -> Markup:
-    if not episodes.episodes:
-        return note(NO_EPISODES)
+def _viewer(episodes: Packed, missing: Sequence[str]) -> Markup:
+    if not episodes.episodes:  # what is missing has a section of its own
+        return note("" if missing else NO_EPISODES)
     said = [f"{episodes.episodes:,} episode{'s' * (episodes.episodes != 1)}."]
     if episodes.left_out:
         said.append(f"{episodes.left_out:,} more did not fit into this file.")

@@ -14,10 +14,10 @@ const folder = () => {
   }
 };
 
-// Null where the episode is in no trace file, or the name of the file is no line of text.
+// Null where there is no step, the episode is in no trace file, or its name is no line of text.
 const replayCommand = (entry, step) => {
   const path = folder() + entry.file;
-  if (!entry.file || /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(path)) return null;
+  if (!entry.steps || !entry.file || /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(path)) return null;
   const name = folder() ? path : `./${path}`;
   return `swarm-ui replay ${quoted(name)} --episode ${entry.at} --step ${step + 1}`;
 };
@@ -35,7 +35,7 @@ class ReplayButton {
   show(entry, step) {
     this.command = replayCommand(entry, step);
     this.button.disabled = this.command === null;
-    this.button.title = this.command ?? "This episode is not in a trace file beside this page";
+    this.button.title = this.command ?? (entry.steps ? "This episode is not in a trace file" : "This episode has no decision");
     this.line.hidden = true;
   }
 

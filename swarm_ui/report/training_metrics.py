@@ -121,17 +121,18 @@ def curves(lines: Sequence[Line]) -> tuple[Curve, ...]:
         "a critic, guided: not comparable with a test."
     )
     drawn = (
-        _curve(
-            "Success of rollouts by iteration",
-            "success, %",
-            [("success of rollouts", success)],
-            note,
-            percent=True,
-        ),
-        _curve("Credit", "mean credit", [("mean credit", credit)], "Of all scored messages."),
-        _curve("Loss", "loss", [("mean over adapters", losses)], "After the last step."),
+        ("Success of rollouts by iteration", "success, %", "success of rollouts", success, note),
+        ("Credit", "mean credit", "mean credit", credit, "Of all scored messages."),
+        ("Loss", "loss", "mean over adapters", losses, "After the last step."),
     )
-    return tuple(found for found in drawn if found.series)
+    return tuple(
+        Curve(
+            title=title, x_label="iteration", y_label=y, note=note, percent=points is success,
+            series=(Series(name=name, points=tuple(points)),),
+        )
+        for title, y, name, points, note in drawn
+        if points
+    )  # fmt: skip
 
 
 def last_rollouts(lines: Sequence[Line]) -> Headline | None:
@@ -154,20 +155,6 @@ def _success(line: Line) -> Estimate | None:
     if rate is None:
         return Estimate(value=value)
     return Estimate(value=value, low=rate.low, high=rate.high, count=counted)
-
-
-def _curve(
-    title: str,
-    y: str,
-    lines: list[tuple[str, list[CurvePoint]]],
-    note: str,
-    *,
-    percent: bool = False,
-) -> Curve:
-    series = tuple(Series(name=name, points=tuple(points)) for name, points in lines if points)
-    return Curve(
-        title=title, x_label="iteration", y_label=y, series=series, note=note, percent=percent
-    )
 
 
 def training_cost(lines: Sequence[Line]) -> ReportTable | None:

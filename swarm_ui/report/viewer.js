@@ -2,6 +2,8 @@
 const KEYS = [["← →", "step"], ["Home End", "first, last step"], ["j k", "next, previous episode"],
   ["[ ]", "round"], ["v", "screen, agent’s view, change"], ["f", "failed episodes only"], ["/", "search"]];
 
+const LONG = 600; // characters of a goal that gets a box of its own
+
 // What the left side of a step shows.
 const LOOK_TITLES = { screen: "The screen, with the numbers of this page", view: "What the selected agent saw, with its own numbers",
   change: "What differs on the next screen" };
@@ -101,8 +103,9 @@ class Viewer {
   header(entry) {
     const facts = [`episode ${entry.number + 1}`, this.episode.environment, entry.set, entry.task, `seed ${entry.seed}`, entry.policy,
       this.episode.seconds ? `${this.episode.seconds.toFixed(1)} s` : ""].filter(Boolean).join(" · ");
+    const goal = entry.goal || entry.task;
     this.head.replaceChildren(
-      make("h3", "goal", entry.goal || entry.task, " ", make("span", `outcome ${entry.outcome}`, `${MARKS[entry.outcome]} ${entry.outcome}`)),
+      make("h3", "goal", make("span", goal.length > LONG ? "long" : "", goal), " ", make("span", `outcome ${entry.outcome}`, `${MARKS[entry.outcome]} ${entry.outcome}`)),
       make("p", "note", facts),
       ...(this.episode.fault ? [make("p", "error", this.episode.fault)] : []));
   }
@@ -156,6 +159,7 @@ class Viewer {
   }
 
   turn(look) {
+    if (!this.episode) return;
     this.look = look;
     const held = this.stage.contains(document.activeElement);
     this.draw();

@@ -59,7 +59,8 @@ _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
 
 
 class RunDirectory:
-    """One run on disk. Make one with :meth:`create` or :meth:`open_existing`."""
+    """One run on disk. Make one with :meth:`create`, :meth:`open_existing` or
+    :meth:`open_to_read`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -108,17 +109,26 @@ class RunDirectory:
         return cls(chosen)
 
     @classmethod
-    def open_existing(cls, path: Path) -> RunDirectory:
-        """Open the directory of an existing run.
+    def open_to_read(cls, path: Path) -> RunDirectory:
+        """The directory of an existing run; changes nothing.
 
         Raises:
-            ConfigError: there is no run there, another version wrote it, or its folders cannot be
-                made.
+            ConfigError: there is no run there, or another version wrote it.
         """
         if not path.is_dir():
-            raise ConfigError(f"no run to resume at '{path}': there is no such directory")
+            raise ConfigError(f"there is no run '{path}': expected the folder of a run")
         run = cls(path)
         run.document()
+        return run
+
+    @classmethod
+    def open_existing(cls, path: Path) -> RunDirectory:
+        """Open the directory of an existing run to continue it; makes the folders that it lacks.
+
+        Raises:
+            ConfigError: as :meth:`open_to_read`, or its folders cannot be made.
+        """
+        run = cls.open_to_read(path)
         try:
             for folder in _FOLDERS:
                 (path / folder).mkdir(exist_ok=True)

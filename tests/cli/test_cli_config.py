@@ -233,7 +233,7 @@ def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_w
     model = msgspec.structs.replace(config.model, name="org/model", device="cuda", vision=True)
     config = msgspec.structs.replace(config, model=model)
     folder = RunDirectory.create(tmp_path / "r", name="r", config={})
-    command = evaluation_command(Run(config, "train", directory=folder))
+    command = " ".join(evaluation_command(Run(config, "train", directory=folder)))
     assert "--suite extended --set environment.screenshots=true" in command
     assert "--model org/model --set model.device=cuda --set model.vision=true" in command
     assert command.endswith("--set team.density=0.25 --set team.seed=3")

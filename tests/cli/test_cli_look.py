@@ -237,6 +237,19 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     assert "no area 'foo'" in shell("doctor --need foo").err
 
 
+@pytest.mark.parametrize("printed", ["\\n", "\\377\\n"])
+def test_doctor_reads_whatever_a_browser_prints(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    printed: str,
+) -> None:
+    browser = shell.folder / "browser"
+    browser.write_text(f"#!/bin/sh\nprintf '{printed}'\n", encoding="utf-8")
+    browser.chmod(0o755)
+    monkeypatch.setenv("SWARM_UI_BROWSER", str(browser))
+    assert shell("doctor").code == 0
+
+
 def test_play_knows_what_was_meant(shell: Shell) -> None:  # noqa: F811
     done = shell("play phone contacts-ad")
     assert done.code == 2 and "did you mean 'contacts-add'?" in done.err

@@ -274,6 +274,9 @@ async def test_an_episode_without_steps_says_so(chromium: SharedBrowser, tmp_pat
     ready = "!!document.querySelector('article .empty')"
     async with opened_report(chromium, path, ready=ready) as tab:
         assert "before its first decision" in await tab.words("article .empty")
+        last = "document.querySelector('.bar button:last-child')"
+        assert await tab.js(f"{last}.disabled"), "there is nothing to replay"
+        assert "no decision" in await tab.js(f"{last}.title")
 
 
 def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrowser) -> None:  # noqa: F811
@@ -302,6 +305,56 @@ def test_the_copied_command_replays_the_step(shell: Shell, chromium: SharedBrows
     assert words[3:] == ["--episode", "2", "--step", "1"]
     again = shell("", *words[1:], "--json")
     assert again.code == 0 and again.json["same"] is True
+
+
+@pytest.mark.parametrize("source", ["a run", "a run/traces/episodes.jsonl"])
+def test_the_command_of_a_page_elsewhere_replays_the_step(
+    shell: Shell,  # noqa: F811
+    chromium: SharedBrowser,
+    source: str,
+) -> None:
+    shell(f"run {LAMP} light --model script:right.txt -n 2 --out", "a run")
+    done = shell("report --out pages/page.html", source)
+    assert done.code == 0, done.err
+
+    async def told() -> str:
+        page = shell.folder / "pages/page.html"
+        async with opened_report(chromium, page, address="#2/1") as tab:
+            return str(await tab.js("document.querySelector('.bar button:last-child').title"))
+
+    words = shlex.split(asyncio.run(told()))
+    place = shell.folder / "a run/traces/episodes.jsonl"
+    assert Path(words[2]).resolve() == place
+    again = shell("", *words[1:], "--json")
+    assert again.code == 0 and again.json["same"] is True
+
+
+async def test_long_texts_and_turned_ones_leave_room_for_the_rest(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
+    path = alone(tmp_path, shuffled("\u202eturned " + "word " * 900 + "W" * 3000))
+    async with opened_report(chromium, path) as tab:
+        for name, most in ((".goal", 260), (".decision", 260), (".entries button", 200)):
+            tall = await tab.js(f"document.querySelector('{name}').getBoundingClientRect().height")
+            assert 0 < tall < most, name
+        outcome = "document.querySelector('.goal .outcome')"
+        assert await tab.js(f"{outcome}.getBoundingClientRect().bottom <= "
+                            f"{outcome}.parentNode.getBoundingClientRect().bottom")  # fmt: skip
+        isolated = "getComputedStyle(document.querySelector('.goal > span')).unicodeBidi"
+        assert await tab.js(isolated) == "isolate", "else the outcome is written from right to left"
+
+
+async def test_a_key_before_an_episode_is_open_does_nothing(
+    chromium: SharedBrowser, tmp_path: Path
+) -> None:
+    ready = "!!document.querySelector('article .empty')"
+    path = written(tmp_path, *tasks())
+    async with opened_report(chromium, path, address="#99/1", ready=ready) as tab:
+        for key in ("v", "[", "]", "ArrowRight", "End"):
+            await tab.press(key)
+        assert "There is no episode 99" in await tab.words("article .empty")
+        await tab.press("j")
+        await tab.until("!!document.querySelector('#viewer .scene')")
 
 
 async def test_hostile_names_of_files_stay_one_word_of_the_command(

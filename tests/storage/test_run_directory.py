@@ -71,7 +71,7 @@ def test_full_directory_is_refused_with_the_way_on(run: RunDirectory) -> None:
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        (None, "no such directory"),
+        (None, "there is no run"),
         ({}, "no config.json"),
         ({"config.json": "{"}, "cannot be read"),
         ({"config.json": '{"run_version": 99}'}, "version 99"),

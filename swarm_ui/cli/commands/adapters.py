@@ -105,8 +105,8 @@ def import_adapters(
     names = agent_names(agents)
     files.import_adapter(adapter, out, names, about)
     output.say(f"wrote {out}: {', '.join(names)}{_trained_with(about)}")
-    output.say(f"next: swarm-ui train phone --agents {agents} --adapters {out}"
-               + _model_option(about.base_model))  # fmt: skip
+    output.command("next", "swarm-ui", "train", "phone", "--agents", str(agents), "--adapters",
+                   str(out), *_model_option(about.base_model))  # fmt: skip
     return output.done(folder=str(out), adapters=list(names), **msgspec.structs.asdict(about))
 
 
@@ -139,7 +139,7 @@ def merge_adapter(
 
     save_merged(loaded, SINGLE, out)
     output.say(f"wrote {out}")
-    output.say(f"next: swarm-ui run phone contacts-add --model {out}")
+    output.command("next", "swarm-ui", "run", "phone", "contacts-add", "--model", str(out))
     return output.done(folder=str(out), prompt_format=facts.metadata.prompt_format)
 
 
@@ -201,7 +201,7 @@ def _trained_with(about: AdapterMetadata) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def _model_option(base: str) -> str:
+def _model_option(base: str) -> list[str]:
     if base in ("", "base-agent"):
-        return ""
-    return f" --model {'general' if base == 'general-agent' else base}"
+        return []
+    return ["--model", "general" if base == "general-agent" else base]

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from swarm_ui.cli import flags
+from swarm_ui.cli.out_files import expect_folder_place, writing
 from swarm_ui.cli.output import Output
 from swarm_ui.experiment.user_code import callable_of, made_by, user_environment
 
@@ -41,13 +42,15 @@ def credit(
     from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 
     output = Output(machine=json)
+    expect_folder_place(plots)  # before calls are made
     more = [assigner for place in assigners or () for assigner in made_by(place)]
     trusted = trust if replay else None
     report = asyncio.run(_report(run, env, trusted, more, reference, episodes))
     for made in report_tables(report):
         output.show(made)
     if plots is not None:
-        report.plot(plots)
+        with writing(plots):
+            report.plot(plots)
         output.say(f"wrote two plots to {plots}")
     return output.done(**msgspec.to_builtins(report, str_keys=True))
 
@@ -62,10 +65,11 @@ async def _report(
 ) -> Any:
     """The comparison. ``trusted``: whether the run's model may be opened; ``None``: not needed."""
     from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
-    from swarm_ui.trace.jsonl import read_jsonl
+    from swarm_ui.trace.jsonl import iter_jsonl
 
     files = sorted((run / "traces").glob("*.jsonl")) if run.is_dir() else [run]
-    found = [episode for file in files for episode in read_jsonl(file)][:most]
+    whole = not run.is_dir()  # a run may have been killed while it wrote a line
+    found = [episode for file in files for episode in iter_jsonl(file, whole=whole)][:most]
     if env is None and {e.environment for e in found} == {"phone (simulated)"}:
         env = "swarm_ui.environments.phone:PhoneEnvironment"
     async with AsyncExitStack() as stack:

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from swarm_ui.experiment.critics.critic_run import CriticResult, CriticRun
     from swarm_ui.stats import Interval
 
-_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
-
 
 @flags.command(
-    flags.needed("model", str, "MODEL", f"the model that learns to judge: {_MODEL}"),
+    flags.needed("model", str, "MODEL", f"the model that learns to judge: {flags.LANGUAGE_MODEL}"),
     flags.needed("envs", list[str], "ENV...", f"{', '.join(ENVIRONMENTS)}, or module:factory; "
                  "only training tasks are played"),
     flags.needed("out", Path, "OUT", "folder to write; an interrupted training in it continues"),
@@ -121,10 +119,8 @@ def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
     output.show(shown)
     if any(at.labels == "outcome" for at in made.figures.values()):
         output.say("labels by outcome: right steps of failed episodes count as wrong")
-    output.say(
-        f"next: swarm-ui train ENV --model {work.model.name} --critic learned --critic-model "
-        f"{made.folder}"
-    )
+    output.command("next", "swarm-ui", "train", "ENV", "--model", work.model.name, "--critic",
+                   "learned", "--critic-model", str(made.folder))  # fmt: skip
     return output.done(
         critic=str(made.folder),
         replies=made.card.replies,

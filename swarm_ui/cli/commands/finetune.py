@@ -17,11 +17,9 @@ from swarm_ui.experiment.stage1.finetuning import estimate_finetuning, finetune_
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
 
-_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
-
 
 @flags.command(
-    flags.needed("model", str, "MODEL", _MODEL),
+    flags.needed("model", str, "MODEL", flags.LANGUAGE_MODEL),
     flags.needed("corpus", list[Path], "CORPUS...",
                  "folder of a corpus, or several of the same format"),
     flags.needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it continues"),
@@ -78,10 +76,8 @@ def finetune(arguments: flags.Arguments) -> int:
     output.show(made)
     _tell_skipped(sum(at.skipped for at in results), config, output)
     final = out / "final"
-    if config.method == "lora":
-        output.say(f"next: swarm-ui eval phone --model {model} --adapters {final}")
-    else:
-        output.say(f"next: swarm-ui eval phone --model {final}")
+    tuned = [model, "--adapters", str(final)] if config.method == "lora" else [str(final)]
+    output.command("next", "swarm-ui", "eval", "phone", "--model", *tuned)
     return output.done(final=str(final), stages=msgspec.to_builtins(results))
 
 
@@ -102,7 +98,10 @@ def _layers(text: str) -> list[int]:
     try:
         for part in text.split(","):
             first, _, last = part.partition("-")
-            found += range(int(first), int(last or first) + 1)
+            layers = range(int(first), int(last or first) + 1)
+            if not layers:
+                raise ValueError
+            found += layers
     except ValueError:
         raise ConfigError(f"--layers {text}: expected numbers such as 8-29 or 0,1,5") from None
     return found

@@ -158,5 +158,6 @@ def init(
     flags.expect_new(path, force)
     with writing(path):
         write_atomic(path, TEMPLATE)
-    output.say(f"wrote {path}; next: swarm-ui run --config {path} --dry-run")
+    output.say(f"wrote {path}")
+    output.command("next", "swarm-ui", "run", "--config", str(path), "--dry-run")
     return exits.OK

@@ -88,7 +88,7 @@ def pull_model(
         return output.done(name=name, folder=str(known), changed=False)
     folder = _pull(name, file, force, output)
     output.say(f"{model.title} ({model.licence}, dequantised from {model.quantisation}): {folder}")
-    output.say(f"next: swarm-ui run phone contacts-add --model {name}")
+    output.command("next", "swarm-ui", "run", "phone", "contacts-add", "--model", name)
     return output.done(name=name, folder=str(folder), changed=True)
 
 

@@ -31,7 +31,8 @@ def play(
     browser: Annotated[
         bool, flags.declare("--browser", help="play on a web page, with the mouse", panel="")
     ] = False,
-    port: Annotated[int, typer.Option(metavar="N", help="port of the page; 0: any free port")] = 0,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535,
+                                      help="port of the page; 0: any free port")] = 0,
     out: Annotated[
         Path | None,
         flags.declare("--out", "-o", value="FILE", panel="",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from pathlib import Path
 
 import typer
@@ -23,22 +22,18 @@ from swarm_ui.experiment.replaying import (
 )
 
 
-def _repeatable(name: str, value: str, help: str) -> flags.Option:
-    return flags.Option(name, list[str] | None, typer.Option(metavar=value, help=help))
-
-
 @flags.command(
-    flags.Option("trace", Path,
-                 typer.Argument(metavar="TRACE", help="a run's folder, or a trace file"),
-                 default=inspect.Parameter.empty),
+    flags.needed("trace", Path, "TRACE", "a run's folder, or a trace file"),
     flags.Option("episode", int, typer.Option("--episode", "-e", metavar="N", min=1,
                                               help="number of the episode in the file"), default=1),
     flags.Option("step", int, typer.Option("--step", "-s", metavar="N", min=1,
                                            help="number of the decision in it"), default=1),
-    _repeatable("say", "ID=TEXT", "replace the text of this message; repeatable"),
-    _repeatable("without", "ID", "do not deliver this message to any node; repeatable"),
-    _repeatable("add", "A>B", "add this edge; repeatable"),
-    _repeatable("cut", "A>B", "remove this edge; repeatable"),
+    flags.option("say", list[str], "ID=TEXT", "replace the text of this message; repeatable",
+                 panel=""),
+    flags.option("without", list[str], "ID", "do not deliver this message to any node; repeatable",
+                 panel=""),
+    flags.option("add", list[str], "A>B", "add this edge; repeatable", panel=""),
+    flags.option("cut", list[str], "A>B", "remove this edge; repeatable", panel=""),
     flags.Option("graph", str, typer.Option("--graph", "-g", metavar="MODULE:NAME", help="the "
                  "graph that made the decision, or a function that returns it (default: the team "
                  "of the settings)"), default=""),
@@ -48,8 +43,7 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
     flags.TRUST,
     flags.CONFIG,
     flags.SET,
-    flags.Option("out", Path | None, typer.Option("--out", "-o", metavar="FILE",
-                                                  help="JSON lines file for the new trace")),
+    flags.option("out", Path, "FILE", "JSON lines file for the new trace", "-o", panel=""),
     flags.JSON,
     defaults={"model.name": "that of the run"},
 )  # fmt: skip

@@ -184,7 +184,7 @@ def _make(work: Synthesis, out: Path, output: Output) -> int:
     for reason, number in sorted(totals.dropped.items(), key=lambda pair: -pair[1])[:8]:
         made.add_row(f"dropped, {reason}", str(number))
     output.show(made)
-    output.say(f"next: swarm-ui finetune MODEL {out} OUT")
+    output.command("next", "swarm-ui", "finetune", "MODEL", str(out), "OUT")
     return output.done(corpus=str(out), **msgspec.to_builtins(totals))
 
 

@@ -32,6 +32,7 @@ from swarm_ui.report import (
     Series,
     write_report,
 )
+from swarm_ui.report.estimates import interval
 from swarm_ui.report.run_reader import gathered
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
@@ -97,7 +98,8 @@ def _findings(results: Results) -> list[str]:
         rated = [(row, row.to_base) for row in rows if row.to_base is not None]
         for row, gap in rated[-1:]:
             where = results.splits.get(split, split)
-            text = f"{where}: {row.label}, {gap.percent(signed=True)} points against base."
+            shown = interval(Estimate.of(gap, difference=True))
+            text = f"{where}: {row.label}, {shown} points against base."
             parts.append(text[0].upper() + text[1:])
     return parts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import (
@@ -18,7 +17,7 @@ from swarm_ui.experiment.environments import (
     web,
 )
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
-from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
+from swarm_ui.experiment.plugins.entry_points import plugin, unknown_name
 from swarm_ui.experiment.user_code import user_environment
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
@@ -52,10 +51,7 @@ def environment_findings(
     """
     added = plugin("environments", section.name)
     if section.name not in ENVIRONMENTS and ":" not in section.name and added is None:
-        names = (*ENVIRONMENTS, *plugin_names("environments"))
-        near = get_close_matches(section.name, names, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        expected = f"expected {', '.join(names)} or module:factory{hint}"
-        yield ("environment", "name"), f"no environment '{section.name}': {expected}"
+        problem = unknown_name("environments", section.name, ENVIRONMENTS, "module:factory")
+        yield ("environment", "name"), problem
         return
     yield from spec_of(section.name).all_findings(section, splits)

@@ -16,15 +16,8 @@ from swarm_ui.trace.failed_episodes import FAILURE_CLASSES, FAILURE_NAMES
 
 SECTIONS = ("head", "progress", "curves", "success", "faults", "episodes")
 """Names of the parts, in the order of the page."""
-_STATES = {
-    "running": "running",
-    "finished": "finished",
-    "failed": "failed",
-    "interrupted": "interrupted",
-    "killed": "killed: it recorded no end",
-    "damaged": "damaged",
-    "unknown": "state not known",
-}
+_STATES = {"killed": "killed: it recorded no end", "unknown": "state not known"}
+"""States that are described in other words than their name."""
 _MOST_POINTS = 60
 _STALE = 30.0
 """Seconds without an update after which progress is shown with its age."""
@@ -45,7 +38,7 @@ def panel(look: Look, now: float) -> dict[str, str]:
 
 def _head(look: Look) -> Markup:
     facts = " · ".join(filter(None, [look.command, look.environment]))
-    state = tag("span", _STATES[look.state], class_=f"state {look.state}")
+    state = tag("span", _STATES.get(look.state, look.state), class_=f"state {look.state}")
     error = tag("p", look.error, class_="error") if look.error else Markup("")
     links = tag("p", tag("a", "the whole report so far", href="report"))
     return join(tag("h1", look.name, " ", state), note(facts), error, links)

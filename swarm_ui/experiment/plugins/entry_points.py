@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, get_args
@@ -54,6 +56,21 @@ def plugin(kind: Kind, name: str) -> Plugin | None:
 def plugin_names(kind: Kind) -> tuple[str, ...]:
     """The names that can be used."""
     return tuple(found.name for found in plugins(kind) if not found.problem)
+
+
+def unknown_name(kind: Kind, name: str, own: Iterable[str], form: str) -> str:
+    """The error text for a name that nothing has.
+
+    Args:
+        kind: the kind of plug-in that could have the name.
+        name: what the user wrote.
+        own: the names of this package.
+        form: how code is named, such as ``"module:factory"``.
+    """
+    names = [*own, *plugin_names(kind)]
+    near = get_close_matches(name.partition(":")[0], names, n=1)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    return f"no {kind[:-1]} '{name}': expected {', '.join(names)}, or {form}{hint}"
 
 
 @lru_cache(maxsize=16)

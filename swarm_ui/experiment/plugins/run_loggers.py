@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.experiment.config import Finding
-from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
+from swarm_ui.experiment.plugins.entry_points import plugin, unknown_name
 from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.experiment.user_code import callable_of, made_of
 from swarm_ui.optim.loggers import Logger, MLflowLogger, TensorBoardLogger, WandbLogger
@@ -50,10 +49,7 @@ def logger_findings(names: Sequence[str]) -> Iterator[Finding]:
         if name in names[:number]:
             yield at, f"the logger '{name}' is named twice"
         elif name not in LOGGERS and ":" not in name and plugin("loggers", name) is None:
-            known = (*LOGGERS, *plugin_names("loggers"))
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            yield at, f"no logger '{name}': expected {', '.join(known)}, or module:factory{hint}"
+            yield at, unknown_name("loggers", name, LOGGERS, "module:factory")
 
 
 def check_loggers(names: Sequence[str]) -> None:

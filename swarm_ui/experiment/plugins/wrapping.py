@@ -7,7 +7,6 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -27,7 +26,7 @@ from swarm_ui.environments.wrappers import (
 )
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Finding
-from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
+from swarm_ui.experiment.plugins.entry_points import plugin, unknown_name
 from swarm_ui.experiment.user_code import callable_of, user_wrapper
 from swarm_ui.rollout.pool import MakeEnvironment
 
@@ -166,15 +165,11 @@ def is_users(text: str) -> bool:
     Raises:
         ConfigError: there is no wrapper of that name.
     """
-    name = text.partition(":")[0]
-    if name in WRAPPERS:
+    if text.partition(":")[0] in WRAPPERS:
         return False
     if ":" in text or plugin("wrappers", text) is not None:
         return True
-    names = (*WRAPPERS, *plugin_names("wrappers"))
-    near = get_close_matches(name, names, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    raise ConfigError(f"no wrapper '{text}': expected {', '.join(names)}, or module:callable{hint}")
+    raise ConfigError(unknown_name("wrappers", text, WRAPPERS, "module:callable"))
 
 
 def _wrap_of(text: str) -> Wrap:

@@ -47,7 +47,7 @@ def resume(
         ConfigError: another command started it, or a setting is wrong, or its change would affect
             the results.
     """
-    directory = RunDirectory.open_existing(path)
+    directory = RunDirectory.open_to_read(path)
     document = directory.config()
     if (document.get("made_by"), document.get("command")) != ("swarm-ui", command):
         raise ConfigError(
@@ -78,7 +78,7 @@ def resume(
 
 def configuration_of(path: Path) -> Config:
     """The settings of a run of ``run``, ``eval`` or ``train``. Raises ``ConfigError``."""
-    document = dict(RunDirectory.open_existing(path).config())
+    document = dict(RunDirectory.open_to_read(path).config())
     if document.pop("made_by", None) != "swarm-ui":
         raise ConfigError(f"'{path}' is not a run of the command swarm-ui; give --config FILE")
     for name in ("command", "splits", "seeds"):

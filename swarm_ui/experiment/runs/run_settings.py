@@ -34,11 +34,15 @@ class Run:
         return self.directory
 
     @property
-    def resume_command(self) -> str:
-        """The command that continues the run."""
+    def resume_words(self) -> list[str]:
+        """The words of the command that continues the run."""
         trust = ["--trust"] if any(demands(self.config)) else []
-        words = ["swarm-ui", self.command, "--resume", str(self.folder.path), *trust]
-        return shlex.join(words)
+        return ["swarm-ui", self.command, "--resume", str(self.folder.path), *trust]
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the run, quoted for a shell."""
+        return shlex.join(self.resume_words)
 
     def section(self, split: str, seed: int) -> EnvironmentSection:
         """The environment's settings for one split and seed."""

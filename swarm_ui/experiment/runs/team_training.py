@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +81,8 @@ async def train_run(
         await model.close()
 
 
-def evaluation_command(run: Run) -> str:
-    """The command that evaluates the trained team."""
+def evaluation_command(run: Run) -> list[str]:
+    """The words of the command that evaluates the trained team."""
     config, team = run.config, run.config.team
     words = ["swarm-ui", "eval", config.environment.name]
     for name in spec_of(config.environment.name).reads:
@@ -111,4 +110,4 @@ def evaluation_command(run: Run) -> str:
         words += ["--set", f"team.density={team.density:g}", "--set", f"team.seed={team.seed}"]
     if team.vote != "majority":
         words += ["--vote", team.vote]
-    return shlex.join(words)
+    return words

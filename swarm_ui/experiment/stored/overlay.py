@@ -59,12 +59,18 @@ def overlay_report(paths: Sequence[Path], out: Path) -> Path:
         out: the HTML file; a report there is replaced.
 
     Raises:
-        ConfigError: one of them is not a run or is damaged, or ``out`` is another page.
+        ConfigError: one of them is not a run or is damaged, or ``out`` is another page, or the
+            report of one of them.
     """
     expect_report(out, "the report of these runs")
+    for path in paths:
+        if out.resolve() == (path / "report.html").resolve():
+            raise ConfigError(
+                f"'{out}' is the report of the run '{path}'; choose another name with --out"
+            )
     runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
     names = ", ".join(run.name for run in runs)
-    curves, missing = _curves(runs), []
+    curves, missing = _curves(runs), ["Episodes: they are in the report of each run."]
     success, gaps = _success(runs), _differences(runs)
     if not curves:
         missing.append("Learning curves: none of the runs has measurements of iterations.")
@@ -105,9 +111,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read(path: Path, name: str) -> _Run:
-    if not path.is_dir():
-        raise ConfigError(f"there is no run '{path}': expected the folder of a run")
-    document = RunDirectory(path).document()
+    document = RunDirectory.open_to_read(path).document()
     summary = summary_of(path)
     if summary.state == "damaged":
         raise ConfigError(f"the run '{path}' is damaged: {summary.problem}")
@@ -148,14 +152,14 @@ def _curves(runs: Sequence[_Run]) -> tuple[Curve, ...]:
     measured = tuple(
         Curve(title=title if len(curve.series) == 1 else f"{title}: {measure}",
               x_label=curve.x_label, y_label=curve.y_label, series=_merged(lines),
-              note=curve.note if _has_band(lines) else "")
+              note=curve.note if _has_band(lines) else "", percent=curve.percent)
         for (title, measure), (curve, lines) in found.items()
     )  # fmt: skip
     if not tested:
         return measured
     first = Curve(
         title="Success of one agent on validation episodes", x_label="iterations of training",
-        y_label="share", series=_merged(tested),
+        y_label="success, %", series=_merged(tested), percent=True,
         note="One greedy agent. Band: 95 % interval, bootstrap over tasks and their episodes.",
     )  # fmt: skip
     return (first, *measured)
@@ -242,12 +246,12 @@ def _differences(runs: Sequence[_Run]) -> ReportTable | None:
 def _overview(runs: Sequence[_Run], out: Path) -> ReportTable:
     rows = []
     for run in runs:
-        at, about = run.summary.created, run.summary
-        begun = "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
+        about = run.summary
         link = Link(text=run.name, address=_address(run.report, out))
         policies = dict.fromkeys(arm.label for arm in run.arms if not arm.arm)
-        rows.append((link, about.command or "–", about.environment or "–",
-                     "; ".join(policies) or about.model or "–", begun, about.state))  # fmt: skip
+        policy = "; ".join(policies) or about.model or "–"
+        rows.append((link, about.command or "–", about.environment or "–", policy, about.begun,
+                     about.state))  # fmt: skip
     return ReportTable(
         title="The runs",
         columns=("run", "command", "environment", "policy", "begun", "state"),

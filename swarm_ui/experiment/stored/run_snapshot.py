@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -105,7 +106,7 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     if not looks_like_a_run(path):
         raise ConfigError(
             f"'{path}' is not a run: it has no config.json of a run; to list the runs in a folder: "
-            f"swarm-ui runs {path}"
+            f"swarm-ui runs {shlex.quote(str(path))}"
         )
     at = time.time() if now is None else now
     follower = RunFollower(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal, get_args
@@ -18,6 +19,9 @@ no end was recorded; earlier versions also recorded none for interrupted and fai
 ``damaged``: its files cannot be read. ``unknown``: made from Python, which need not record an
 end."""
 STATES: tuple[RunState, ...] = get_args(RunState)
+DISK_ERRORS = frozenset({errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC,
+                         errno.EPERM, errno.EROFS})  # fmt: skip
+"""Numbers of the errors of a full, read-only or broken disk."""
 _FINISHED = ("played", "trained", "done")
 """The stages after which nothing is left to do."""
 
@@ -29,7 +33,7 @@ def running(run: RunDirectory) -> Iterator[None]:
     Nothing is recorded in a folder that is otherwise unused.
 
     Raises:
-        ConfigError: another process is working on it.
+        ConfigError: another process is working on it, or the block could not write its files.
     """
     with only_writer(run.path, "run"):
         if (run.path / "status.json").exists():
@@ -40,8 +44,14 @@ def running(run: RunDirectory) -> Iterator[None]:
             _record(run, "interrupted", error)
             raise
         except Exception as error:
-            if not run.unused:
+            begun = not run.unused
+            if begun:
                 _record(run, "failed", error)
+            if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+                raise ConfigError(
+                    f"the run '{run.path}' cannot be written: {error}; make room, or change its "
+                    f"permissions, and {'continue the run' if begun else 'repeat the command'}"
+                ) from error
             raise
 
 

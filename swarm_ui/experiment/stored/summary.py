@@ -48,6 +48,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     """The error that ended the run, or what cannot be read."""
 
+    @property
+    def begun(self) -> str:
+        """The time in ``created`` for tables, in the local time zone."""
+        return "–" if self.created is None else f"{self.created.astimezone():%Y-%m-%d %H:%M}"
+
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A filter for a list of runs. Empty fields do not restrict the list."""
@@ -123,7 +128,7 @@ def summary_of(path: Path) -> RunSummary:
         document = run.document()
         config = run.config()
         headline = _headline(run)
-    except (SwarmError, ValueError) as error:  # outcomes that do not fit to their episodes
+    except SwarmError as error:
         if state != "running":  # a file that is being written is not judged
             state, problem = "damaged", problem or str(error)
     command = _command(run, config)

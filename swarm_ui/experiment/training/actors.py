@@ -59,8 +59,7 @@ async def check_actor(section: ModelSection) -> None:
 
     Raises the errors of :func:`open_actor`.
     """
-    if section.actor:
-        await (await _engine(section)).close()
+    await (await _engine(section)).close()
 
 
 async def _engine(section: ModelSection) -> OpenAIModel:

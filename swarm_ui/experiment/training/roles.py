@@ -16,9 +16,9 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSection
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.models import kind_of, learned_adapters, load_in_process, open_model
-from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
+from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.preferences.teacher import LLMTeacher, Teacher
@@ -155,7 +155,7 @@ async def open_critics(
     section = config.critic
     async with AsyncExitStack() as opened:
         made: dict[str, CreditAssigner | None] = {"outcome": None, "none": None, "": None}
-        other: ChatModel | None = None
+        other: Any = None
         wanted = {critic_kind(config), section.judge}
         if asks_model(config):
             other = model
@@ -166,7 +166,7 @@ async def open_critics(
                 make = spec_of(config.environment.name).critic
                 made[kind] = make(config.environment.seed) if make else None
             elif kind == "llm":
-                made[kind] = _llm_critic(other)
+                made[kind] = LLMCritic(other)
             elif in_workers is not None:
                 made[kind] = _critic_in_workers(config, in_workers)
             else:
@@ -174,18 +174,18 @@ async def open_critics(
                 base = _critic_base(config, folder)
                 asked = await opened.enter_async_context(open_model(base))
                 made[kind] = _learned_critic(asked, folder)
-        adversaries: dict[str, Adversary | None] = {"scripted": ScriptedAdversary(), "none": None}
-        if section.adversary == "llm" and other is not None:
-            adversaries["llm"] = LLMAdversary(other)
+        adversary: Adversary | None = None
+        if section.adversary == "llm":
+            adversary = LLMAdversary(other)
+        elif section.adversary == "scripted":
+            adversary = ScriptedAdversary()
         teacher: Teacher | None = None
-        if section.teacher == "llm" and other is not None:
+        if section.teacher == "llm":
             teacher = LLMTeacher(other)
         elif section.teacher == "scripted":
             show = spec_of(config.environment.name).teacher
             teacher = show() if show else None
-        yield TrainingRoles(
-            made[critic_kind(config)], made[section.judge], adversaries[section.adversary], teacher
-        )
+        yield TrainingRoles(made[critic_kind(config)], made[section.judge], adversary, teacher)
 
 
 def _model_section(section: CriticSection) -> ModelSection:
@@ -216,12 +216,6 @@ def _critic_base(config: Config, folder: Path) -> ModelSection:
             "critic's own model (--model FOLDER)"
         )
     return ModelSection(name=base, device=config.model.device)
-
-
-def _llm_critic(model: Any) -> CreditAssigner:
-    from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
-
-    return LLMCritic(model)
 
 
 def _learned_critic(model: Any, folder: Path, **options: str) -> CreditAssigner:

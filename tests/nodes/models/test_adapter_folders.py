@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -258,6 +259,20 @@ def test_a_full_disk_is_one_line_and_keeps_the_old_folder(
     assert all(line.startswith(f"cannot write '{out}': ") for line in lines)
     assert [facts.name for facts in adapters_in(out)] == ["agent_7"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_system(tmp_path: Path) -> None:
+    """As all other writes: training and its checkpoints say then in one line what to do."""
+    model = untrained()
+    model.add_adapter("one", rank=64)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(OSError, match="I/O error: File too large") as found:
+            model.save_adapters(tmp_path / "adapters")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert found.value.errno == errno.EFBIG
 
 
 # -- merge ------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     PlainAdapter,
+    disk_errors,
     last_name,
     misplaced_weights,
     read_adapter,
@@ -238,12 +239,12 @@ class LoraNetwork:
             for name in self.adapters:
                 # peft writes an adapter of this name into the folder itself.
                 place = folder / name if name == "default" else folder
-                self._network.save_pretrained(
-                    str(place), selected_adapters=[name], save_embedding_layers=False
-                )
+                with disk_errors():
+                    self._network.save_pretrained(
+                        str(place), selected_adapters=[name], save_embedding_layers=False
+                    )
                 write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
-        text = json.dumps(self._versions.numbers)
-        (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
+        (folder / VERSIONS_FILE).write_text(json.dumps(self._versions.numbers), encoding="utf-8")
 
     def save_version(self, version: str, folder: Path) -> None:
         """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import torch
 from peft.tuners.lora import LoraLayer
-from safetensors import SafetensorError
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
-from swarm_ui.errors import ConfigError, brief
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.adapters.peft_files import disk_errors
 from swarm_ui.storage.durable import replacing_folder
 
 
@@ -74,14 +74,8 @@ def save_merged(model: Mergeable, adapter: str, out: Path) -> None:
     )
     try:
         with replacing_folder(out) as made:
-            _save(model, made, weights)
+            with disk_errors():
+                model.save(made, weights)
             write_metadata(made, about)
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
-
-
-def _save(model: Mergeable, folder: Path, weights: dict[str, Tensor]) -> None:
-    try:
-        model.save(folder, weights)
-    except SafetensorError as error:  # a full disk
-        raise OSError(brief(error)) from error

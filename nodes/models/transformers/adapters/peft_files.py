@@ -8,9 +8,11 @@ on the network, or match expensive regular expressions.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -24,7 +26,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import pad
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, brief
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights, plain
 from swarm_ui.storage.durable import write_atomic
 
@@ -204,6 +206,9 @@ def write_adapter(
         base: folder or name of the model that it belongs to.
         all_layers: whether the adapter changes every layer of the model whose name ends like one of
             its own. If not, the configuration lists its layers by their whole names.
+
+    Raises:
+        OSError: the disk is full.
     """
     rank = max(each.down.shape[0] for each in weights.values())
     scale = next(iter(weights.values())).scale
@@ -221,8 +226,7 @@ def write_adapter(
         "inference_mode": True,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    stored = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
-    save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
+    _write_weights(folder, {key: tensor.cpu().contiguous() for key, tensor in tensors.items()})
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
 
 
@@ -249,6 +253,20 @@ def write_copy(source: Path, folder: Path, base: str) -> None:
     fields = [*_Config.__struct_fields__, *sorted(_CHOOSING), "task_type"]
     config = {field: given[field] for field in fields if given.get(field) is not None}
     config |= {"base_model_name_or_path": base, "inference_mode": True}
-    stored = {key: weight.to(torch.bfloat16) for key, weight in adapter.weights.items()}
-    save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
+    _write_weights(folder, {k: each.to(torch.bfloat16) for k, each in adapter.weights.items()})
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
+
+
+def _write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    with disk_errors():
+        save_file(weights, folder / _WEIGHTS, metadata={"format": "pt"})
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """A block in which a full disk raises ``OSError``; safetensors has an error of its own."""
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(number[1]) if number else errno.EIO, brief(error)) from error

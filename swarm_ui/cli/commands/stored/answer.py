@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -80,4 +79,4 @@ def _show(output: Output, found: Sequence[OpenQuestion], store: Path, *, whole: 
     several = len([q for q in found if q.run == found[0].run]) > 1
     words = ["swarm-ui", "answer", str(store), found[0].run, "TEXT"]
     words += ["--node", found[0].id] if several else []
-    output.say(f"to answer: {shlex.join(words)} --graph MODULE:NAME")
+    output.command("to answer", *words, "--graph", "MODULE:NAME")

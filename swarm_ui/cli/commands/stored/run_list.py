@@ -133,12 +133,11 @@ def _table(found: list[RunSummary], title: str) -> Any:
         caption=_caption(found),
     )
     for run in found:
-        begun = "–" if run.created is None else f"{run.created.astimezone():%Y-%m-%d %H:%M}"
         made.add_row(
             run.path,
             run.command or "–",
             run.environment or "–",
-            begun,
+            run.begun,
             Text(run.state, style=STATE_STYLES.get(run.state, "red")),
             "–" if run.success is None else run.success.percent(),
             run.of or "–",

@@ -1,0 +1,237 @@
+"""Runs that a crash, a full disk or a hand left in an odd state, and files in odd places."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.stored.run_status import running
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import read_jsonl
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def played(shell: Shell, folder: str = "r", count: int = 3) -> Path:  # noqa: F811
+    """A run of some episodes."""
+    done = shell(f"run {LAMP} -n {count} -j 1 --model script:mixed.txt --fail-under 0", "--out",
+                 folder)  # fmt: skip
+    assert done.code == 0, done.err
+    return shell.folder / folder
+
+
+def without_empty_folders(run: Path) -> set[Path]:
+    """Delete the empty folders of a run, as a copy by git does; returns what is left."""
+    for folder in ("adapters", "edges", "plots"):
+        (run / folder).rmdir()
+    return set(run.rglob("*"))
+
+
+def child(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    program = "import sys; from swarm_ui.__main__ import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **dict(options.pop("env", {}))}  # type: ignore[call-overload]
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program, *words], text=True, env=environment, timeout=60,
+        check=False, **options,  # type: ignore[call-overload]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run --resume r --trust --dry-run",
+        "export r mermaid",
+        "export r episodes",
+        "replay r",
+        "report r --out page.html",
+    ],
+)
+def test_what_only_reads_a_run_makes_no_folders_in_it(shell: Shell, command: str) -> None:  # noqa: F811
+    run = played(shell)
+    before = without_empty_folders(run)
+    done = shell(command)
+    assert done.code == 0, done.err
+    assert set(run.rglob("*")) == before
+
+
+def test_a_run_without_its_empty_folders_can_be_continued(shell: Shell) -> None:  # noqa: F811
+    run = played(shell)
+    without_empty_folders(run)
+    (run / "traces/episodes.jsonl").unlink()
+    (run / "traces").rmdir()
+    done = shell("run --resume r --trust --fail-under 0")
+    assert done.code == 0, done.err
+    assert len(read_jsonl(run / "traces/episodes.jsonl")) == 3
+
+
+def test_outcomes_that_do_not_fit_their_episodes_are_damage(shell: Shell) -> None:  # noqa: F811
+    run = played(shell)
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    results["arms"][0]["outcomes"].pop()
+    (run / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    said = "arm 'episodes' has 3 episodes and 2 outcomes"
+    told = shell("status r")
+    assert told.code == 0 and "3 episodes" in told.out
+    assert said in " ".join(told.out.split())
+    for command in ("compare r r", "report r"):
+        refused = shell(command)
+        assert refused.code == 2 and said in refused.err, command
+        assert "Traceback" not in refused.err
+
+
+def test_a_full_disk_after_the_episodes_is_one_line(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(results: Results, folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder / "results.json"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Results, "save", full)
+        done = shell(f"run {LAMP} -n 2 --model script:right.txt", "--out", "a run")
+    assert done.code == 2 and "Traceback" not in done.err
+    assert "the run 'a run' cannot be written: [Errno 28] No space left on device" in done.err
+    assert "and continue the run" in done.err
+    assert RunDirectory(shell.folder / "a run").status()["stage"] == "failed"
+    assert shell("run --trust --resume", "a run").code == 0
+
+
+def test_only_errors_of_the_disk_are_taken_for_such(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "r", config={})
+    with pytest.raises(ConnectionResetError), running(run):
+        raise ConnectionResetError(errno.ECONNRESET, "reset")
+    with pytest.raises(ConfigError, match=r"cannot be written.*make room") as found, running(run):
+        raise OSError(errno.EROFS, "Read-only file system")
+    assert "repeat the command" in str(found.value)  # nothing was saved
+
+
+def test_a_report_is_written_of_a_run_whose_record_is_cut_off(shell: Shell) -> None:  # noqa: F811
+    run = played(shell)
+    file = run / "traces/episodes.jsonl"
+    file.write_bytes(file.read_bytes()[:-20])
+    done = shell("view r --rebuild --no-open")
+    assert done.code == 0, done.err
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Episodes of episodes.jsonl after the first 2" in page and "2 episodes." in page
+
+
+def test_a_record_that_is_cut_off_is_left_out_of_a_run(shell: Shell) -> None:  # noqa: F811
+    """As a run leaves it that was killed while it wrote, or that still writes."""
+    run = played(shell)
+    file = run / "traces/episodes.jsonl"
+    file.write_bytes(file.read_bytes()[:-20])
+    assert shell("export r episodes").out.count("\n") == 2
+    compared = shell("credit r --json")
+    assert compared.code == 0, compared.err
+    assert "has 2 episodes" in shell("replay r --trust -e 3").err
+    alone = shell("replay r/traces/episodes.jsonl --trust -e 3")
+    assert alone.code == 2 and "cut off" in alone.err, "a file of its own should be whole"
+
+
+def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # noqa: F811
+    name = "runs of ä/" + "a long name " * 9 + "x"
+    done = shell(f"run {LAMP} -n 2 --model script:wrong.txt --fail-under 0", "--out", name)
+    (line,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
+    assert shlex.split(line.removeprefix("next: ")) == ["swarm-ui", "view", name]
+    (line,) = [line for line in done.err.splitlines() if line.startswith("an example: ")]
+    words = shlex.split(line.removeprefix("an example: swarm-ui "))
+    assert shell(words[0], *words[1:]).code == 0
+    written = shell("init", "a file.toml")
+    (line,) = [line for line in written.err.splitlines() if line.startswith("next: ")]
+    assert shlex.split(line)[-3:] == ["--config", "a file.toml", "--dry-run"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("play phone notes-create --browser --port 99999", "--port"),
+        ("eval phone --seed -1 -n 1 --dry-run", "--seed"),
+        ("synthesize questions --count 1 --out right.txt/q.jsonl", "cannot write"),
+        ("finetune smollm2 corpus out --layers 29-8 --dry-run", "--layers 29-8: expected numbers"),
+    ],
+)
+def test_what_cannot_be_is_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+    done = shell(line)
+    assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("setting", ["team.agents.x=4", "timber.agents=4"])
+def test_a_replay_refuses_a_setting_that_there_is_not(shell: Shell, setting: str) -> None:  # noqa: F811
+    played(shell)
+    done = shell(f"replay r --trust --set {setting}")
+    assert done.code == 2 and f"--set {setting.partition('=')[0]}: " in done.err
+
+
+def test_a_configuration_may_begin_with_a_byte_order_mark(shell: Shell) -> None:  # noqa: F811
+    Path("bom.toml").write_text("[team]\nagents = 0\n", encoding="utf-8-sig")
+    done = shell("run phone --config bom.toml --dry-run")
+    assert done.code == 2 and "bom.toml:2: [team] agents = 0: expected" in done.err
+
+
+def test_plots_of_credit_need_a_folder(shell: Shell) -> None:  # noqa: F811
+    played(shell)
+    done = shell("credit r --plots right.txt")
+    assert done.code == 2 and "cannot write 'right.txt'" in done.err
+    assert not done.out, "it is said before the work"
+
+
+def test_a_name_that_is_no_text_is_refused(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"run {LAMP} -n 1 --model script:right.txt", "--out", "r\udcff")
+    assert done.code == 2 and "run.out: text that is not Unicode" in done.err
+
+
+def test_the_page_of_several_runs_replaces_the_report_of_none(shell: Shell) -> None:  # noqa: F811
+    first = played(shell)
+    played(shell, "s")
+    before = (first / "report.html").read_bytes()
+    done = shell("report r s --out r/report.html")
+    assert done.code == 2 and "is the report of the run 'r'" in done.err
+    assert (first / "report.html").read_bytes() == before
+
+
+def test_no_stream_of_the_terminal_ends_a_command(shell: Shell) -> None:  # noqa: F811
+    played(shell)
+    plain = child("runs", "list", ".", capture_output=True, env={"PYTHONIOENCODING": "ascii"})
+    assert plain.returncode == 0 and "episodes of each" not in plain.stderr
+    document = child("status", "r", "--json", capture_output=True,
+                     env={"PYTHONIOENCODING": "ascii"})  # fmt: skip
+    assert json.loads(document.stdout)["run"] == "r"
+    refused = child("runs", "delete", "r", capture_output=True, preexec_fn=lambda: os.close(0))
+    assert refused.returncode == 2 and "give --yes" in refused.stderr
+    closed = child("runs", "list", ".", stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    assert closed.returncode == 0 and not closed.stderr
+
+
+def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:  # noqa: F811
+    played(shell)
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = child("status", "r", stdout=writing, stderr=subprocess.PIPE)
+    assert done.returncode == 0 and not done.stderr
+    # A run goes on, although nobody reads its notes.
+    line = f"run {LAMP} -n 2 --model script:right.txt --out left"
+    again = child(*line.split(), stdout=subprocess.PIPE, stderr=writing,
+                  env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"})  # fmt: skip
+    os.close(writing)
+    assert again.returncode == 0 and "2/2" in again.stdout
+    assert (shell.folder / "left/report.html").is_file()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_behind_the_output_is_one_line(shell: Shell) -> None:  # noqa: F811
+    played(shell)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = child("status", "r", stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2 and "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
