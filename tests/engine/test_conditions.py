@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -168,6 +169,24 @@ def test_a_fallback_has_its_own_time_and_goes_before_an_abort() -> None:
     trace = in_virtual_time(graph.run(BLANK, limits=limits))
     call = trace.calls[0]
     assert (str(call.rescued), call.ended) == ("no answer within 5 s", 9)
+
+
+def test_a_fallback_is_limited_by_its_own_time_and_not_by_that_of_the_node() -> None:
+    node, spare = Sleeper("a", 99), Sleeper("spare", 4)
+    node.timeout, spare.timeout = 1.0, 5.0  # type: ignore[attr-defined]
+    trace = in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
+    assert (trace.calls[0].error, trace.calls[0].ended) == (None, 5)
+    spare.timeout = None  # type: ignore[attr-defined]
+    trace = in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
+    assert str(trace.calls[0].error) == "no answer within 1 s; its fallback: no answer within 1 s"
+
+
+def test_a_graph_as_fallback_leaves_slots_and_time_to_the_calls_inside_it() -> None:
+    inner = CollabGraph([Sleeper("x", 4), Sleeper("y", 4)], [("x", "y")], name="inner")
+    graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", inner)
+    limits = Limits(concurrency=1, timeout=5)
+    trace = in_virtual_time(asyncio.wait_for(graph.run(BLANK, limits=limits), 100))
+    assert (trace.calls[0].error, trace.output) == (None, "a/y(a/x)")
 
 
 def test_a_fallback_that_fails_too_leaves_both_reasons() -> None:
