@@ -180,7 +180,7 @@ class RunState:
                 answer = session.edits.messages[id], None, None
             if answer is None:
                 try:
-                    if session.journal is not None and plan.nested[k]:
+                    if session.past:
                         self._fail_as_before(id, inbox)
                     reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
                     answer = reply, None, None
@@ -293,7 +293,7 @@ class RunState:
         if not hears_the_same(call, inbox, past):
             return False
         within = self._has_inside(k, call)
-        if self._plan.nested[k] and (within or self._session.journal is None):
+        if self._plan.nested[k] and within:
             return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
         inside = self._session.inside.get(id, ())
@@ -311,10 +311,17 @@ class RunState:
         return call.error is None and spoke
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
-        """Raise if this nested graph failed before the resume, and its fallback answered."""
-        past = self._session.past
+        """Raise if this call failed in the record, and its fallback answered.
+
+        Then only the fallback is asked again. A call is made again if it is edited, or a step of
+        it.
+        """
+        past, edits = self._session.past, self._session.edits
         found = past.get(id)
-        if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
+        if found is None or found[1].rescued is None or id in edits.again:
+            return
+        edited = (past[e][1] for e in (*edits.messages, *edits.without, *edits.again) if e in past)
+        if not any(_is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
             raise FailedBefore(found[1].rescued)
 
     def _failed(self, k: int, id: str, failure: Exception) -> Failure:

@@ -18,7 +18,10 @@ from swarm_ui import (
     CollabGraph,
     ConfigError,
     GraphError,
+    Limits,
     Message,
+    NodeContext,
+    NodeReply,
     Observation,
     Request,
 )
@@ -218,6 +221,50 @@ def test_inside_a_nested_graph_too() -> None:
     model.requests.clear()
     in_virtual_time(graph.replay(trace, nodes={"inner": team(other, 2, 3, 2)}))
     assert (len(other.requests), len(model.requests)) == (2 + 6, 0)
+
+
+class Flaky:
+    """Fails at its first call, and counts its calls."""
+
+    def __init__(self, id: str) -> None:
+        self.id, self.calls = id, 0
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        self.calls += 1
+        if self.calls == 1:
+            raise OSError("down")
+        return NodeReply(content="up again")
+
+
+def test_a_failed_nested_graph_is_not_tried_again() -> None:
+    slow = Sleeper("slow", 9)
+    inner = CollabGraph([slow], name="inner")
+    inner.timeout = 5.0  # type: ignore[attr-defined]
+    graph = CollabGraph([inner, Sleeper("end")], [("inner", "end")])
+    for whole in (graph, graph.with_fallback("inner", Sleeper("spare"))):
+        slow.seconds = 9
+        trace = in_virtual_time(whole.run(BLANK))
+        slow.seconds = 0
+        assert in_virtual_time(whole.replay(trace)) == trace
+        again = in_virtual_time(whole.replay(trace, again=["inner:0"]))
+        assert again.message("inner:0").content == "inner/slow()"
+        other = in_virtual_time(whole.replay(trace, nodes={"inner/slow": Sleeper("other")}))
+        assert other.message("inner:0").content == "inner/slow()"
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_edit_inside_a_fallback_does_not_try_the_failed_node_again(nested: bool) -> None:
+    node = Flaky("a")
+    primary = CollabGraph([node], name="a") if nested else node
+    spare = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="spare")
+    graph = CollabGraph([primary]).with_fallback("a", spare)
+    trace = graph.run_sync(BLANK, limits=Limits(on_failure="abort"))
+    assert trace.calls[0].rescued is not None
+    changed = in_virtual_time(graph.replay(trace, messages={"a:0/x:0": "else"}))
+    assert node.calls == 1 and changed.calls[0].rescued == trace.calls[0].rescued
+    assert changed.message("a:0/x:0").content == "else"
+    again = in_virtual_time(graph.replay(trace, again=["a:0"]))
+    assert node.calls == 2 and again.output == "up again"
 
 
 def test_a_replaced_message_may_be_a_whole_one() -> None:
