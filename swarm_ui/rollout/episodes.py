@@ -11,7 +11,15 @@ until it ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Literal, Self, TypeVar
@@ -209,26 +217,51 @@ def no_decision(trace: Trace) -> Failure | None:
     """The technical reason why there is no decision; ``None`` if there is one.
 
     If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
-    the vote failed, this is a fault, because an unreachable endpoint says nothing about the policy.
-    A failure that the content of a reply caused counts as a reply without a valid action.
+    the output node or a vote failed or received only failures, this is a fault, because an
+    unreachable endpoint says nothing about the policy. A failure that the content of a reply
+    caused counts as a reply without a valid action.
     """
     if trace.action is not None:
         return None
-    agents = frozenset(trace.agents)
+    agents, lost = frozenset(trace.agents), _lost(trace)
     asked = [call for call in trace.calls if call.node in agents]
-    others = [c for c in trace.calls if c.node not in agents and "/" not in c.node]
-    for call in others:
-        if call.error is not None and not call.error.by_model:
-            return _lost(call, f"'{call.node}' failed")
-    if asked and all(call.error is not None and not call.error.by_model for call in asked):
-        return _lost(asked[0], f"no agent answered; '{asked[0].node}'")
+    if asked and all(call.message in lost for call in asked):
+        return _fault(asked[0], lost, f"no agent answered; '{asked[0].node}'")
+    for call in trace.calls:
+        closes = call.node not in agents and "/" not in call.node
+        if call.message in lost and (closes or call.message == trace.output_id):
+            return _fault(call, lost, f"'{call.node}' failed")
     return None
 
 
-def _lost(call: Call, told: str) -> Failure:
-    """The failure of an episode that a failed call ended."""
-    assert call.error is not None
-    return Failure(kind=call.error.kind, message=f"{told}: {call.error}", node=call.node)
+def _fault(call: Call, lost: Mapping[str, Failure], told: str) -> Failure:
+    """The failure of an episode that a lost message ended."""
+    failure = lost[call.message]
+    return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
+
+
+def _lost(trace: Trace) -> dict[str, Failure]:
+    """The messages that hold no proposal for a technical reason, by id, with the reason.
+
+    Their calls failed. Or no model was asked, and all that they are made of is lost: the messages
+    that a vote received, or the last ones inside a nested graph.
+    """
+    errors = {message.id: message.error for message in trace.messages}
+    received = {id for call in trace.calls for id in call.heard}
+    inside: dict[str, list[str]] = {}
+    lost: dict[str, Failure] = {}
+    for call in sorted(trace.calls, key=lambda call: -call.message.count("/")):
+        id = call.message
+        if call.step is None and id not in received:
+            inside.setdefault(id.rpartition("/")[0], []).append(id)
+        if call.error is not None:
+            if not call.error.by_model:
+                lost[id] = call.error
+        elif errors.get(id) is not None and not call.model:
+            parts = inside.get(id) or call.heard
+            if parts and all(part in lost for part in parts):
+                lost[id] = lost[parts[0]]
+    return lost
 
 
 @renamed_keywords(observe="intervention")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from graph_fakes import FixedModel, HashModel, click, in_virtual_time, timeless
 
 from swarm_ui import (
     Action,
+    AgentNode,
     BudgetExceeded,
     Cascade,
     CollabGraph,
@@ -23,6 +24,7 @@ from swarm_ui import (
     GraphPolicy,
     Intervention,
     LoopEscapePolicy,
+    MajorityVote,
     ModelError,
     Observation,
     Request,
@@ -152,6 +154,50 @@ def test_an_endpoint_that_nobody_reaches_is_a_fault_of_the_episode(graph: Collab
     episode = play(GraphPolicy(graph))
     assert episode.success is None
     assert episode.fault is not None and "connection refused" in str(episode.fault)
+
+
+class Fading(HashModel):
+    """Answers ``first`` requests; the endpoint of the others is down."""
+
+    def __init__(self, first: int, says: str = click(0)) -> None:
+        super().__init__()
+        self.first, self.says = first, says
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        self.first -= 1
+        if self.first < 0:
+            raise ModelError("connection refused")
+        return [Completion(text=self.says, prompt="p", model="m") for _ in requests]
+
+
+def one_by_one(model: object) -> CollabGraph:
+    return CollabGraph.chain([AgentNode(name, model) for name in ("ada", "grace")])
+
+
+def two_rounds(model: object) -> CollabGraph:
+    return CollabGraph.collaborative(2, 2, model=model, edges=[])
+
+
+def nested_team(model: object) -> CollabGraph:
+    return CollabGraph([CollabGraph([one_by_one(model), MajorityVote()], name="inner")])
+
+
+@pytest.mark.parametrize(
+    ("make", "answered"), [(one_by_one, 1), (two_rounds, 2), (nested_team, 0), (nested_team, 1)]
+)
+def test_a_decision_that_is_missing_because_of_an_endpoint_is_a_fault(
+    make: Callable[[object], CollabGraph], answered: int
+) -> None:
+    episode = play(GraphPolicy(make(Fading(answered))))
+    assert episode.success is None and episode.steps == ()
+    assert episode.fault is not None and episode.fault.kind == "model"
+    assert "connection refused" in str(episode.fault)
+
+
+def test_an_invalid_reply_to_the_vote_is_no_fault_although_another_agent_failed() -> None:
+    team = CollabGraph.collaborative(2, 1, model=Fading(1, "hm"), edges=[])
+    episode = play(GraphPolicy(team), max_steps=1)
+    assert episode.fault is None and episode.success is False and len(episode.steps) == 1
 
 
 def test_budgets_and_settings_are_raised() -> None:
