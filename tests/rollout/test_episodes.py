@@ -371,6 +371,17 @@ def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
             assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
 
 
+def test_a_cascade_uses_the_fallback_of_its_first_agent() -> None:
+    team = CollabGraph.collaborative(2, 1, model=HashModel(), edges=[])
+    team = team.with_node(AgentNode("agent_0", Dead()))
+    team = team.with_fallback("agent_0", AgentNode("spare", HashModel()))
+    screen = Counter().look()
+    decide = Cascade(team, threshold=1.0).begin(task="t", seed=0)
+    trace = in_virtual_time(decide(screen, 7, "r"))
+    assert trace.calls[0].rescued is not None
+    assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
+
+
 def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:
     team = CollabGraph.collaborative(2, model=HashModel(), edges=[("agent_1", "agent_0")])
     with pytest.raises(ConfigError, match=r"without incoming edges \(agent_1\), not 'agent_0'"):
