@@ -117,7 +117,7 @@ class Scheduler:
         job, ready, waiting, successors = self._job, self._ready, self._waiting, self._successors
         k = -1
         try:
-            while ready and not self._failures:
+            while ready and not self._over.done():
                 k = ready.popleft()
                 if ready and not self._hired and not self._relaying:
                     self._relaying = True

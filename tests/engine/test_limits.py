@@ -127,6 +127,21 @@ def test_a_node_that_catches_its_cancellation_does_no_harm_to_others(answers: bo
     ]
 
 
+def test_a_node_that_catches_its_cancellation_does_not_keep_a_cancelled_run_going() -> None:
+    later = Sleeper("later", 3)
+    graph = CollabGraph([Stubborn(answers=True), later], [("stubborn", "later")])
+
+    async def main() -> float:
+        task = asyncio.create_task(graph.run(BLANK))
+        await asyncio.sleep(2)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and len(asyncio.all_tasks()) == 1
+        return asyncio.get_running_loop().time()
+
+    assert in_virtual_time(main()) == 3  # not 6: no other call is made
+
+
 def test_a_cancelled_run_is_cancelled_also_at_the_moment_a_call_expires() -> None:
     async def race() -> tuple[bool, int]:
         graph = CollabGraph([Sleeper("a", 99), Sleeper("b", 99)], [("a", "b")])
