@@ -185,7 +185,7 @@ class RunState:
                     reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
                     answer = reply, None, None
                 except Unanswered as question:
-                    self._wait(k, question)
+                    self._wait(k, context, question)
                     return
                 except Exception as failure:
                     answer = await self._rescue(k, inbox, context, task, failure)
@@ -247,17 +247,16 @@ class RunState:
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Unanswered as question:
-            self._wait(k, question)
+            self._wait(k, context, question)
             return None
         except Exception as second:
             return tombstone(both(reason, self._failed(k, id, second)))
         return reply, None, reason
 
-    def _wait(self, k: int, question: Unanswered) -> None:
+    def _wait(self, k: int, context: NodeContext, question: Unanswered) -> None:
         """Mark a call as waiting for a person, and keep the calls that were made inside it."""
         self.waiting.add(k)
-        if question.inner:
-            self._inner[k] = question.inner
+        self._inner[k] = (*(context.inner or ()), *question.inner)
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
