@@ -61,6 +61,7 @@ def before_action(content: str, prompt_format: str) -> str | None:
     """The text of a reply before its action, or ``None`` if the reply has no action."""
     if prompt_format == "compact":
         before, _, last = content.strip().rpartition("\n")
+        last = last.lstrip()
         acts = last.startswith("{") or last.partition(" ")[0] in _COMPACT
         return before.strip() if acts else None
     found = [f for f in objects(content) if f.value.get("action_type") in ACTION_TYPES]
