@@ -291,23 +291,21 @@ class RunState:
         message, call = found
         if not hears_the_same(call, inbox, past):
             return False
-        within = self._has_inside(k, call)
-        if self._plan.nested[k] and within:
+        if self._by_graph(k, call):
             return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
         inside = self._session.inside.get(id, ())
         if inside:  # the steps of a node belong to it also if it failed
-            own = [pair for pair in inside if within or _is_step(pair[1], id)]
+            failed = call.error is not None or call.rescued is not None
+            own = [pair for pair in inside if not failed or _is_step(pair[1], id)]
             self._inner[k] = tuple(own)
         return True
 
-    def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether the calls made inside a nested graph belong to this call.
-
-        They do not if it failed, or if its fallback answered and is a plain node.
-        """
-        spoke = call.rescued is None or inner_graph(self._plan.fallbacks[k]) is not None
-        return call.error is None and spoke
+    def _by_graph(self, k: int, call: Call) -> bool:
+        """Whether a graph gave the answer of a call: its node, or its fallback."""
+        if call.rescued is not None:
+            return inner_graph(self._plan.fallbacks[k]) is not None
+        return self._plan.nested[k] and call.error is None
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
         """Raise if this call failed in the record, and its fallback answered.
@@ -360,7 +358,7 @@ class RunState:
         heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
         times = (started, self._clock() - self._start)
         call = called(reply, message, heard, times, error, rescued)
-        if self._plan.nested[k]:
+        if (self._plan.nested[k] or rescued is not None) and self._by_graph(k, call):
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
         if self._session.on_event is not None:
@@ -369,9 +367,9 @@ class RunState:
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
     ) -> tuple[Message, Call]:
-        """The recorded message and call of a nested graph, if it gave the same answer again.
+        """The recorded message and call, if a graph gave the same answer again.
 
-        A nested graph is always entered again, but its recorded calls are not made again.
+        A graph is always entered again, but its recorded calls are not made again.
         """
         found = self._session.past.get(message.id)
         if found is None or found[0] != message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time, timeless
@@ -13,6 +14,7 @@ from swarm_ui import (
     BudgetExceeded,
     CollabGraph,
     ConfigError,
+    DirectoryStore,
     GraphError,
     Limits,
     MajorityVote,
@@ -214,6 +216,19 @@ def test_a_graph_may_be_a_fallback() -> None:
     assert [m.id for m in trace.messages] == ["a:0", "a:0/x:0", "a:0/y:0"]
     assert trace.message("a:0").content == "a/y(a/x)"
     assert timeless(in_virtual_time(graph.replay(trace))) == timeless(trace)
+
+
+def test_calls_that_a_fallback_skipped_are_known_to_a_replay_and_a_resumed_run(
+    tmp_path: Path,
+) -> None:
+    inner = CollabGraph([Sleeper("x"), Sleeper("y"), Sleeper("z")], [("x", "z")], "z", name="inner")
+    inner = inner.with_edge("x", "y", when=says("never"))
+    graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", inner)
+    with DirectoryStore(tmp_path) as store:
+        trace = graph.run_sync(BLANK, run_id="r", store=store)
+        assert trace.skipped == ("a:0/y:0",)
+        assert graph.run_sync(BLANK, run_id="r", store=store) == trace
+    assert in_virtual_time(graph.replay(trace)) == trace
 
 
 def test_who_is_rescued_is_asked_about_through_the_fallback() -> None:
