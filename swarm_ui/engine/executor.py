@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypedDict, TypeVar
@@ -102,7 +103,7 @@ async def _finish(
     current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
 ) -> None:
     """Make every call of a run, report its end, and release its resources."""
-    held: Sequence[Lease] = ()
+    held = ExitStack()
     try:
         held = session.lease(leases)
         await current.finish()
@@ -117,7 +118,7 @@ async def _finish(
         raise
     finally:
         session.deadlines.stop()
-        session.release(held)
+        held.close()
 
 
 def _check(observation: object, limits: object) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.errors import EnvironmentFault, MissingExtra, TraceError
+from swarm_ui.errors import MissingExtra, TraceError
 from swarm_ui.rollout.distributed.cluster import imported
 from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.episode_spans import SpanParent
@@ -201,12 +201,6 @@ def _encoded(episode: Episode) -> bytes:
     except Unwritable as error:
         told = f"{episode.task}, seed {episode.seed}: the episode cannot be sent: {error}"
         raise TraceError(told) from error
-
-
-def expect_closed(error: SentError | None) -> None:
-    """Raise ``EnvironmentFault`` if a worker could not close something."""
-    if error is not None:
-        raise EnvironmentFault(f"a worker could not be closed: {error.arguments}")
 
 
 def remote_class(**options: Any) -> Any:
