@@ -135,7 +135,8 @@ class Scheduler:
             self._over.cancel()
             raise
         except BaseException as failure:  # raised by finish(): no exception may leave it waiting
-            self._failures[k] = failure
+            if not (self._over.done() and task.cancelling()):  # not a failure to stop
+                self._failures[k] = failure
             if not self._over.done():
                 self._over.set_result(None)
             if isinstance(failure, KeyboardInterrupt | SystemExit):

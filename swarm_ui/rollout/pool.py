@@ -185,7 +185,7 @@ class EnvironmentPool:
         for seat in self._seats:
             try:
                 await seat.close()
-            except EnvironmentFault as error:
+            except Exception as error:  # raised when all others are closed
                 faults.append(error)
         if faults:
             raise faults[0]

@@ -20,6 +20,7 @@ from swarm_ui import (
     MajorityVote,
     Message,
     NodeContext,
+    NodeError,
     NodeReply,
     NodeTimeout,
     Request,
@@ -125,6 +126,13 @@ def test_a_node_that_catches_its_cancellation_does_no_harm_to_others(answers: bo
         ("b", 9, None),
         ("c", 12, None),
     ]
+
+
+def test_a_node_that_fails_to_stop_does_not_hide_why_the_run_ended() -> None:
+    nodes = [Stubborn(answers=False), Sleeper("b", 3, fails=OSError("disk full"))]
+    abort = Limits(on_failure="abort")
+    with pytest.raises(NodeError, match="node 'b', round 0: OSError: disk full"):
+        in_virtual_time(CollabGraph(nodes, output="b").run(BLANK, limits=abort))
 
 
 def test_a_node_that_catches_its_cancellation_does_not_keep_a_cancelled_run_going() -> None:
