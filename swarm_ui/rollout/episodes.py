@@ -54,7 +54,7 @@ from swarm_ui.rollout.pool import (
 from swarm_ui.rollout.pool import Job as Job
 from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
 from swarm_ui.rollout.rollouts import OnEpisode as OnEpisode
-from swarm_ui.rollout.rollouts import PerWorker, play_jobs
+from swarm_ui.rollout.rollouts import OpenPolicy, PerWorker, play_jobs
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.trace.worker_events import OnWorkerEvent
 
@@ -351,7 +351,7 @@ class LocalRollout:
         self._make, self._size, self._restarts = make_environment, concurrency, restarts
         self._on_event = on_event
         self._pool: EnvironmentPool | None = None
-        self._stack = AsyncExitStack()
+        self._stack, self._policy = AsyncExitStack(), OpenPolicy()
 
     @property
     def concurrency(self) -> int:
@@ -378,13 +378,11 @@ class LocalRollout:
             self._pool = EnvironmentPool(
                 make, self._size, restarts=self._restarts, on_event=self._on_event
             )
-        async with AsyncExitStack() as stack:
-            acting = await policy.opened(stack) if isinstance(policy, PerWorker) else policy
-            attempt = attempt_of(acting, intervention, max_steps)
-            numbered = self._pool.episodes(attempt, jobs, actor=acting.name)
-            async with aclosing(numbered) as episodes:
-                async for number, episode in episodes:
-                    yield number, episode
+        acting = await self._policy.take(policy)
+        attempt = attempt_of(acting, intervention, max_steps)
+        async with aclosing(self._pool.episodes(attempt, jobs, actor=acting.name)) as episodes:
+            async for number, episode in episodes:
+                yield number, episode
 
     async def close(self) -> None:
         """Cancel running episodes and close every environment; may be called twice.
@@ -403,7 +401,10 @@ class LocalRollout:
             if pool is not None:
                 await pool.__aexit__(kind, error, trace)
         finally:
-            await self._stack.aclose()
+            try:
+                await self._policy.close()
+            finally:
+                await self._stack.aclose()
 
 
 def attempt_of(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 
 import msgspec
 import pytest
@@ -27,12 +29,14 @@ from swarm_ui import (
     MajorityVote,
     ModelError,
     Observation,
+    Policy,
     Request,
     Step,
     Trace,
     rollout_many,
 )
 from swarm_ui.errors import ReplyError
+from swarm_ui.rollout import LocalRollout, PerWorker, play_jobs
 from swarm_ui.rollout.episodes import rollout
 
 
@@ -303,6 +307,27 @@ def test_an_environment_that_cannot_be_made_is_a_fault() -> None:
     episodes = in_virtual_time(rollout_many(make, clicker(), JOBS[:2], retry=False))
     assert [e.success for e in episodes] == [None, None]
     assert str(episodes[0].fault) == "EnvironmentFault: no emulator"
+
+
+def test_a_policy_of_a_worker_is_made_once_and_ended_when_another_is_used_or_at_the_end() -> None:
+    log: list[str] = []
+
+    @asynccontextmanager
+    async def opened(name: str) -> AsyncIterator[GraphPolicy]:
+        log.append(f"made {name}")
+        yield clicker()
+        log.append(f"ended {name}")
+
+    async def main() -> None:
+        first, second = (PerWorker[Policy](partial(opened, name)) for name in "ab")
+        async with LocalRollout(Counter) as rollouts:
+            for policy in (first, first, clicker(), second):
+                (episode,) = await play_jobs(rollouts, policy, [("count", 2)])
+                assert episode.success
+            assert log == ["made a", "ended a", "made b"]
+
+    in_virtual_time(main())
+    assert log == ["made a", "ended a", "made b", "ended b"]
 
 
 def test_cancellation_closes_every_environment() -> None:
