@@ -37,6 +37,7 @@ from swarm_ui import (
 )
 from swarm_ui.errors import ReplyError
 from swarm_ui.rollout import LocalRollout, PerWorker, play_jobs
+from swarm_ui.rollout.delivery import RecordedMessages, shuffled
 from swarm_ui.rollout.episodes import rollout
 
 
@@ -328,6 +329,14 @@ def test_a_policy_of_a_worker_is_made_once_and_ended_when_another_is_used_or_at_
 
     in_virtual_time(main())
     assert log == ["made a", "ended a", "made b", "ended b"]
+
+
+def test_agents_that_receive_shuffled_messages_keep_their_time_limits() -> None:
+    model = HashModel(lambda request: 9.0)
+    team = CollabGraph.collaborative(2, 1, model=model, edges=[], timeout=5.0)
+    run = shuffled(team, RecordedMessages({})).run(Counter().look())
+    trace = in_virtual_time(run)
+    assert [str(call.error) for call in trace.calls[:2]] == ["no answer within 5 s"] * 2
 
 
 def test_cancellation_closes_every_environment() -> None:
