@@ -257,7 +257,7 @@ def _lost(trace: Trace) -> dict[str, Failure]:
         if call.error is not None:
             if not call.error.by_model:
                 lost[id] = call.error
-        elif errors.get(id) is not None and not call.model:
+        elif errors.get(id) is not None and not (call.model or call.prompt):
             parts = inside.get(id) or call.heard
             if parts and all(part in lost for part in parts):
                 lost[id] = lost[parts[0]]

@@ -199,8 +199,12 @@ def test_a_decision_that_is_missing_because_of_an_endpoint_is_a_fault(
     assert "connection refused" in str(episode.fault)
 
 
-def test_an_invalid_reply_to_the_vote_is_no_fault_although_another_agent_failed() -> None:
-    team = CollabGraph.collaborative(2, 1, model=Fading(1, "hm"), edges=[])
+@pytest.mark.parametrize("edges", [[], [("agent_1", "agent_0")]])
+def test_an_invalid_reply_is_no_fault_although_another_agent_failed(
+    edges: list[tuple[str, str]],
+) -> None:
+    team = CollabGraph.collaborative(2, 1, model=FixedModel({None: "hm"}), edges=edges)
+    team = team.with_node(AgentNode("agent_1", Dead()))
     episode = play(GraphPolicy(team), max_steps=1)
     assert episode.fault is None and episode.success is False and len(episode.steps) == 1
 
