@@ -171,6 +171,19 @@ def test_an_answer_out_of_place_is_refused() -> None:
         resumed(graph, "r", {"approve:0": "yes"})
 
 
+def test_a_person_may_be_asked_inside_a_graph_that_is_a_fallback() -> None:
+    broken = Sleeper("ada", fails=OSError("down"))
+    spare = CollabGraph([writer, Ask("approve", "This?")], [("writer", "approve")], name="spare")
+    graph = CollabGraph([broken]).with_fallback("ada", spare)
+    error = paused(graph)
+    (question,) = error.questions
+    assert question.id == "ada:0/approve:0"
+    assert resumed(graph, error.partial, {question.id: "yes"}).output == "yes"
+    assert resumed(graph, error.partial, {question.node: "yes"}).output == "yes"
+    with pytest.raises(ConfigError, match="node 'nobody' is not in the graph"):
+        resumed(graph, error.partial, {"ada:0/nobody:0": "yes"})
+
+
 class Assistant:
     """Looks something up, as a step of its own, and then asks a person about it."""
 
