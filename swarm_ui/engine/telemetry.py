@@ -114,6 +114,7 @@ class Spans:
                 span.set_attribute("gen_ai.response.time_to_first_chunk", waited)
             case Failed():
                 self._failures[event.id] = event.error
+                self._end_open(f"{event.id}/", self._now())
             case Skipped():
                 self._skipped.append(event.id)
             case CallFinished():
@@ -168,10 +169,7 @@ class Spans:
         self._close(found, self._now())
 
     def _abort(self, event: Aborted) -> None:
-        for id, span in self._spans.items():
-            if span.is_recording():
-                set_failed(span, self._failures.get(id, _CANCELLED))
-                span.end(self._wall(event.at))
+        self._end_open("", event.at)
         assert self._root is not None
         set_failed(self._root, event.error)
         self._close({}, event.at)
@@ -222,6 +220,17 @@ class Spans:
             set_failed(span, call.error)
         # The call's own times may come from a record, for example in a replayed nested graph.
         span.end(self._wall(self._now()))
+
+    def _end_open(self, inside: str, at: float) -> None:
+        """End the spans of calls that were stopped. ``inside``: the beginning of their ids, which
+        the calls of a fallback may have too."""
+        for id, span in self._spans.items():
+            if not id.startswith(inside):
+                continue
+            self._begun.pop(id, None)
+            if span.is_recording():
+                set_failed(span, self._failures.get(id, _CANCELLED))
+                span.end(self._wall(at))
 
     # -- time ---------------------------------------------------------------------------------
 
