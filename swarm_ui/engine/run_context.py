@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from math import inf
 
 import msgspec
@@ -107,6 +108,12 @@ class RunContext:
                 held.callback(model.release, version)
                 self.pins[id(model), adapter] = version
             return held.pop_all()
+
+    def without_record(self) -> RunContext:
+        """The same run, in which no call is recorded."""
+        other = copy(self)
+        other.past, other.inside = _NOTHING, {}
+        return other
 
     async def keep(self, message: Message, call: Call) -> None:
         """Write a call to the journal, if there is one and it is not written yet. Raises

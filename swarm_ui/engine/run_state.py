@@ -182,6 +182,7 @@ class RunState:
                 try:
                     if session.past:
                         self._fail_as_before(id, inbox)
+                        self._separate(k, context, fallback=False)
                     reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
                     answer = reply, None, None
                 except Unanswered as question:
@@ -244,6 +245,7 @@ class RunState:
             return tombstone(self._failed(k, id, failure))
         reason = reason_of(failure, context.node)
         self._tell(Failed, k, id, error=reason)
+        self._separate(k, context, fallback=True)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Unanswered as question:
@@ -320,6 +322,20 @@ class RunState:
         edited = (past[e][1] for e in (*edits.messages, *edits.without, *edits.again) if e in past)
         if not any(_is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
             raise FailedBefore(found[1].rescued)
+
+    def _separate(self, k: int, context: NodeContext, *, fallback: bool) -> None:
+        """Keep the calls inside a graph apart from those inside its fallback.
+
+        Calls inside the two have equal ids if nodes have equal names, and only those of one are
+        recorded: of the graph that answered. The other one makes all its calls.
+        """
+        plan, found = self._plan, self._session.past.get(context.message_id)
+        first, second = inner_graph(plan.nodes[k]), inner_graph(plan.fallbacks[k])
+        context.session = self._session
+        if first is not None and second is not None and first.nodes.keys() & second.nodes.keys():
+            rescued = found is not None and found[1].rescued is not None
+            if rescued != fallback:
+                context.session = self._session.without_record()
 
     def _failed(self, k: int, id: str, failure: Exception) -> Failure:
         """The reason for the failure, for the tombstone; raises if the run must end."""
