@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from swarm_ui.deprecation import renamed_names
-from swarm_ui.json_text import LONGEST, Found, last_object
+from swarm_ui.json_text import LONGEST, Found, encodable, last_object
 
 ActionType = Literal[
     "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
@@ -23,7 +23,7 @@ Direction = Literal["up", "down", "left", "right"]
 GoalStatus = Literal["complete", "infeasible"]
 
 ACTION_TYPES: tuple[str, ...] = get_args(ActionType)
-_POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
+POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
 
 LARGEST_NUMBER = 2**31 - 1
@@ -69,7 +69,7 @@ class Action(
             raise ValueError(f"{kind}: 'index' must be >= 0, got {self.index}")
         if (self.x is None) != (self.y is None):
             raise ValueError(f"{kind}: 'x' and 'y' belong together")
-        if kind in _POINTING and self.index is None and self.x is None:
+        if kind in POINTING and self.index is None and self.x is None:
             raise ValueError(f"{kind}: needs 'index' (or 'x' and 'y')")
         if kind in _NEEDS_TEXT and self.text is None:
             raise ValueError(f"{kind}: needs 'text'")
@@ -173,7 +173,11 @@ def _read(reply: str, found: Found | None) -> Action | Unparsed:
     if found is None:
         return Unparsed(reason="no JSON object in the reply", text=reply)
     known = Action.__struct_fields__
-    fields = {k: _sound(v) for k, v in found.value.items() if k in known and v is not None}
+    fields = {
+        k: encodable(v) if isinstance(v, str) else v
+        for k, v in found.value.items()
+        if k in known and v is not None
+    }
     kind = fields.get("action_type")
     if kind not in ACTION_TYPES:
         return Unparsed(
@@ -203,11 +207,6 @@ def unfit(action: Action) -> str | None:
         if length > LONGEST_TEXT:
             return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
     return None
-
-
-def _sound(value: object) -> object:
-    """A JSON value with ``?`` in place of each lone surrogate, so that it can be encoded."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 if not TYPE_CHECKING:  # type checkers know only the present names

@@ -58,7 +58,7 @@ class View:
         Indices after those of the shown elements refer to hidden elements, see
         :meth:`from_screen_with_hidden`.
         """
-        if _targets_nothing(action):
+        if not action.targets:
             return action
         return _reindexed(action, self._numbered()[0])
 
@@ -71,7 +71,7 @@ class View:
 
         They are numbered after the shown elements, in screen order.
         """
-        if _targets_nothing(action):
+        if not action.targets:
             return action
         return _reindexed(action, self._numbered()[1])
 
@@ -182,10 +182,6 @@ def shuffled(screen: Observation, rng: random.Random) -> View:
     order = list(range(len(screen.elements)))
     rng.shuffle(order)
     return View(screen, order)
-
-
-def _targets_nothing(action: Action) -> bool:
-    return action.index is None and action.to_index is None
 
 
 def _shown(screen: Observation, index: int, position: int) -> Element:

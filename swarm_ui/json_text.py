@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -76,10 +77,14 @@ def _known_places(text: str) -> tuple[tuple[int, int], ...]:
 
 def last_object(text: str) -> Found | None:
     """The last top-level JSON object of ``text``, or ``None``."""
-    found = None
-    for found in objects(text):  # noqa: B007  (the last one is what is wanted)
-        pass
-    return found
+    last = deque(objects(text), maxlen=1)
+    return last[0] if last else None
+
+
+def encodable(text: str) -> str:
+    """The text with ``?`` in place of each lone surrogate, which JSON may name and no file can
+    hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _scan(text: str, start: int, ends: dict[int, int | None]) -> None:

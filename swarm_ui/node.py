@@ -23,6 +23,7 @@ from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.deprecation import renamed_property
 from swarm_ui.engine.events import Token
+from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question, Usage
 from swarm_ui.model import ChatModel, Decision, Dropped, Request
 from swarm_ui.observation import Observation
@@ -180,7 +181,7 @@ class NodeContext(msgspec.Struct):
         pauses with a :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is
         called again and receives the answer.
         """
-        text = question.encode("utf-8", "replace").decode()
+        text = encodable(question)
         return await self.session.ask(
             Question(id=self.message_id, node=self.node, round=self.round, text=text)
         )

@@ -13,21 +13,9 @@ from contextvars import ContextVar
 
 from swarm_ui.model import VersionedModel
 
-
-class _Pins:
-    """The versions of one episode, by model and adapter."""
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[int, str], tuple[VersionedModel, str]] = {}
-
-    def version(self, model: VersionedModel, adapter: str) -> str:
-        key = id(model), adapter
-        if key not in self.held:
-            self.held[key] = model, model.lease(adapter)
-        return self.held[key][1]
-
-
+_Pins = dict[tuple[int, str], tuple[VersionedModel, str]]
 _PINS: ContextVar[_Pins | None] = ContextVar("adapter pins", default=None)
+"""The versions of one episode, by model and adapter."""
 
 
 @contextmanager
@@ -37,13 +25,13 @@ def same_versions() -> Iterator[None]:
     if _PINS.get() is not None:
         yield
         return
-    pins = _Pins()
+    pins: _Pins = {}
     token = _PINS.set(pins)
     try:
         yield
     finally:
         _PINS.reset(token)
-        for model, version in pins.held.values():
+        for model, version in pins.values():
             model.release(version)
 
 
@@ -51,4 +39,9 @@ def lease(model: VersionedModel, adapter: str) -> str:
     """Lease the version of an adapter that this context uses; outside a context, its current
     version. Raises ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
     pins = _PINS.get()
-    return model.lease(adapter if pins is None else pins.version(model, adapter))
+    if pins is None:
+        return model.lease(adapter)
+    key = id(model), adapter
+    if key not in pins:
+        pins[key] = model, model.lease(adapter)
+    return model.lease(pins[key][1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from swarm_ui.errors import Failure
+from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.trace.records import Call
@@ -24,19 +25,14 @@ def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
         id=context.message_id,
         sender=context.node,
         round=context.round,
-        content=content if content.isascii() else sound(content),
+        content=content if content.isascii() else encodable(content),
         action=reply.action,
         adapter=reply.adapter,
         logprob=reply.logprob,
         usage=reply.usage,
-        error=reply.error if reply.error is None else sound(reply.error),
+        error=reply.error if reply.error is None else encodable(reply.error),
         prompt_format=reply.prompt_format,
     )
-
-
-def sound(text: str) -> str:
-    """The text in which each lone surrogate is replaced with ``?``, so that it can be encoded."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def called(

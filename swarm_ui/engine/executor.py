@@ -8,8 +8,11 @@ Except for timings, a trace does not depend on the order in which answers arrive
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.deprecation import renamed_keywords
@@ -102,7 +105,7 @@ async def _finish(
     current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
 ) -> None:
     """Make every call of a run, report its end, and release its resources."""
-    held: Sequence[Lease] = ()
+    held = ExitStack()
     try:
         held = session.lease(leases)
         await current.finish()
@@ -117,7 +120,7 @@ async def _finish(
         raise
     finally:
         session.deadlines.stop()
-        session.release(held)
+        held.close()
 
 
 def _check(observation: object, limits: object) -> None:
@@ -188,11 +191,24 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
 def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code.
 
-    Inside a running event loop (a notebook) it runs in a thread with a separate loop.
+    Inside a running event loop (a notebook) it runs in a thread with a separate loop, and with a
+    copy of the context variables. An interrupt cancels it.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
+    begun: Future[Callable[[], object]] = Future()
+
+    async def main() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await coroutine
+
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, coroutine).result()
+        try:
+            return thread.submit(copy_context().run, asyncio.run, main()).result()
+        except KeyboardInterrupt:
+            begun.result()()
+            raise

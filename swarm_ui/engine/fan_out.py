@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarm_ui.engine.call_record import sound
 from swarm_ui.engine.run_context import RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ReplyError
 from swarm_ui.graph.mapped_graph import MappedGraph
+from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.storage.protocol import RecordedCall
@@ -66,7 +66,7 @@ async def _items(
         id = f"{context.message_id}/item:{k}"
         if id in session.edits.without:
             continue
-        message = Message(id=id, sender=f"{context.node}/item", round=k, content=sound(text))
+        message = Message(id=id, sender=f"{context.node}/item", round=k, content=encodable(text))
         message = session.edits.messages.get(id, message)
         call = Call(message=id, node=message.sender, round=k, heard=(source.id,))
         found.append(await _kept(session, (message, call)))

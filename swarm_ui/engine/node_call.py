@@ -13,6 +13,7 @@ from swarm_ui.engine.deadlines import Ticket
 from swarm_ui.engine.run_context import RunContext
 from swarm_ui.engine.schedule import Schedule
 from swarm_ui.errors import Failure
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 
@@ -44,18 +45,24 @@ async def ask(
 ) -> NodeReply | Message:
     """The answer of the node of call ``k``, or of its fallback, within the limits of the run.
 
+    A fallback that has no time limit of its own has that of the node, unless it is a graph.
+
     Raises:
         Expired: the time limit passed before there was an answer.
         TypeError: the answer is neither a NodeReply nor a Message.
         Exception: whatever the node raises.
     """
     session = context.session
-    gate = None if plan.nested[k] else session.gate  # the calls inside a graph need the slots
+    nested, seconds = plan.nested[k], plan.timeouts[k]
+    if node is not plan.nodes[k]:
+        nested, own = inner_graph(node) is not None, getattr(node, "timeout", None)
+        seconds = own if nested or own is not None else seconds
+    gate = None if nested else session.gate  # the calls inside a graph need the slots
     if gate is not None:
         await gate.acquire()
     try:
-        seconds, bounded = plan.timeouts[k], False
-        if not plan.nested[k]:
+        bounded = False
+        if not nested:
             bounded = session.end < inf and not plan.closes[k]
             if seconds is None:
                 seconds = session.limits.timeout

@@ -23,7 +23,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import Request
 from swarm_ui.node import Node
 from swarm_ui.prompts import chat_of
-from swarm_ui.trace.records import Trace
+from swarm_ui.trace.records import Call, Trace
 
 Prompt = str | Rewrite
 """The text of a whole prompt, as traces keep it, or a function that changes the request."""
@@ -54,7 +54,7 @@ async def replay(
     for id in (*edited, *gone, *rewrites, *drawn, *again):
         if id not in past:
             raise ConfigError(_no_message(id, past))
-    redone = {id for id, (_, call) in past.items() if _belongs(call.node, nodes or {})}
+    redone = {id for id, (_, call) in past.items() if _is_changed(call, nodes or {})}
     edits = Edits(
         messages={id: _said(past[id][0], new) for id, new in edited.items()},
         without=gone,
@@ -104,10 +104,16 @@ def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
     return graph.with_node(node, name=name)
 
 
-def _belongs(name: str, nodes: Mapping[str, Node]) -> bool:
-    """Whether a call's node is one of the changed nodes, or is inside one of them."""
-    parts = name.split("/")
-    return any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1))
+def _is_changed(call: Call, nodes: Mapping[str, Node]) -> bool:
+    """Whether a call's node is one of the changed nodes, or is inside one of them.
+
+    Or around one of them, if the call failed: then the calls inside it are not recorded.
+    """
+    parts = call.node.split("/")
+    if any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1)):
+        return True
+    failed = call.error is not None or call.rescued is not None
+    return failed and any(name.startswith(f"{call.node}/") for name in nodes)
 
 
 def _said(message: Message, new: Message | str) -> Message:

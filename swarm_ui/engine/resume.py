@@ -70,17 +70,18 @@ async def resume(
 
 def _check_asks(graph: Dag, key: str) -> None:
     """Raise unless an answer is for a node of the graph, by its name or a message id."""
-    inside: Dag | None = graph
-    mapped = False
+    graphs, mapped = [graph], False
     for part in key.split("/"):
         name = part.partition(":")[0]
         if mapped and name == "item" and ":" in part:
             continue
-        if inside is None or name not in inside.nodes:
-            members = graph.nodes if inside is None else inside.nodes
+        nodes = [g.nodes[name] for g in graphs if name in g.nodes]
+        if not nodes:
+            members = graphs[0].nodes if graphs else graph.nodes
             raise ConfigError(f"resume, answer to '{key}': {unknown('node', name, members)}")
-        node = inside.nodes[name]
-        inside, mapped = inner_graph(node), isinstance(node, MappedGraph)
+        nodes += [g.fallbacks[name] for g in graphs if name in g.fallbacks]
+        graphs = [inner for node in nodes if (inner := inner_graph(node)) is not None]
+        mapped = any(isinstance(node, MappedGraph) for node in nodes)
 
 
 def _check_open(answers: Mapping[str, str], made: Iterable[str], run: str) -> None:

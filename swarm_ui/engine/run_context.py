@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from copy import copy
 from math import inf
 
 import msgspec
@@ -98,18 +100,20 @@ class RunContext:
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
 
-    def lease(self, leases: Sequence[Lease]) -> list[Lease]:
-        """Pin the present adapter versions; give the result to :meth:`release`."""
-        held: list[Lease] = []
-        try:
+    def lease(self, leases: Sequence[Lease]) -> ExitStack:
+        """Pin the present adapter versions until the result is closed."""
+        with ExitStack() as held:
             for model, adapter in leases:
                 version = lease(model, adapter)
-                held.append((model, version))
+                held.callback(model.release, version)
                 self.pins[id(model), adapter] = version
-        except BaseException:  # re-raised: no adapter version stays leased
-            self.release(held)
-            raise
-        return held
+            return held.pop_all()
+
+    def without_record(self) -> RunContext:
+        """The same run, in which no call is recorded."""
+        other = copy(self)
+        other.past, other.inside = _NOTHING, {}
+        return other
 
     async def keep(self, message: Message, call: Call) -> None:
         """Write a call to the journal, if there is one and it is not written yet. Raises
@@ -142,11 +146,6 @@ class RunContext:
         if self.journal is not None:
             await self.journal.ask(question)
         raise Unanswered(question.id)
-
-    @staticmethod
-    def release(held: Sequence[Lease]) -> None:
-        for model, version in held:
-            model.release(version)
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request, naming the version its adapter had when the run began."""

@@ -180,12 +180,13 @@ class RunState:
                 answer = session.edits.messages[id], None, None
             if answer is None:
                 try:
-                    if session.journal is not None and plan.nested[k]:
+                    if session.past:
                         self._fail_as_before(id, inbox)
+                        self._separate(k, context, fallback=False)
                     reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
                     answer = reply, None, None
                 except Unanswered as question:
-                    self._wait(k, question)
+                    self._wait(k, context, question)
                     return
                 except Exception as failure:
                     answer = await self._rescue(k, inbox, context, task, failure)
@@ -244,20 +245,20 @@ class RunState:
             return tombstone(self._failed(k, id, failure))
         reason = reason_of(failure, context.node)
         self._tell(Failed, k, id, error=reason)
+        self._separate(k, context, fallback=True)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Unanswered as question:
-            self._wait(k, question)
+            self._wait(k, context, question)
             return None
         except Exception as second:
             return tombstone(both(reason, self._failed(k, id, second)))
         return reply, None, reason
 
-    def _wait(self, k: int, question: Unanswered) -> None:
+    def _wait(self, k: int, context: NodeContext, question: Unanswered) -> None:
         """Mark a call as waiting for a person, and keep the calls that were made inside it."""
         self.waiting.add(k)
-        if question.inner:
-            self._inner[k] = question.inner
+        self._inner[k] = (*(context.inner or ()), *question.inner)
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
@@ -292,30 +293,49 @@ class RunState:
         message, call = found
         if not hears_the_same(call, inbox, past):
             return False
-        within = self._has_inside(k, call)
-        if self._plan.nested[k] and (within or self._session.journal is None):
+        if self._by_graph(k, call):
             return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
         inside = self._session.inside.get(id, ())
         if inside:  # the steps of a node belong to it also if it failed
-            own = [pair for pair in inside if within or _is_step(pair[1], id)]
+            failed = call.error is not None or call.rescued is not None
+            own = [pair for pair in inside if not failed or _is_step(pair[1], id)]
             self._inner[k] = tuple(own)
         return True
 
-    def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether the calls made inside a nested graph belong to this call.
-
-        They do not if it failed, or if its fallback answered and is a plain node.
-        """
-        spoke = call.rescued is None or inner_graph(self._plan.fallbacks[k]) is not None
-        return call.error is None and spoke
+    def _by_graph(self, k: int, call: Call) -> bool:
+        """Whether a graph gave the answer of a call: its node, or its fallback."""
+        if call.rescued is not None:
+            return inner_graph(self._plan.fallbacks[k]) is not None
+        return self._plan.nested[k] and call.error is None
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
-        """Raise if this nested graph failed before the resume, and its fallback answered."""
-        past = self._session.past
+        """Raise if this call failed in the record, and its fallback answered.
+
+        Then only the fallback is asked again. A call is made again if it is edited, or a step of
+        it.
+        """
+        past, edits = self._session.past, self._session.edits
         found = past.get(id)
-        if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
+        if found is None or found[1].rescued is None or id in edits.again:
+            return
+        edited = (past[e][1] for e in (*edits.messages, *edits.without, *edits.again) if e in past)
+        if not any(_is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
             raise FailedBefore(found[1].rescued)
+
+    def _separate(self, k: int, context: NodeContext, *, fallback: bool) -> None:
+        """Keep the calls inside a graph apart from those inside its fallback.
+
+        Calls inside the two have equal ids if nodes have equal names, and only those of one are
+        recorded: of the graph that answered. The other one makes all its calls.
+        """
+        plan, found = self._plan, self._session.past.get(context.message_id)
+        first, second = inner_graph(plan.nodes[k]), inner_graph(plan.fallbacks[k])
+        context.session = self._session
+        if first is not None and second is not None and first.nodes.keys() & second.nodes.keys():
+            rescued = found is not None and found[1].rescued is not None
+            if rescued != fallback:
+                context.session = self._session.without_record()
 
     def _failed(self, k: int, id: str, failure: Exception) -> Failure:
         """The reason for the failure, for the tombstone; raises if the run must end."""
@@ -354,7 +374,7 @@ class RunState:
         heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
         times = (started, self._clock() - self._start)
         call = called(reply, message, heard, times, error, rescued)
-        if self._plan.nested[k]:
+        if (self._plan.nested[k] or rescued is not None) and self._by_graph(k, call):
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
         if self._session.on_event is not None:
@@ -363,9 +383,9 @@ class RunState:
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
     ) -> tuple[Message, Call]:
-        """The recorded message and call of a nested graph, if it gave the same answer again.
+        """The recorded message and call, if a graph gave the same answer again.
 
-        A nested graph is always entered again, but its recorded calls are not made again.
+        A graph is always entered again, but its recorded calls are not made again.
         """
         found = self._session.past.get(message.id)
         if found is None or found[0] != message:

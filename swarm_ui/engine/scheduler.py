@@ -117,7 +117,7 @@ class Scheduler:
         job, ready, waiting, successors = self._job, self._ready, self._waiting, self._successors
         k = -1
         try:
-            while ready and not self._failures:
+            while ready and not self._over.done():
                 k = ready.popleft()
                 if ready and not self._hired and not self._relaying:
                     self._relaying = True
@@ -135,7 +135,8 @@ class Scheduler:
             self._over.cancel()
             raise
         except BaseException as failure:  # raised by finish(): no exception may leave it waiting
-            self._failures[k] = failure
+            if not (self._over.done() and task.cancelling()):  # not a failure to stop
+                self._failures[k] = failure
             if not self._over.done():
                 self._over.set_result(None)
             if isinstance(failure, KeyboardInterrupt | SystemExit):

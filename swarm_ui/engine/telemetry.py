@@ -42,6 +42,7 @@ from swarm_ui.engine.events import (
     Token,
 )
 from swarm_ui.errors import ConfigError, Failure, MissingExtra, TraceError
+from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage
 from swarm_ui.prompts import chat_of, written_calls
@@ -113,6 +114,7 @@ class Spans:
                 span.set_attribute("gen_ai.response.time_to_first_chunk", waited)
             case Failed():
                 self._failures[event.id] = event.error
+                self._end_open(f"{event.id}/", self._now())
             case Skipped():
                 self._skipped.append(event.id)
             case CallFinished():
@@ -167,12 +169,9 @@ class Spans:
         self._close(found, self._now())
 
     def _abort(self, event: Aborted) -> None:
-        for id, span in self._spans.items():
-            if span.is_recording():
-                _fail(span, self._failures.get(id, _CANCELLED))
-                span.end(self._wall(event.at))
+        self._end_open("", event.at)
         assert self._root is not None
-        _fail(self._root, event.error)
+        set_failed(self._root, event.error)
         self._close({}, event.at)
 
     def _close(self, found: dict[str, _Value], at: float) -> None:
@@ -218,9 +217,20 @@ class Spans:
             span.set_attribute("gen_ai.input.messages", _messages(_turns(call.prompt)))
             span.set_attribute("gen_ai.output.messages", _answer(call.reply))
         if call.error is not None:
-            _fail(span, call.error)
+            set_failed(span, call.error)
         # The call's own times may come from a record, for example in a replayed nested graph.
         span.end(self._wall(self._now()))
+
+    def _end_open(self, inside: str, at: float) -> None:
+        """End the spans of calls that were stopped. ``inside``: the beginning of their ids, which
+        the calls of a fallback may have too."""
+        for id, span in self._spans.items():
+            if not id.startswith(inside):
+                continue
+            self._begun.pop(id, None)
+            if span.is_recording():
+                set_failed(span, self._failures.get(id, _CANCELLED))
+                span.end(self._wall(at))
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -254,12 +264,12 @@ def _described(message: Message, call: Call) -> dict[str, _Value]:
     return found
 
 
-def _fail(span: Span, failure: Failure) -> None:
+def set_failed(span: Span, failure: Failure) -> None:
     """Set the error status, with the text that is in the trace and the class of the error."""
     from opentelemetry.trace import Status, StatusCode
 
     span.set_attribute("error.type", failure.error or failure.kind)
-    span.set_status(Status(StatusCode.ERROR, _whole(str(failure))))
+    span.set_status(Status(StatusCode.ERROR, encodable(str(failure))))
 
 
 def _turns(prompt: str) -> list[ChatMessage]:
@@ -272,7 +282,7 @@ def _turns(prompt: str) -> list[ChatMessage]:
 
 def _messages(turns: list[ChatMessage]) -> str:
     messages = [
-        {"role": turn.role, "parts": [{"type": "text", "content": _whole(_said(turn))}]}
+        {"role": turn.role, "parts": [{"type": "text", "content": encodable(_said(turn))}]}
         for turn in turns
     ]
     return msgspec.json.encode(messages).decode()
@@ -283,12 +293,7 @@ def _said(turn: ChatMessage) -> str:
 
 
 def _answer(text: str) -> str:
-    part = {"type": "text", "content": _whole(text)}
+    part = {"type": "text", "content": encodable(text)}
     # The finish reason is not recorded, but the conventions require the field.
     answer = {"role": "assistant", "parts": [part], "finish_reason": "unknown"}
     return msgspec.json.encode([answer]).decode()
-
-
-def _whole(text: str) -> str:
-    """Replace lone surrogates, which models may produce and exporters cannot encode."""
-    return text.encode(errors="replace").decode()

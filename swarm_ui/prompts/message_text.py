@@ -29,7 +29,7 @@ def utterance(content: str, action: Action | None, *, prompt_format: str = "json
             refers to an element that the receiver does not see.
         prompt_format: the format of the content.
     """
-    before = before_action(content, prompt_format)
+    before = _before_action(content, prompt_format)
     if before is None:
         if action is None:
             return cut(content.strip())
@@ -40,7 +40,7 @@ def utterance(content: str, action: Action | None, *, prompt_format: str = "json
 
 def reason_of(content: str, prompt_format: str = "json") -> str:
     """A reply without its action; the whole reply if it has none."""
-    before = before_action(content, prompt_format)
+    before = _before_action(content, prompt_format)
     text = content if before is None else before
     return text.strip().removeprefix("Reason:").strip()
 
@@ -57,10 +57,11 @@ def heard_messages(decision: Decision) -> tuple[Heard, ...]:
     )
 
 
-def before_action(content: str, prompt_format: str) -> str | None:
+def _before_action(content: str, prompt_format: str) -> str | None:
     """The text of a reply before its action, or ``None`` if the reply has no action."""
     if prompt_format == "compact":
         before, _, last = content.strip().rpartition("\n")
+        last = last.lstrip()
         acts = last.startswith("{") or last.partition(" ")[0] in _COMPACT
         return before.strip() if acts else None
     found = [f for f in objects(content) if f.value.get("action_type") in ACTION_TYPES]

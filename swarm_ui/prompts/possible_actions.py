@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from swarm_ui.action import ACTION_TYPES, ActionType, Direction, GoalStatus
+from swarm_ui.action import ACTION_TYPES, POINTING, ActionType, Direction, GoalStatus
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element
 
@@ -14,7 +14,6 @@ TextField = Literal["text", "app_name"]
 
 _TAPS: tuple[ActionType, ...] = ("long_press", "double_tap")
 _PLAIN: tuple[ActionType, ...] = ("navigate_back", "navigate_home", "keyboard_enter", "wait")
-_POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 _DEFAULT = tuple(kind for kind in ACTION_TYPES if kind not in (*_TAPS, "select"))
 """The kinds that are offered on a screen that lists none."""
 
@@ -85,7 +84,7 @@ def _hidden(decision: Decision) -> Iterator[Choice]:
     seen = set[tuple[str, int]]()
     for heard in decision.heard:
         action = heard.action
-        if action is None or action.index is None or action.action_type not in _POINTING:
+        if action is None or action.index is None or action.action_type not in POINTING:
             continue
         key = (action.action_type, action.index)
         if action.index >= len(decision.observation.elements) and key not in seen:

@@ -174,8 +174,7 @@ class _Rank:
 
     def __init__(self, decision: Decision) -> None:
         self._goal = _words(decision.observation.goal)
-        actions = [heard.action for heard in decision.heard if heard.action is not None]
-        self._told = {i for a in actions for i in (a.index, a.to_index) if i is not None}
+        self._told = {i for h in decision.heard if h.action is not None for i in h.action.targets}
 
     def __call__(self, element: Element) -> tuple[bool, int, int]:
         """A key that is greater for elements that are kept longer."""

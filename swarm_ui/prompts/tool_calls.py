@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from swarm_ui.json_text import objects
+from swarm_ui.json_text import encodable, objects
 from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts.quoting import inside, without_tags
 
@@ -40,7 +40,7 @@ def written_calls(text: str, calls: Sequence[ToolCall]) -> str:
         fields: dict[str, object] = {"tool": call.name, "arguments": _object(call.arguments)}
         if call.id:
             fields["id"] = call.id
-        lines.append(_sound(json.dumps(fields, ensure_ascii=False)))
+        lines.append(encodable(json.dumps(fields, ensure_ascii=False)))
     return "\n".join(lines)
 
 
@@ -55,9 +55,9 @@ def read_calls(reply: str) -> tuple[str, tuple[ToolCall, ...]]:
         name, given = found.value.get("tool"), found.value.get("arguments")
         if not isinstance(name, str) or not isinstance(given, dict | str):
             continue
-        text = _sound(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
+        text = encodable(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
         id = call_id(found.value.get("id"))
-        calls.append(ToolCall(name=_sound(name), arguments=text, id=id))
+        calls.append(ToolCall(name=encodable(name), arguments=text, id=id))
         rest.append(reply[end : found.start])
         end = found.end
     if not calls:
@@ -112,12 +112,6 @@ def _result(name: str, text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _sound(text: str) -> str:
-    """The text with ``?`` in place of each lone surrogate, which JSON may name and no file can
-    hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _object(arguments: str) -> object:

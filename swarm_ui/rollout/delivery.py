@@ -42,6 +42,11 @@ class ChangedInbox:
     def id(self) -> str:
         return self.node.id
 
+    @property
+    def timeout(self) -> float | None:
+        """The time limit of the node, in seconds."""
+        return getattr(self.node, "timeout", None)
+
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
         received = [
             message if message.sender == context.node else self.exchange(message, context)

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from swarm_ui.engine.telemetry import set_failed
 from swarm_ui.trace.records import Episode
 
 _IN_USE = "opentelemetry.trace"
@@ -75,7 +76,5 @@ async def in_span(
         if episode.success is not None:
             span.set_attribute("swarm_ui.success", episode.success)
         if episode.fault is not None:
-            text = str(episode.fault).encode(errors="replace").decode()
-            span.set_attribute("error.type", episode.fault.error or episode.fault.kind)
-            span.set_status(trace.Status(trace.StatusCode.ERROR, text))
+            set_failed(span, episode.fault)
         return episode

@@ -11,7 +11,15 @@ until it ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Literal, Self, TypeVar
@@ -46,7 +54,7 @@ from swarm_ui.rollout.pool import (
 from swarm_ui.rollout.pool import Job as Job
 from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
 from swarm_ui.rollout.rollouts import OnEpisode as OnEpisode
-from swarm_ui.rollout.rollouts import PerWorker, play_jobs
+from swarm_ui.rollout.rollouts import OpenPolicy, PerWorker, play_jobs
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.trace.worker_events import OnWorkerEvent
 
@@ -209,26 +217,51 @@ def no_decision(trace: Trace) -> Failure | None:
     """The technical reason why there is no decision; ``None`` if there is one.
 
     If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
-    the vote failed, this is a fault, because an unreachable endpoint says nothing about the policy.
-    A failure that the content of a reply caused counts as a reply without a valid action.
+    the output node or a vote failed or received only failures, this is a fault, because an
+    unreachable endpoint says nothing about the policy. A failure that the content of a reply
+    caused counts as a reply without a valid action.
     """
     if trace.action is not None:
         return None
-    agents = frozenset(trace.agents)
+    agents, lost = frozenset(trace.agents), _lost(trace)
     asked = [call for call in trace.calls if call.node in agents]
-    others = [c for c in trace.calls if c.node not in agents and "/" not in c.node]
-    for call in others:
-        if call.error is not None and not call.error.by_model:
-            return _lost(call, f"'{call.node}' failed")
-    if asked and all(call.error is not None and not call.error.by_model for call in asked):
-        return _lost(asked[0], f"no agent answered; '{asked[0].node}'")
+    if asked and all(call.message in lost for call in asked):
+        return _fault(asked[0], lost, f"no agent answered; '{asked[0].node}'")
+    for call in trace.calls:
+        closes = call.node not in agents and "/" not in call.node
+        if call.message in lost and (closes or call.message == trace.output_id):
+            return _fault(call, lost, f"'{call.node}' failed")
     return None
 
 
-def _lost(call: Call, told: str) -> Failure:
-    """The failure of an episode that a failed call ended."""
-    assert call.error is not None
-    return Failure(kind=call.error.kind, message=f"{told}: {call.error}", node=call.node)
+def _fault(call: Call, lost: Mapping[str, Failure], told: str) -> Failure:
+    """The failure of an episode that a lost message ended."""
+    failure = lost[call.message]
+    return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
+
+
+def _lost(trace: Trace) -> dict[str, Failure]:
+    """The messages that hold no proposal for a technical reason, by id, with the reason.
+
+    Their calls failed. Or no model was asked, and all that they are made of is lost: the messages
+    that a vote received, or the last ones inside a nested graph.
+    """
+    errors = {message.id: message.error for message in trace.messages}
+    received = {id for call in trace.calls for id in call.heard}
+    inside: dict[str, list[str]] = {}
+    lost: dict[str, Failure] = {}
+    for call in sorted(trace.calls, key=lambda call: -call.message.count("/")):
+        id = call.message
+        if call.step is None and id not in received:
+            inside.setdefault(id.rpartition("/")[0], []).append(id)
+        if call.error is not None:
+            if not call.error.by_model:
+                lost[id] = call.error
+        elif errors.get(id) is not None and not (call.model or call.prompt):
+            parts = inside.get(id) or call.heard
+            if parts and all(part in lost for part in parts):
+                lost[id] = lost[parts[0]]
+    return lost
 
 
 @renamed_keywords(observe="intervention")
@@ -318,7 +351,7 @@ class LocalRollout:
         self._make, self._size, self._restarts = make_environment, concurrency, restarts
         self._on_event = on_event
         self._pool: EnvironmentPool | None = None
-        self._stack = AsyncExitStack()
+        self._stack, self._policy = AsyncExitStack(), OpenPolicy()
 
     @property
     def concurrency(self) -> int:
@@ -345,13 +378,11 @@ class LocalRollout:
             self._pool = EnvironmentPool(
                 make, self._size, restarts=self._restarts, on_event=self._on_event
             )
-        async with AsyncExitStack() as stack:
-            acting = await policy.opened(stack) if isinstance(policy, PerWorker) else policy
-            attempt = attempt_of(acting, intervention, max_steps)
-            numbered = self._pool.episodes(attempt, jobs, actor=acting.name)
-            async with aclosing(numbered) as episodes:
-                async for number, episode in episodes:
-                    yield number, episode
+        acting = await self._policy.take(policy)
+        attempt = attempt_of(acting, intervention, max_steps)
+        async with aclosing(self._pool.episodes(attempt, jobs, actor=acting.name)) as episodes:
+            async for number, episode in episodes:
+                yield number, episode
 
     async def close(self) -> None:
         """Cancel running episodes and close every environment; may be called twice.
@@ -370,7 +401,10 @@ class LocalRollout:
             if pool is not None:
                 await pool.__aexit__(kind, error, trace)
         finally:
-            await self._stack.aclose()
+            try:
+                await self._policy.close()
+            finally:
+                await self._stack.aclose()
 
 
 def attempt_of(

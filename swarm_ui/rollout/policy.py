@@ -253,7 +253,9 @@ class Cascade:
                 f"not '{self._first}'"
             )
         self._team, self._threshold = team, threshold
-        self._solo = CollabGraph({self._first: team.nodes[self._first]}, name="solo")
+        fallbacks = {name: f for name, f in team.fallbacks.items() if name == self._first}
+        members = {self._first: team.nodes[self._first]}
+        self._solo = CollabGraph(members, name="solo", fallbacks=fallbacks)
         self.name, self._limits = name, limits
 
     def begin(self, *, task: str, seed: int) -> Decide:

@@ -185,7 +185,7 @@ class EnvironmentPool:
         for seat in self._seats:
             try:
                 await seat.close()
-            except EnvironmentFault as error:
+            except Exception as error:  # raised when all others are closed
                 faults.append(error)
         if faults:
             raise faults[0]
@@ -248,9 +248,14 @@ class _Source:
                 job = await anext(self._jobs, None)
             else:
                 job = next(self._jobs, None)
-            if job is not None and not (isinstance(job, tuple | list) and len(job) == 2):
-                raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
-            return None if job is None else (next(self._numbers), job)
+            return None if job is None else (next(self._numbers), checked_job(job))
+
+
+def checked_job(job: Job) -> Job:
+    """The job. Raises ``ConfigError`` if it is not a pair."""
+    if not (isinstance(job, tuple | list) and len(job) == 2):
+        raise ConfigError(f"jobs: expected pairs (task, seed), got {job!r}")
+    return job
 
 
 class Seat:

@@ -55,6 +55,30 @@ class PerWorker(Generic[T]):
         return made
 
 
+class OpenPolicy:
+    """The policy of a worker: the one that was used last stays open."""
+
+    def __init__(self) -> None:
+        self._stack = AsyncExitStack()
+        self._key = ""
+        self._policy: Policy | None = None
+
+    async def take(self, given: Policy | PerWorker[Policy]) -> Policy:
+        """The policy, which is made unless the same :class:`PerWorker` made the last one."""
+        key = given.key if isinstance(given, PerWorker) else ""
+        if self._policy is None or not key or key != self._key:
+            self._key = ""
+            await self.close()
+            made = await given.opened(self._stack) if isinstance(given, PerWorker) else given
+            self._policy, self._key = made, key
+        return self._policy
+
+    async def close(self) -> None:
+        """End the last policy."""
+        old, self._stack, self._policy = self._stack, AsyncExitStack(), None
+        await old.aclose()
+
+
 class Rollouts(Protocol):
     """Plays jobs with policies. Use it with ``async with``; environments are kept between streams.
 

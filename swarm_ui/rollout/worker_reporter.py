@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from swarm_ui.trace.records import Episode
 from swarm_ui.trace.worker_events import (
     MOST_LAPS,
-    Laps,
     OnWorkerEvent,
     WorkerEvent,
     WorkerEventKind,
@@ -93,7 +92,7 @@ class WorkerReporter:
                 "began": self._began,
                 "model": round(seconds_in_calls(episode), _DIGITS),
                 "environment": round(self._environment, _DIGITS),
-                "laps": self._recorded,
+                "laps": tuple(self._laps) if self._operations <= MOST_LAPS else (),
             }
         self._tell(
             "finished",
@@ -116,10 +115,6 @@ class WorkerReporter:
         if self._present:
             self._present = False
             self._tell("closed")
-
-    @property
-    def _recorded(self) -> Laps:
-        return tuple(self._laps) if self._operations <= MOST_LAPS else ()
 
     @property
     def _now(self) -> float:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO, Self
 
 _BLOCK = 65536
@@ -26,17 +27,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     If the block raises, the old file stays. The folder must exist.
     """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = path.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        os.replace(part, path)
     except BaseException:  # re-raised after the partial file was removed
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+        part.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
@@ -68,9 +67,15 @@ def replacing_folder(path: Path) -> Iterator[Path]:
                 with open(file, "rb+") as written:
                     os.fsync(written.fileno())
             sync_folder(Path(folder))
-        if os.path.lexists(path):
-            os.rename(path, part / "old")
-        os.rename(made, path)
+        old = part / "old"
+        try:
+            if os.path.lexists(path):
+                os.rename(path, old)
+            os.rename(made, path)
+        except BaseException:  # re-raised: also an interrupt between the two keeps the old folder
+            if os.path.lexists(old):
+                os.rename(old, path)
+            raise
         sync_folder(path.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -58,10 +58,16 @@ class LineStore(ABC):
             raise ConfigError("a run that is saved in a store needs a unique name: run='...'")
         self._check_open()
         opening = self._pool.submit(self._take_up, head)
+        opened = asyncio.wrap_future(opening)
         try:
-            return await asyncio.wrap_future(opening)
+            await asyncio.wait({opened})
+            return opened.result()
         except asyncio.CancelledError:
-            opening.add_done_callback(_close)
+            opening.cancel()
+            try:  # the run can be opened again when this returns, unless it is cancelled twice
+                await asyncio.gather(opened, return_exceptions=True)
+            finally:
+                opening.add_done_callback(_close)
             raise
 
     def read(self, run: str) -> RunRecord:

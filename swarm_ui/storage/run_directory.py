@@ -49,11 +49,12 @@ _REPORTED = (
     "numpy", "miniwob", "android-env", "vllm", "ray",
 )  # fmt: skip
 _SECRET = re.compile(
-    r"(?i)(^|[_-])(api[_-]?keys?|key|token|secrets?|password|authorization|credentials?|cookie)$"
+    r"(?i)(^|[_-])(api[_-]?keys?|key|token|secrets?|passwords?|passwd|passphrase|authorization|"
+    r"credentials?|cookies?)$"
 )
 _WORD_IN_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Where a word begins in a name such as ``authToken``."""
-_IN_QUERY = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
+_IN_QUERY = re.compile(r"(?<=[?&#])([^=&#\s]+)=[^&#\s]*")
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
 """User and password of an address: all up to the last ``@`` before the path, as they are sent."""
 

@@ -109,11 +109,7 @@ class Past:
                     question = msgspec.json.decode(line, type=_Asked).question
                     self.questions[question.id] = question
                     continue
-                said = (
-                    _decode_said(line)
-                    if line[:1] == b"{" and line[:9] != _ESCAPED[:9]
-                    else (_decode(line, _Said))
-                )
+                said = _decode(line, _Said) if line.startswith(_ESCAPED) else _decode_said(line)
             except UNREADABLE as error:
                 raise TraceError(
                     f"{where}, line {number}: not a call of a run: {brief(error)}. Remove it and "

@@ -85,32 +85,31 @@ class _Disk:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pool = ThreadPoolExecutor(1, "traces")
-        self._last: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
 
     async def write(self, group: Sequence[Numbered]) -> None:
         loop = asyncio.get_running_loop()
-        self._last = loop.run_in_executor(self._pool, self._append, [e for _, e in group])
-        await self._settled()
+        writing = loop.run_in_executor(self._pool, self._append, [e for _, e in group])
+        await asyncio.wait({writing})  # a cancellation of the waiting leaves the write
+        if self._failure is not None:
+            raise self._failure
 
     async def finish(self, rest: Sequence[Numbered]) -> None:
-        """Wait for a write that was under way at a cancellation, and write the rest."""
+        """Write the rest, after a write that was under way at a cancellation."""
         try:
-            await self._settled()
-            if rest:
-                await self.write(rest)
+            await self.write(rest)
         finally:
-            self._pool.shutdown(wait=False)
-
-    async def _settled(self) -> None:
-        if self._last is not None:
-            await asyncio.wait({self._last})  # a cancellation of the waiting leaves the write
-            self._last.result()
+            self._pool.shutdown()  # the rest is written although this is cancelled too
 
     def _append(self, episodes: Sequence[Episode]) -> None:
         try:
-            append_jsonl(self._path, episodes)
+            if episodes and self._failure is None:
+                append_jsonl(self._path, episodes)
         except OSError as error:
-            raise ConfigError(
+            self._failure = ConfigError(
                 f"cannot write '{self._path}': {error.strerror or error}. The episodes that were "
                 "counted before are kept: make room, or repair the disk, and continue the run"
-            ) from error
+            )
+            self._failure.__cause__ = error
+        except Exception as error:  # raised by those who wait
+            self._failure = error

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
+from msgspec.structs import asdict
 
 from swarm_ui.storage.mapped_lines import MappedLines
 from swarm_ui.trace.jsonl import Anywhere, cannot_open, decoded, payload
@@ -68,11 +69,7 @@ class OpenEpisode(Episode, frozen=True, kw_only=True, eq=False):
 
     def load(self) -> Episode:
         """The episode with all its steps."""
-        return Episode(**{**_fields(self), "steps": tuple(self.steps)})
-
-
-def _fields(episode: Episode) -> dict[str, Any]:
-    return {name: getattr(episode, name) for name in episode.__struct_fields__}
+        return Episode(**{**asdict(self), "steps": tuple(self.steps)})
 
 
 class RecordFile(Sequence[T_co], Generic[T_co]):
@@ -154,7 +151,7 @@ def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
 
 def _episode(raw: msgspec.Raw, where: str) -> OpenEpisode:
     unread = decoded(_EPISODES, raw, where, Episode)
-    return OpenEpisode(**{**_fields(unread), "steps": Steps(unread.steps, where)})
+    return OpenEpisode(**{**asdict(unread), "steps": Steps(unread.steps, where)})
 
 
 def _trace(raw: msgspec.Raw, where: str) -> Trace:

@@ -46,13 +46,8 @@ class WorkerTimes(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, workers: Iterable[WorkerHistory]) -> WorkerTimes:
         """The sum of these workers' times."""
         found = [worker.times for worker in workers]
-        return cls(
-            deciding=sum(t.deciding for t in found),
-            environment=sum(t.environment for t in found),
-            waiting=sum(t.waiting for t in found),
-            idle=sum(t.idle for t in found),
-            calls=sum(t.calls for t in found),
-        )
+        names = cls.__struct_fields__
+        return cls(**{name: sum(getattr(times, name) for times in found) for name in names})
 
 
 class WorkerNow:

@@ -19,12 +19,14 @@ from swarm_ui import (
     DirectoryStore,
     Message,
     NodeContext,
+    NodeReply,
     RunPaused,
     SQLiteStore,
     Trace,
     function_node,
     map_node,
 )
+from swarm_ui.nodes.inner_calls import InnerCalls
 from swarm_ui.storage.line_store import LineStore
 
 CALLS: list[str] = []
@@ -167,6 +169,45 @@ def test_an_answer_out_of_place_is_refused() -> None:
             resumed(graph, error.partial, answers)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="run 'r' is read from a store; set store="):
         resumed(graph, "r", {"approve:0": "yes"})
+
+
+def test_a_person_may_be_asked_inside_a_graph_that_is_a_fallback() -> None:
+    broken = Sleeper("ada", fails=OSError("down"))
+    spare = CollabGraph([writer, Ask("approve", "This?")], [("writer", "approve")], name="spare")
+    graph = CollabGraph([broken]).with_fallback("ada", spare)
+    error = paused(graph)
+    (question,) = error.questions
+    assert question.id == "ada:0/approve:0"
+    assert resumed(graph, error.partial, {question.id: "yes"}).output == "yes"
+    assert resumed(graph, error.partial, {question.node: "yes"}).output == "yes"
+    with pytest.raises(ConfigError, match="node 'nobody' is not in the graph"):
+        resumed(graph, error.partial, {"ada:0/nobody:0": "yes"})
+
+
+class Assistant:
+    """Looks something up, as a step of its own, and then asks a person about it."""
+
+    id = "assistant"
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        async def look(inside: NodeContext) -> NodeReply:
+            CALLS.append(inside.message_id)
+            return NodeReply(content="42")
+
+        found = await InnerCalls(context).make("look", inbox, look)
+        answer = await context.ask(f"Is it {found.content}?")
+        return NodeReply(content=answer)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_steps_that_a_node_made_before_it_asked_are_not_made_again(nested: bool) -> None:
+    graph = CollabGraph([Assistant()])
+    graph = CollabGraph([graph.named("inner")]) if nested else graph
+    around = "inner:0/" if nested else ""
+    error = paused(graph)
+    trace = resumed(graph, error.partial, {f"{around}assistant:0": "yes"})
+    assert trace.output == "yes" and list(CALLS) == [f"{around}assistant:0/look:0"]
+    assert f"{around}assistant:0/look:0" in {message.id for message in trace.messages}
 
 
 def test_a_fallback_may_be_a_person_and_a_failed_question_is_no_pause() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time, timeless
@@ -12,6 +14,7 @@ from swarm_ui import (
     BudgetExceeded,
     CollabGraph,
     ConfigError,
+    DirectoryStore,
     GraphError,
     Limits,
     MajorityVote,
@@ -170,6 +173,24 @@ def test_a_fallback_has_its_own_time_and_goes_before_an_abort() -> None:
     assert (str(call.rescued), call.ended) == ("no answer within 5 s", 9)
 
 
+def test_a_fallback_is_limited_by_its_own_time_and_not_by_that_of_the_node() -> None:
+    node, spare = Sleeper("a", 99), Sleeper("spare", 4)
+    node.timeout, spare.timeout = 1.0, 5.0  # type: ignore[attr-defined]
+    trace = in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
+    assert (trace.calls[0].error, trace.calls[0].ended) == (None, 5)
+    spare.timeout = None  # type: ignore[attr-defined]
+    trace = in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
+    assert str(trace.calls[0].error) == "no answer within 1 s; its fallback: no answer within 1 s"
+
+
+def test_a_graph_as_fallback_leaves_slots_and_time_to_the_calls_inside_it() -> None:
+    inner = CollabGraph([Sleeper("x", 4), Sleeper("y", 4)], [("x", "y")], name="inner")
+    graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", inner)
+    limits = Limits(concurrency=1, timeout=5)
+    trace = in_virtual_time(asyncio.wait_for(graph.run(BLANK, limits=limits), 100))
+    assert (trace.calls[0].error, trace.output) == (None, "a/y(a/x)")
+
+
 def test_a_fallback_that_fails_too_leaves_both_reasons() -> None:
     bad = Sleeper("a", fails=ValueError("no"))
     graph = CollabGraph([bad]).with_fallback("a", Sleeper("spare", fails=OSError("neither")))
@@ -195,6 +216,19 @@ def test_a_graph_may_be_a_fallback() -> None:
     assert [m.id for m in trace.messages] == ["a:0", "a:0/x:0", "a:0/y:0"]
     assert trace.message("a:0").content == "a/y(a/x)"
     assert timeless(in_virtual_time(graph.replay(trace))) == timeless(trace)
+
+
+def test_calls_that_a_fallback_skipped_are_known_to_a_replay_and_a_resumed_run(
+    tmp_path: Path,
+) -> None:
+    inner = CollabGraph([Sleeper("x"), Sleeper("y"), Sleeper("z")], [("x", "z")], "z", name="inner")
+    inner = inner.with_edge("x", "y", when=says("never"))
+    graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", inner)
+    with DirectoryStore(tmp_path) as store:
+        trace = graph.run_sync(BLANK, run_id="r", store=store)
+        assert trace.skipped == ("a:0/y:0",)
+        assert graph.run_sync(BLANK, run_id="r", store=store) == trace
+    assert in_virtual_time(graph.replay(trace)) == trace
 
 
 def test_who_is_rescued_is_asked_about_through_the_fallback() -> None:

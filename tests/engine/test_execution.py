@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
+import threading
 from collections.abc import Sequence
+from contextlib import closing
+from contextvars import ContextVar
 from itertools import pairwise
 
 import msgspec
@@ -288,3 +292,30 @@ def test_it_works_inside_a_running_loop() -> None:
         return CollabGraph([Sleeper("a")]).run_sync("hello")
 
     assert asyncio.run(notebook()).messages[0].content == "a()"
+
+
+def test_an_interrupt_in_a_notebook_cancels_the_run() -> None:
+    log: list[str] = []
+    place: ContextVar[str] = ContextVar("place", default="nowhere")
+
+    class Slow:
+        id = "slow"
+
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            log.append(place.get())
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            try:
+                await asyncio.sleep(20)
+            except asyncio.CancelledError:
+                log.append("cancelled")
+                raise
+            return NodeReply()
+
+    async def cell() -> None:
+        place.set("notebook")
+        CollabGraph([Slow()]).run_sync(BLANK)
+
+    loop = asyncio.new_event_loop()  # like a notebook's: asyncio.run would handle the signal
+    with closing(loop), pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(cell())
+    assert log == ["notebook", "cancelled"]

@@ -20,6 +20,7 @@ from swarm_ui import (
     MajorityVote,
     Message,
     NodeContext,
+    NodeError,
     NodeReply,
     NodeTimeout,
     Request,
@@ -125,6 +126,28 @@ def test_a_node_that_catches_its_cancellation_does_no_harm_to_others(answers: bo
         ("b", 9, None),
         ("c", 12, None),
     ]
+
+
+def test_a_node_that_fails_to_stop_does_not_hide_why_the_run_ended() -> None:
+    nodes = [Stubborn(answers=False), Sleeper("b", 3, fails=OSError("disk full"))]
+    abort = Limits(on_failure="abort")
+    with pytest.raises(NodeError, match="node 'b', round 0: OSError: disk full"):
+        in_virtual_time(CollabGraph(nodes, output="b").run(BLANK, limits=abort))
+
+
+def test_a_node_that_catches_its_cancellation_does_not_keep_a_cancelled_run_going() -> None:
+    later = Sleeper("later", 3)
+    graph = CollabGraph([Stubborn(answers=True), later], [("stubborn", "later")])
+
+    async def main() -> float:
+        task = asyncio.create_task(graph.run(BLANK))
+        await asyncio.sleep(2)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and len(asyncio.all_tasks()) == 1
+        return asyncio.get_running_loop().time()
+
+    assert in_virtual_time(main()) == 3  # not 6: no other call is made
 
 
 def test_a_cancelled_run_is_cancelled_also_at_the_moment_a_call_expires() -> None:

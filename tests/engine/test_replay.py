@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,8 +18,12 @@ from swarm_ui import (
     AgentNode,
     CollabGraph,
     ConfigError,
+    DirectoryStore,
     GraphError,
+    Limits,
     Message,
+    NodeContext,
+    NodeReply,
     Observation,
     Request,
 )
@@ -218,6 +223,87 @@ def test_inside_a_nested_graph_too() -> None:
     model.requests.clear()
     in_virtual_time(graph.replay(trace, nodes={"inner": team(other, 2, 3, 2)}))
     assert (len(other.requests), len(model.requests)) == (2 + 6, 0)
+
+
+class Flaky:
+    """Fails at its first call, and counts its calls."""
+
+    def __init__(self, id: str) -> None:
+        self.id, self.calls = id, 0
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        self.calls += 1
+        if self.calls == 1:
+            raise OSError("down")
+        return NodeReply(content="up again")
+
+
+class Says:
+    """Always says the same, or fails."""
+
+    def __init__(self, id: str, word: str | Exception) -> None:
+        self.id, self.word = id, word
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        if isinstance(self.word, Exception):
+            raise self.word
+        return NodeReply(content=self.word)
+
+
+def test_a_failed_nested_graph_is_not_tried_again() -> None:
+    slow = Sleeper("slow", 9)
+    inner = CollabGraph([slow], name="inner")
+    inner.timeout = 5.0  # type: ignore[attr-defined]
+    graph = CollabGraph([inner, Sleeper("end")], [("inner", "end")])
+    for whole in (graph, graph.with_fallback("inner", Sleeper("spare"))):
+        slow.seconds = 9
+        trace = in_virtual_time(whole.run(BLANK))
+        slow.seconds = 0
+        assert in_virtual_time(whole.replay(trace)) == trace
+        again = in_virtual_time(whole.replay(trace, again=["inner:0"]))
+        assert again.message("inner:0").content == "inner/slow()"
+        other = in_virtual_time(whole.replay(trace, nodes={"inner/slow": Sleeper("other")}))
+        assert other.message("inner:0").content == "inner/slow()"
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_edit_inside_a_fallback_does_not_try_the_failed_node_again(nested: bool) -> None:
+    node = Flaky("a")
+    primary = CollabGraph([node], name="a") if nested else node
+    spare = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="spare")
+    graph = CollabGraph([primary]).with_fallback("a", spare)
+    trace = graph.run_sync(BLANK, limits=Limits(on_failure="abort"))
+    assert trace.calls[0].rescued is not None
+    changed = in_virtual_time(graph.replay(trace, messages={"a:0/x:0": "else"}))
+    assert node.calls == 1 and changed.calls[0].rescued == trace.calls[0].rescued
+    assert changed.message("a:0/x:0").content == "else"
+    again = in_virtual_time(graph.replay(trace, again=["a:0"]))
+    assert node.calls == 2 and again.output == "up again"
+
+
+def test_calls_of_a_graph_and_its_fallback_with_the_same_names_are_not_confused(
+    tmp_path: Path,
+) -> None:
+    flaky = Flaky("y")
+    first = CollabGraph([Says("x", "first"), flaky], [("x", "y")], name="inner")
+    spare = CollabGraph([Says("x", "spare"), Says("y", "spare")], [("x", "y")], name="spare")
+    graph = CollabGraph([first]).with_fallback("inner", spare)
+    abort = Limits(on_failure="abort")
+    trace = graph.run_sync(BLANK, limits=abort)
+    assert trace.message("inner:0/x:0").content == "spare"
+    again = in_virtual_time(graph.replay(trace, again=["inner:0"], limits=abort))
+    assert again.output == "up again" and again.message("inner:0/x:0").content == "first"
+
+    flaky.calls = 0
+    stopped = spare.with_node(Says("y", BudgetExceeded("spent")))
+    with DirectoryStore(tmp_path) as store:
+        with pytest.raises(BudgetExceeded):
+            graph.with_fallback("inner", stopped).run_sync(
+                BLANK, run_id="r", store=store, limits=abort
+            )
+        flaky.calls = 0
+        resumed = graph.run_sync(BLANK, run_id="r", store=store, limits=abort)
+    assert resumed.message("inner:0/x:0").content == "spare" and resumed.output == "spare"
 
 
 def test_a_replaced_message_may_be_a_whole_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time
@@ -14,8 +14,11 @@ from swarm_ui import (
     Completion,
     Limits,
     MajorityVote,
+    Message,
     ModelError,
+    NodeContext,
     NodeError,
+    NodeReply,
     Request,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Failed, Finished, Token, Voted
@@ -163,6 +166,32 @@ def test_leaving_early_cancels_the_run_and_leaves_no_task_behind(events: int) ->
     tasks, closed = in_virtual_time(leave())
     assert tasks == 1
     assert closed == (1 if events else 0)
+
+
+def test_the_reader_may_be_cancelled_while_it_leaves_early() -> None:
+    class Slow:
+        id = "slow"
+
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            try:
+                await asyncio.sleep(99)
+            finally:
+                await asyncio.sleep(5)
+            return NodeReply()
+
+    async def leave() -> str:
+        async with asyncio.timeout(2):
+            async with CollabGraph([Slow()]).stream(BLANK) as events:
+                await anext(aiter(events))
+        return "went on"
+
+    async def main() -> int:
+        with pytest.raises(TimeoutError):
+            await leave()
+        assert asyncio.get_running_loop().time() == 5
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(main()) == 1
 
 
 def test_the_reader_may_be_cancelled() -> None:

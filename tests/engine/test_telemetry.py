@@ -302,6 +302,22 @@ def test_a_fallback_is_no_failure_but_is_told(lab: Lab) -> None:
     assert attributes(span)["swarm_ui.rescued"] == "ValueError: no"
 
 
+def test_the_calls_of_a_graph_that_is_stopped_end_and_its_fallback_may_have_the_same_names(
+    lab: Lab,
+) -> None:
+    slow = CollabGraph([Sleeper("x"), Sleeper("y", 9)], [("x", "y")], name="inner")
+    slow.timeout = 5.0  # type: ignore[attr-defined]
+    graph = CollabGraph([slow])
+    in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
+    assert {id: s.status.description for id, s in lab.spans.items()} == {
+        "": None, "inner:0": "no answer within 5 s", "inner:0/x:0": None, "inner:0/y:0": "cancelled"
+    }  # fmt: skip
+    spare = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="spare")
+    graph = graph.with_fallback("inner", spare)
+    trace = in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
+    assert trace.output == "inner/y(inner/x)" and len(lab.exporter.get_finished_spans()) == 4 + 6
+
+
 def test_skipped_calls_have_no_span_but_are_named(lab: Lab) -> None:
     graph = CollabGraph(
         [Sleeper("a"), Sleeper("b"), Sleeper("end")],

@@ -160,7 +160,9 @@ def test_only_an_agent_with_a_part_of_the_screen_may_abstain(form) -> None:  # t
 
 def test_a_message_in_one_format_is_heard_in_the_other() -> None:
     click = Action(action_type="click", index=3)
-    assert reason_of("It is blue.\nclick save [1]", "compact") == "It is blue."
+    for indent in ("", "  "):
+        reply = f"It is blue.\n{indent}click save [1]"
+        assert reason_of(reply, "compact") == "It is blue."
     said = utterance("It is blue.\nclick save [1]", click, prompt_format="compact")
     assert said == 'It is blue.\nAction: {"action_type":"click","index":3}'
     assert reason_of('Reason: It is blue.\nAction: {"action_type":"wait"}') == "It is blue."

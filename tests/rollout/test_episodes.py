@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 
 import msgspec
 import pytest
@@ -11,6 +13,7 @@ from graph_fakes import FixedModel, HashModel, click, in_virtual_time, timeless
 
 from swarm_ui import (
     Action,
+    AgentNode,
     BudgetExceeded,
     Cascade,
     CollabGraph,
@@ -23,14 +26,18 @@ from swarm_ui import (
     GraphPolicy,
     Intervention,
     LoopEscapePolicy,
+    MajorityVote,
     ModelError,
     Observation,
+    Policy,
     Request,
     Step,
     Trace,
     rollout_many,
 )
 from swarm_ui.errors import ReplyError
+from swarm_ui.rollout import LocalRollout, PerWorker, play_jobs
+from swarm_ui.rollout.delivery import RecordedMessages, shuffled
 from swarm_ui.rollout.episodes import rollout
 
 
@@ -154,6 +161,54 @@ def test_an_endpoint_that_nobody_reaches_is_a_fault_of_the_episode(graph: Collab
     assert episode.fault is not None and "connection refused" in str(episode.fault)
 
 
+class Fading(HashModel):
+    """Answers ``first`` requests; the endpoint of the others is down."""
+
+    def __init__(self, first: int, says: str = click(0)) -> None:
+        super().__init__()
+        self.first, self.says = first, says
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        self.first -= 1
+        if self.first < 0:
+            raise ModelError("connection refused")
+        return [Completion(text=self.says, prompt="p", model="m") for _ in requests]
+
+
+def one_by_one(model: object) -> CollabGraph:
+    return CollabGraph.chain([AgentNode(name, model) for name in ("ada", "grace")])
+
+
+def two_rounds(model: object) -> CollabGraph:
+    return CollabGraph.collaborative(2, 2, model=model, edges=[])
+
+
+def nested_team(model: object) -> CollabGraph:
+    return CollabGraph([CollabGraph([one_by_one(model), MajorityVote()], name="inner")])
+
+
+@pytest.mark.parametrize(
+    ("make", "answered"), [(one_by_one, 1), (two_rounds, 2), (nested_team, 0), (nested_team, 1)]
+)
+def test_a_decision_that_is_missing_because_of_an_endpoint_is_a_fault(
+    make: Callable[[object], CollabGraph], answered: int
+) -> None:
+    episode = play(GraphPolicy(make(Fading(answered))))
+    assert episode.success is None and episode.steps == ()
+    assert episode.fault is not None and episode.fault.kind == "model"
+    assert "connection refused" in str(episode.fault)
+
+
+@pytest.mark.parametrize("edges", [[], [("agent_1", "agent_0")]])
+def test_an_invalid_reply_is_no_fault_although_another_agent_failed(
+    edges: list[tuple[str, str]],
+) -> None:
+    team = CollabGraph.collaborative(2, 1, model=FixedModel({None: "hm"}), edges=edges)
+    team = team.with_node(AgentNode("agent_1", Dead()))
+    episode = play(GraphPolicy(team), max_steps=1)
+    assert episode.fault is None and episode.success is False and len(episode.steps) == 1
+
+
 def test_budgets_and_settings_are_raised() -> None:
     class Spent(HashModel):
         async def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -259,6 +314,35 @@ def test_an_environment_that_cannot_be_made_is_a_fault() -> None:
     assert str(episodes[0].fault) == "EnvironmentFault: no emulator"
 
 
+def test_a_policy_of_a_worker_is_made_once_and_ended_when_another_is_used_or_at_the_end() -> None:
+    log: list[str] = []
+
+    @asynccontextmanager
+    async def opened(name: str) -> AsyncIterator[GraphPolicy]:
+        log.append(f"made {name}")
+        yield clicker()
+        log.append(f"ended {name}")
+
+    async def main() -> None:
+        first, second = (PerWorker[Policy](partial(opened, name)) for name in "ab")
+        async with LocalRollout(Counter) as rollouts:
+            for policy in (first, first, clicker(), second):
+                (episode,) = await play_jobs(rollouts, policy, [("count", 2)])
+                assert episode.success
+            assert log == ["made a", "ended a", "made b"]
+
+    in_virtual_time(main())
+    assert log == ["made a", "ended a", "made b", "ended b"]
+
+
+def test_agents_that_receive_shuffled_messages_keep_their_time_limits() -> None:
+    model = HashModel(lambda request: 9.0)
+    team = CollabGraph.collaborative(2, 1, model=model, edges=[], timeout=5.0)
+    run = shuffled(team, RecordedMessages({})).run(Counter().look())
+    trace = in_virtual_time(run)
+    assert [str(call.error) for call in trace.calls[:2]] == ["no answer within 5 s"] * 2
+
+
 def test_cancellation_closes_every_environment() -> None:
     made: list[Counter] = []
 
@@ -323,6 +407,17 @@ def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
         assert len(model.requests) == calls
         if calls == 4:
             assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
+
+
+def test_a_cascade_uses_the_fallback_of_its_first_agent() -> None:
+    team = CollabGraph.collaborative(2, 1, model=HashModel(), edges=[])
+    team = team.with_node(AgentNode("agent_0", Dead()))
+    team = team.with_fallback("agent_0", AgentNode("spare", HashModel()))
+    screen = Counter().look()
+    decide = Cascade(team, threshold=1.0).begin(task="t", seed=0)
+    trace = in_virtual_time(decide(screen, 7, "r"))
+    assert trace.calls[0].rescued is not None
+    assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
 
 
 def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:

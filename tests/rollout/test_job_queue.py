@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from swarm_ui import CollabGraph, ConfigError, GraphPolicy, ScriptedModel
+from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import Job
+from swarm_ui.rollout.distributed import ray_rollout
 from swarm_ui.rollout.distributed.job_queue import JobQueue, NumberedJob
 
 
@@ -118,3 +121,32 @@ async def test_the_error_of_a_source_is_raised() -> None:
     assert await queue.take() is not None
     with pytest.raises(ZeroDivisionError, match="in the source"):
         await queue.take()
+
+
+async def test_a_job_that_is_no_pair_is_refused() -> None:
+    wrong: list[Job] = ["contacts-add"]  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match=r"expected pairs \(task, seed\), got 'contacts-add'"):
+        await JobQueue(wrong).take()
+
+
+async def test_a_stream_that_is_cancelled_before_its_first_job_stops_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def source() -> AsyncIterator[Job]:
+        await asyncio.sleep(99)
+        yield "task", 1
+
+    monkeypatch.setattr(ray_rollout, "connected", lambda _: None)
+    rollouts = ray_rollout.RayRollout(PhoneEnvironment, workers=1)
+    policy = GraphPolicy(CollabGraph.solo(ScriptedModel(lambda request: "")))
+
+    async def play() -> None:
+        async for _ in rollouts.stream(policy, source()):
+            pass
+
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(play())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled() and asyncio.all_tasks() == before

@@ -352,6 +352,23 @@ def test_a_world_that_fails_to_close_does_not_keep_the_others_open() -> None:
     assert worlds.open == 0
 
 
+def test_a_bug_in_a_world_does_not_keep_the_others_open() -> None:
+    worlds = Worlds()
+
+    async def buggy() -> None:
+        worlds.made[0].open = False
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        async with EnvironmentPool(worlds, 2) as pool:
+            await collect(pool, jobs(1, 1))
+            worlds.made[0].close = buggy  # type: ignore[method-assign]
+
+    with pytest.raises(ZeroDivisionError):
+        in_virtual_time(main())
+    assert len(worlds.made) == 2 and worlds.open == 0
+
+
 def test_a_pool_of_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="'size' must be at least 1, got 0"):
         EnvironmentPool(Worlds(), 0)

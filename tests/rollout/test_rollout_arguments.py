@@ -12,6 +12,7 @@ from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.interop.blocking import BlockingEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
+from swarm_ui.rollout.drawing import spread_jobs
 
 TEAM = CollabGraph.solo(ScriptedModel(lambda request: '{"action_type": "wait"}'))
 JOBS = [("contacts-add", 7)]
@@ -29,6 +30,14 @@ def test_an_environment_in_the_place_of_its_class() -> None:
         asyncio.run(check_environment(MADE))
     with pytest.raises(ConfigError, match="expected a function that makes an environment"):
         BlockingEnvironment(MADE)
+
+
+def test_episodes_cannot_be_drawn_from_no_tasks() -> None:
+    with pytest.raises(ConfigError, match="cannot draw 3 episodes from 0 tasks"):
+        spread_jobs((), 3, 0, range(9))
+    with pytest.raises(ConfigError, match="and 0 seeds"):
+        spread_jobs(("t",), 3, 0, range(0))
+    assert spread_jobs((), 0, 0, range(9)) == []
 
 
 def test_a_graph_in_the_place_of_a_policy() -> None:

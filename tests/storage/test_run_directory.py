@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from report_samples import episode
 
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.storage import run_directory
-from swarm_ui.storage.durable import LineFile, append_line, whole_lines, write_atomic
+from swarm_ui.storage.durable import (
+    LineFile,
+    append_line,
+    replacing_folder,
+    whole_lines,
+    write_atomic,
+)
 from swarm_ui.storage.mapped_lines import MappedLines
 from swarm_ui.storage.run_directory import RunDirectory, without_secrets
 
@@ -102,6 +109,8 @@ def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "critics": [{"name": "scripted"}],
     }
     assert without_secrets({"monkey": 1, "authToken": "sk-4", "apiKey": "sk-5"}) == {"monkey": 1}
+    for name in ("passwd", "db_passwords", "sshPassphrase", "session-cookies"):
+        assert without_secrets({name: "sk-6"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +124,7 @@ def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             "http://h/v1?api_key=sk&page=2&accessToken=t#top",
             "http://h/v1?api_key=&page=2&accessToken=#top",
         ),
+        ("http://h/v1#access_token=t&page=2", "http://h/v1#access_token=&page=2"),
         ("what is key=value?key=1", "what is key=value?key=1"),  # no address
     ],
 )
@@ -159,6 +169,34 @@ def test_write_atomic_leaves_the_old_file_when_it_fails(
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_not_readable_for_others_if_the_user_says_so(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_atomic(tmp_path / "status.json", "mine")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "status.json").stat().st_mode) == 0o600
+
+
+def test_a_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, rename = tmp_path / "adapter", os.rename
+    folder.mkdir()
+    (folder / "weights").write_text("old")
+
+    def interrupted(source: Path, target: Path) -> None:
+        if source.name == "new":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), replacing_folder(folder) as made:
+        (made / "weights").write_text("new")
+    assert (folder / "weights").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_append_line_refuses_line_breaks(tmp_path: Path) -> None:

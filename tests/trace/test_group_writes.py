@@ -232,6 +232,25 @@ def test_an_interruption_while_the_disk_is_busy_keeps_what_was_read(
     assert list(iter_jsonl(path)) == EPISODES[:3] and closed
 
 
+def test_a_second_interruption_while_the_disk_is_busy_keeps_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, path = Gate(monkeypatch), tmp_path / "e.jsonl"
+
+    async def main() -> None:
+        work = asyncio.create_task(written(path, played([0, 5, 0, 0])))
+        await gate.busy()
+        threading.Timer(0.2, gate.open).start()
+        for _ in range(2):
+            work.cancel()
+            await asyncio.sleep(0.01)
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(main())
+    assert list(iter_jsonl(path)) == EPISODES[:4]
+
+
 def test_a_full_disk_is_told_also_when_the_run_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

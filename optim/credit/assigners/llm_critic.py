@@ -18,10 +18,9 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.budget import Budget, guess_tokens
 from swarm_ui.credit import CreditTable
-from swarm_ui.engine.call_record import sound
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
-from swarm_ui.json_text import objects
+from swarm_ui.json_text import encodable, objects
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, ChatModel, Request
 from swarm_ui.optim.credit.judging_prompts import critic_chat
@@ -216,7 +215,7 @@ def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
         before = inside if isinstance(inside, str) else reply[: found.start]
         text = " ".join(before.split()).removeprefix("Rationale:").strip()
         told = f"{text} [not a score in 0..1: {odd}]".strip() if odd else text
-        return Verdict(scores, sound(told))
+        return Verdict(scores, encodable(told))
     return Verdict(scores, f"[no scores in the reply: {' '.join(reply.split())[:200]!r}]")
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import NamedTuple
 
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout.pool import Job, checked_job
 
 
 class NumberedJob(NamedTuple):
@@ -105,7 +105,7 @@ class JobQueue:
             self._wake(len(self._waiting) if self._exhausted else 1)
 
     def _put(self, job: Job) -> None:
-        self._ready.append(NumberedJob(self._read, job))
+        self._ready.append(NumberedJob(self._read, checked_job(job)))
         self._read += 1
 
     async def _change(self) -> None:

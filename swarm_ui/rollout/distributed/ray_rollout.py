@@ -151,20 +151,20 @@ class RayRollout:
                 "these workers are already in use: they play one stream of episodes at a time"
             )
         queue = JobQueue(jobs)
-        first = await queue.take()
-        if first is None:
-            return
-        queue.put_back(first)
-        self._began = time.monotonic()
-        work = Work(
-            policy=policy, intervention=intervention, max_steps=max_steps,
-            headers=current_headers(),
-        )  # fmt: skip
-        most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
-        stream = self._begin(queue, work, most)
-        create = asyncio.get_running_loop().create_task
-        self._tasks = {create(self._fill(slot, stream)) for slot in stream.slots}
         try:
+            first = await queue.take()
+            if first is None:
+                return
+            queue.put_back(first)
+            self._began = time.monotonic()
+            work = Work(
+                policy=policy, intervention=intervention, max_steps=max_steps,
+                headers=current_headers(),
+            )  # fmt: skip
+            most = len(jobs) if isinstance(jobs, Sized) else self.concurrency
+            stream = self._begin(queue, work, most)
+            create = asyncio.get_running_loop().create_task
+            self._tasks = {create(self._fill(slot, stream)) for slot in stream.slots}
             while (item := await stream.ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item

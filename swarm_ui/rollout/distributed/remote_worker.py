@@ -17,7 +17,7 @@ from swarm_ui.rollout.distributed.job_queue import NumberedJob
 from swarm_ui.rollout.distributed.ray_errors import reason
 from swarm_ui.rollout.distributed.resources import WorkerResources
 from swarm_ui.rollout.distributed.sent_error import SentError
-from swarm_ui.rollout.distributed.worker import Hello, Played, expect_closed, remote_class
+from swarm_ui.rollout.distributed.worker import Hello, Played, remote_class
 from swarm_ui.rollout.pool import Restarts
 from swarm_ui.rollout.worker_reporter import told_elsewhere
 from swarm_ui.trace.records import Episode
@@ -165,7 +165,8 @@ class RemoteWorker:
             return
         try:
             error = await asyncio.wait_for(self._called(actor.close.remote(), actor), CLOSING)
-            expect_closed(error)
+            if error is not None:
+                raise EnvironmentFault(f"a worker could not be closed: {error.arguments}")
         except (Lost, TimeoutError):
             pass  # nothing is left to be closed, or it hangs and is killed
         finally:

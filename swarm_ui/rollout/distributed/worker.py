@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.errors import EnvironmentFault, MissingExtra, TraceError
+from swarm_ui.errors import MissingExtra, TraceError
 from swarm_ui.rollout.distributed.cluster import imported
 from swarm_ui.rollout.distributed.sent_error import SentError
 from swarm_ui.rollout.episode_spans import SpanParent
@@ -19,7 +19,7 @@ from swarm_ui.rollout.episodes import attempt_of
 from swarm_ui.rollout.intervention import Intervene, KeepsNotes
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Attempt, Job, MakeEnvironment, Restarts, Seat
-from swarm_ui.rollout.rollouts import PerWorker
+from swarm_ui.rollout.rollouts import OpenPolicy, PerWorker
 from swarm_ui.rollout.worker_reporter import WorkerReporter
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.records import Episode
@@ -79,12 +79,11 @@ class RolloutWorker:
         if os.path.isdir(setup.folder):
             os.chdir(setup.folder)
         self._setup = setup
-        self._stack, self._policy_stack = AsyncExitStack(), AsyncExitStack()
+        self._stack, self._open_policy = AsyncExitStack(), OpenPolicy()
         self._free: asyncio.Queue[Seat] = asyncio.Queue()
         self._seats: list[Seat] = []
         self._told: list[list[WorkerEvent]] = []
         self._policy: Policy | None = None
-        self._policy_key = ""
         self._intervention: Intervene | None = None
         self._attempt: Attempt | None = None
         self._running: set[asyncio.Task[Played]] = set()
@@ -107,10 +106,9 @@ class RolloutWorker:
         async with self._beginning:
             try:
                 await self._open_seats()
-                await self._take_policy(work.policy)
+                self._policy = await self._open_policy.take(work.policy)
             except Exception as error:
                 return SentError.of(error, self._where)
-            assert self._policy is not None
             self._intervention = work.intervention
             parent = SpanParent(work.headers, worker, platform.node())
             self._attempt = attempt_of(self._policy, work.intervention, work.max_steps, parent)
@@ -138,7 +136,7 @@ class RolloutWorker:
         await self.stop()
         faults: list[SentError] = []
         for closing in (
-            *(seat.leave for seat in self._seats), self._policy_stack.aclose, self._stack.aclose
+            *(seat.leave for seat in self._seats), self._open_policy.close, self._stack.aclose
         ):  # fmt: skip
             try:
                 await closing()
@@ -165,17 +163,6 @@ class RolloutWorker:
         for seat in self._seats:
             self._free.put_nowait(seat)
 
-    async def _take_policy(self, given: Policy | PerWorker[Policy]) -> None:
-        key = given.key if isinstance(given, PerWorker) else ""
-        if key and key == self._policy_key:
-            return
-        old, self._policy_stack, self._policy_key = self._policy_stack, AsyncExitStack(), ""
-        await old.aclose()
-        self._policy = (
-            await given.opened(self._policy_stack) if isinstance(given, PerWorker) else given
-        )
-        self._policy_key = key
-
     async def _play(self, job: Job) -> Played:
         assert self._attempt is not None and self._policy is not None
         seat = await self._free.get()
@@ -201,12 +188,6 @@ def _encoded(episode: Episode) -> bytes:
     except Unwritable as error:
         told = f"{episode.task}, seed {episode.seed}: the episode cannot be sent: {error}"
         raise TraceError(told) from error
-
-
-def expect_closed(error: SentError | None) -> None:
-    """Raise ``EnvironmentFault`` if a worker could not close something."""
-    if error is not None:
-        raise EnvironmentFault(f"a worker could not be closed: {error.arguments}")
 
 
 def remote_class(**options: Any) -> Any:
