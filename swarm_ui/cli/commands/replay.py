@@ -56,7 +56,8 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
 def replay(arguments: flags.Arguments) -> int:
     """Run one recorded decision again with a change; only the affected calls are made again.
 
-    Without a change no model is called and the decision is the same. The output lists the ids of the messages.
+    Without a change no model is called and the decision is the same. The output
+    lists the ids of the messages.
     Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]
