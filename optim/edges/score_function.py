@@ -237,7 +237,7 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         unknown = [edge for edge in credit if edge not in drawn]
         if unknown:
             raise ConfigError(
-                f"edge step: credit for {unknown[0]}, which its sample does not have; "
+                f"edge step: got credit for edge {unknown[0]}, which is not in the sample; "
                 "give credit only to edges of the sample"
             )
         chosen = [self.distribution.graph.edge_index[edge] for edge in credit]

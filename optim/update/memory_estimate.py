@@ -89,7 +89,8 @@ class ModelShape:
         return self.linear_weights + self.embedding_weights + norms
 
     def adapter_weights(self, rank: int, layers: int | None = None) -> int:
-        """Weights of a LoRA adapter on every linear layer, or on some of the transformer layers."""
+        """Number of weights of a LoRA adapter on the linear layers of all, or of ``layers``,
+        transformer layers."""
         query = self.heads * self.head_width
         ends = 2 * (self.width + query) + 2 * (self.width + self.kv_width)
         ends += 3 * (self.width + self.inner_width)

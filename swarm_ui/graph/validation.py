@@ -62,7 +62,10 @@ def check_speaks(what: str, node: Node) -> None:
 
 def check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or name != name.strip():
-        raise GraphError(f"a name must be a non-empty string without outer spaces, got {name!r}")
+        raise GraphError(
+            "a name must be a non-empty string without spaces at its beginning or end, "
+            f"got {name!r}"
+        )
     if ":" in name or "/" in name:
         raise GraphError(f"{name!r}: ':' and '/' are reserved for message ids and nested names")
     if not name.isprintable() and any(unicodedata.category(c) in _UNFIT for c in name):

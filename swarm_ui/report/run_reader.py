@@ -94,7 +94,7 @@ def filled(data: ReportData, run: Path) -> ReportData:
 
     Texts, tables, graphs and pictures of ``data`` are kept. Tables of success and cost from the
     folder are added only if ``data`` has no such tables. Curves and heat maps of the folder replace
-    those of ``data`` with the same title, because they have intervals.
+    those of ``data`` with the same title, because the folder's curves have intervals.
     """
     if not (run / "config.json").is_file():
         return data  # The folder holds no run.

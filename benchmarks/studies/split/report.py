@@ -87,7 +87,8 @@ def markdown(study: Study) -> str:
                                                          signed=True), f"{gap.tokens:.2f}")
         for gap in study.differences
     ]  # fmt: skip
-    parts.append(markdown_table(("difference", "templates", "success", "tokens, ratio"), lines))
+    heads = ("difference", "templates", "success", "tokens per episode, ratio")
+    parts.append(markdown_table(heads, lines))
     if study.learned:
         parts.append(_senders(study.learned))
     return "\n\n".join(parts)

@@ -228,7 +228,8 @@ def contrast_table(found: Study) -> str:
                                                          signed=True), f"{gap.tokens:.2f}")
         for gap in found.differences
     ]  # fmt: skip
-    return markdown_table(("difference", "templates", "points", "tokens, ratio"), lines, "lllr")
+    heads = ("difference", "templates", "points", "tokens per episode, ratio")
+    return markdown_table(heads, lines, "lllr")
 
 
 def control_line(found: Study) -> str:

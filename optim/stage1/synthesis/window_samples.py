@@ -157,7 +157,7 @@ def window_sample(screen: LabelledScreen, rng: random.Random, mix: WindowMix) ->
             return _sample(view, inbox, correct)
         wrong = k == broken or rng.random() < error
         said[names[k]] = _message(names[k], _wrong(screen, view, rng) if wrong else correct)
-    raise AssertionError("the wanted agent is among those that speak")
+    raise AssertionError("the wanted agent must be among the speakers, but was not reached")
 
 
 def _speakers(wanted: int, names: Sequence[str], edges: Sequence[Edge]) -> list[int]:

@@ -50,7 +50,8 @@ from swarm_ui.experiment.replaying import (
 def replay(arguments: flags.Arguments) -> int:
     """Run one recorded decision again with a change; only the affected calls are made again.
 
-    Without a change no model is called and the decision is the same. Message ids are listed.
+    Without a change no model is called and the decision is the same. The output
+    lists the ids of the messages.
     Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]

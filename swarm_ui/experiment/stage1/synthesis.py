@@ -255,7 +255,10 @@ def _check_walker(work: Synthesis) -> None:
     walks, or if adapters are given without a walker."""
     if not work.walker:
         if work.model.adapters:
-            raise ConfigError("--adapters belongs to a walker: name one with --walker")
+            raise ConfigError(
+                "--adapters names the adapter of the walker (the model that chooses the actions of "
+                "the walks), but there is no walker: name one with --walker"
+            )
         return
     if work.roles.get("critic") == NONE:
         raise ConfigError(

@@ -51,7 +51,7 @@ _KEPT_FAILED, _KEPT_SOLVED = 4, 2
 
 
 class TrainingEnvironment(NamedTuple):
-    """The environment in which a team learns."""
+    """What a team is trained with: environments, episodes, critic, judge, adversary, teacher."""
 
     make_environment: MakeEnvironment | RolloutActors
     """Makes environments in this process, or the actors in other processes that play."""
