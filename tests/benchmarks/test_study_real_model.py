@@ -173,8 +173,11 @@ def test_every_arm_of_the_diversity_study_has_as_many_samples(tmp_path: Path) ->
     assert abs(whole - 2 * half) <= 1  # whole walks
 
 
-def test_the_page_shows_the_recorded_table() -> None:
+@pytest.mark.parametrize(
+    ("name", "page"), [("real_model", "results.md"), ("diversity", "generalisation.md")]
+)
+def test_the_page_shows_the_recorded_table(name: str, page: str) -> None:
     root = Path(__file__).parents[2]
-    record = read_record("real_model", StudyRecord)
+    record = read_record(name, StudyRecord)
     table = markdown(record.rows, list(dict.fromkeys(row.split for row in record.rows)))
-    assert table.strip() in (root / "docs" / "results.md").read_text(encoding="utf-8")
+    assert table.strip() in (root / "docs" / page).read_text(encoding="utf-8")

@@ -30,6 +30,7 @@ from benchmarks.studies.windows.record import (
     make_record,
     rows_table,
 )
+from benchmarks.studies.windows.replication import replication_tables
 from benchmarks.studies.windows.stage2 import AgentMade, Stage2
 from benchmarks.support import records
 from benchmarks.support.origin import Origin
@@ -143,7 +144,9 @@ def test_the_record_has_an_origin_and_holds_what_the_page_says(
         (ROOT / "docs" / name).read_text(encoding="utf-8")
         for name in ("windows.md", "study_tables.md")
     )
-    assert record.fixed is not None
+    assert record.fixed is not None and record.replication is not None
+    again = replication_tables(record.replication)
+    assert again in page and again in printed
     fixed = [rows_of(record.fixed, "forms"), differences(record.fixed)]
     assert all(table in page and table in printed for table in [main_table(record), *fixed])
     assert contrasts_table([one for one in record.contrasts if one.named]) in page

@@ -56,6 +56,17 @@ def test_a_team_without_edges_is_trained_without_messages(shell: Shell) -> None:
     assert not any(call.heard for call in calls if call.node.startswith("agent_"))
 
 
+@pytest.mark.slow
+def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> None:  # noqa: F811
+    done = shell(
+        "train phone --agents 2 --rounds 1 --iterations 1 --rollouts 2 "
+        "--wrap fault-injector:reset=1 --out broken --json"
+    )
+    assert done.code == 3, done.err
+    assert done.json["ok"] is False and done.json["iterations"][0]["masked"] == 2
+    assert "nothing was learned: the environment broke in every episode" in done.err
+
+
 def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F811
     line = (
         "train invented --devices 2 --edges none --agents 2 --rounds 1 --iterations 1 "

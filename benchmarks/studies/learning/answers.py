@@ -77,7 +77,7 @@ def _talk(learning: Record, split_model: Record, windows: Record) -> str:
         if line["name"] == name.removesuffix("_vote") and line["split"] == "new_parameters"
         and "over_own_vote" in line
     )  # fmt: skip
-    effect = "no gain" if whole <= 0 else "little gain"
+    effect = "No gain is shown" if whole <= 0 else "The gain is small"
     return (
         "Yes, if agents see different things. On "
         "[split facts](environments.md#split-facts-a-phone-for-a-team), where each agent sees one "
@@ -85,7 +85,7 @@ def _talk(learning: Record, split_model: Record, windows: Record) -> str:
         f"kinds of tasks, {_seeds(1)}). On "
         "[windows](windows.md#agents-that-were-trained-with-messages), where each agent sees a "
         "part of a long form, they change that of agents that learned to read them by "
-        f"{_points(*edges)} ({_seeds(agents)}). There is {effect} if every agent sees the whole "
+        f"{_points(*edges)} ({_seeds(agents)}). {effect} if every agent sees the whole "
         "screen ([table](#what-learning-gains-on-the-phone))."
     )
 

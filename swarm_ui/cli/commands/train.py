@@ -149,7 +149,15 @@ def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMet
     rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
              "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
              "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip
-    return output.done(run=str(folder.path), adapters=str(folder.adapters), iterations=rows)
+    found = {"run": str(folder.path), "adapters": str(folder.adapters), "iterations": rows}
+    if history and all(at.masked == at.episodes for at in history):
+        output.warn(
+            "nothing was learned: the environment broke in every episode; the faults are in "
+            f"'{folder.traces}'. Repair it, and train in a new folder"
+        )
+        output.record({"ok": False, "exit": exits.ENVIRONMENT, **found})
+        return exits.ENVIRONMENT
+    return output.done(**found)
 
 
 def _show_plan(run: runs.Run, output: Output, processes: int) -> int:
