@@ -7,21 +7,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from swarm_ui.cli.flags import expect_new
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.trace.jsonl import write_jsonl
 from swarm_ui.trace.records import Trace
 
 
-def expect_file_place(path: Path | None) -> None:
-    """Raise ``ConfigError`` if a file cannot be written there; changes nothing.
+def expect_file_place(path: Path | None, force: bool) -> None:
+    """Raise ``ConfigError`` if a new file cannot be written there; changes nothing.
 
-    ``None``: no file was asked for.
+    Args:
+        path: the file; ``None``: no file was asked for.
+        force: whether the file may replace another one.
     """
     if path is None:
         return
     if os.path.isdir(path):
         raise ConfigError(f"cannot write '{path}': it is a folder")
+    if os.path.exists(path):
+        expect_new(path, force)
     _expect_writable(path, path.absolute().parents)
 
 

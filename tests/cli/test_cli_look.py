@@ -339,6 +339,16 @@ feedback = CollabGraph(
 ).with_edge("critic", "writer", delay=1)  # fmt: skip
 
 
+def test_a_replay_replaces_no_file_unasked(shell: Shell) -> None:  # noqa: F811
+    trace = feedback.run_sync("a letter")
+    write_jsonl(shell.folder / "trace.jsonl", [trace])
+    line = "replay trace.jsonl --graph test_cli_look:feedback --out trace.jsonl"
+    kept = shell(line)
+    assert kept.code == 2 and "'trace.jsonl' exists; choose another name" in kept.err
+    assert shell(f"{line} --force").code == 0
+    assert read_jsonl(shell.folder / "trace.jsonl", Trace) == [trace]
+
+
 def test_a_graph_of_the_user_replays_its_own_decisions(shell: Shell) -> None:  # noqa: F811
     trace = feedback.run_sync("a letter")
     assert (trace.rounds, trace.ended_by, trace.delays) == (2, "approved", (0, 1))
@@ -396,7 +406,7 @@ def test_delays_and_an_early_end_of_a_configured_team_are_as_recorded(shell: She
     late = team.with_rounds(4)
     trace = late.run_sync(screen)
     write_jsonl(shell.folder / "late.jsonl", [trace])
-    line = f"replay late.jsonl {settings} --out new.jsonl --json --model test_cli_look:follower"
+    line = f"replay late.jsonl {settings} --out new.jsonl --force --json {model}"
     cut = shell(f"{line} --cut agent_1>agent_0").json
     (new,) = read_jsonl(shell.folder / "new.jsonl", Trace)
     assert (new.rounds, new.edges, new.delays) == (4, (("agent_0", "agent_1"),), ())

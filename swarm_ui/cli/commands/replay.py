@@ -44,6 +44,7 @@ from swarm_ui.experiment.replaying import (
     flags.CONFIG,
     flags.SET,
     flags.option("out", Path, "FILE", "JSON lines file for the new trace", "-o", panel=""),
+    flags.switch("force", "--force", help="replace an existing file", panel=""),
     flags.JSON,
     defaults={"model.name": "that of the run"},
 )  # fmt: skip
@@ -55,7 +56,7 @@ def replay(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]
-    expect_file_place(out)  # before calls are made
+    expect_file_place(out, arguments["force"])  # before calls are made
     changes = Changes(
         say=dict(parse_change(text) for text in arguments["say"] or ()),
         without=tuple(arguments["without"] or ()),

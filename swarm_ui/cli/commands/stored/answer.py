@@ -33,6 +33,7 @@ def answer(
                      "none)")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="JSON lines file "
                    "for the trace of the finished run")] = None,
+    force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Answer a question that a paused run of a graph waits for, and continue the run.
@@ -51,7 +52,7 @@ def answer(
             "--graph MODULE:NAME: name the graph that made the run, as a CollabGraph or a function "
             "that returns one; the calls that wait for the answer need its nodes"
         )
-    expect_file_place(out)  # an answer cannot be given twice
+    expect_file_place(out, force)  # an answer cannot be given twice
     done = asyncio.run(answer_question(store, run, text, graph, node))
     output.say(f"answered {done.answered}")
     document: dict[str, object] = {"run": run, "answered": done.answered}
