@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from functools import partial
+from threading import Thread
 from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.deprecation import renamed_keywords
@@ -199,6 +200,7 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(coroutine)
     begun: Future[Callable[[], object]] = Future()
+    done: Future[T] = Future()
 
     async def main() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -206,9 +208,20 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
         begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
         return await coroutine
 
-    with ThreadPoolExecutor(max_workers=1) as thread:
+    def run() -> None:
         try:
-            return thread.submit(copy_context().run, asyncio.run, main()).result()
-        except KeyboardInterrupt:
+            done.set_result(asyncio.run(main()))
+        except BaseException as error:  # raised by the caller
+            done.set_exception(error)
+
+    # A pool would not wait for a thread whose start was interrupted.
+    thread = Thread(target=copy_context().run, args=(run,))
+    try:
+        thread.start()
+        return done.result()
+    except KeyboardInterrupt:
+        with suppress(RuntimeError):  # the loop is closed: the run has just ended
             begun.result()()
-            raise
+        raise
+    finally:
+        thread.join()

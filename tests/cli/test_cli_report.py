@@ -6,7 +6,6 @@ import errno
 import html
 import os
 import re
-import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -49,14 +48,14 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_needs_no_change_for_ano
     trained("train", (0.5,))
     shell(f"run {LAMP} -n 2 -m script:mixed.txt --out played")
     (Path("played/report.html")).unlink()
-    make = tempfile.mkstemp
+    opened = Path.open
 
-    def refused(*args: Any, dir: Path, **options: Any) -> tuple[int, str]:
-        if dir.name in ("train", "played", "traces"):
-            raise PermissionError(errno.EACCES, "Permission denied", str(dir))
-        return make(*args, dir=dir, **options)
+    def refused(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+        if mode == "xb" and path.parent.name in ("train", "played", "traces"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, mode, *args, **options)
 
-    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    monkeypatch.setattr(Path, "open", refused)
     for run in ("train", "played", "played/traces/episodes.jsonl"):
         done = shell(f"report {run}")
         assert done.code == 2 and done.err.count("\n") == 1, (run, done.err)
