@@ -112,13 +112,13 @@ def write_metadata(folder: Path, metadata: AdapterMetadata) -> None:
 def fingerprint(tensors: Iterable[Any]) -> str:
     """A short hash of a model's weights, to compare models.
 
-    It is computed from the shape of every tensor and 1,024 of its values at equal distances,
+    It is computed from the shape of every tensor and up to 1,024 evenly spaced values of it,
     rounded to bfloat16. So it takes milliseconds for models of any size, and is equal in float32
     and bfloat16. Training changes all tensors, so it changes the fingerprint; changes of single
     values may not be detected. Names and order of the tensors do not matter.
 
     Args:
-        tensors: the weights of torch, without those of adapters.
+        tensors: the model's weights as torch tensors, without those of adapters.
 
     Returns:
         32 hexadecimal digits; empty for quantised weights and weights that are not loaded, which

@@ -70,7 +70,10 @@ class Budget:
         limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
         for name, value in limits.items():
             if value is not None and not 0 <= value < math.inf:
-                raise ConfigError(f"Budget: {name} must be >= 0 or None, got {value}")
+                raise ConfigError(
+                    f"Budget: {name} must be a finite number >= 0, or None for no limit; "
+                    f"got {value}"
+                )
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.max_cost = max_cost

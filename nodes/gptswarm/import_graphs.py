@@ -129,9 +129,10 @@ class ImportedSwarm:
     def with_edges(self, edges: Iterable[Edge], *, only_useful: bool = False) -> CollabGraph:
         """The graph with its fixed edges, and some potential ones in the given order.
 
-        An edge that would close a cycle with the edges before it is left out, like in GPTSwarm's
-        ``realize()``, because a sample of potential edges does not depend on the fixed ones. The
-        edges of the new graph show which ones were added. A gradient through the log-probability
+        Potential edges are sampled without regard to the fixed ones, so they may close a cycle. As
+        in GPTSwarm's ``realize()``, such an edge is skipped if it closes a cycle with fixed edges
+        or with added edges that are earlier in the list. The edges of the new graph show which ones
+        were added. A gradient through the log-probability
         of the *sample* stays unbiased, because the reward is that of the graph after this step.
 
         Args:

@@ -230,7 +230,8 @@ class SequentialEdges(nn.Module):
 
 
 def acyclic_subset(graph: CandidateGraph, edges: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The edges of a sequence that close no cycle with earlier ones, and an order of the nodes.
+    """The edges of a sequence that close no cycle with earlier ones, and an order of the nodes in
+    which each of them points forward, except delayed edges.
 
     Delayed edges close no cycle.
     """

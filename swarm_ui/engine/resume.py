@@ -50,8 +50,8 @@ async def resume(
         )
     if store is None:
         raise ConfigError(
-            f"resume: run '{run}' is read from a store; set store=, or pass the attribute "
-            "'partial' of the RunPaused error"
+            f"resume: to find the run '{run}' by its name, set store=; or pass the attribute "
+            "'partial' of the RunPaused error instead of the name"
         )
     record = store.read(run)
     _check_open(answers, (message.id for message, _ in record.calls), run)

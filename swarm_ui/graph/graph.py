@@ -240,7 +240,7 @@ class CollabGraph(Dag):
             if given:
                 raise GraphError(
                     f"collaborative: {', '.join(given)} would not be used, because a TeamSpec is "
-                    "a complete team; set the fields of the record"
+                    "a complete team; set these fields in the TeamSpec"
                 )
             return collaborative(cls, agents, model)
         for name in options:

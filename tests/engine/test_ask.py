@@ -167,7 +167,7 @@ def test_an_answer_out_of_place_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             resumed(graph, error.partial, answers)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="run 'r' is read from a store; set store="):
+    with pytest.raises(ConfigError, match="find the run 'r' by its name, set store="):
         resumed(graph, "r", {"approve:0": "yes"})
 
 

@@ -190,7 +190,8 @@ class Handset(Device):
         return self.front_app.component if self.front_app else HOME
 
     def package(self, package: str) -> AppSpec | None:
-        """The app of a package, or of a package that provides its data."""
+        """The app with this package name, or the app whose data this package provides; ``None``
+        if there is none."""
         for app in self.apps.values():
             if package == app.package or package in app.providers:
                 return app

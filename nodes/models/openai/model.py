@@ -84,8 +84,8 @@ class OpenAIModel:
             (:func:`~swarm_ui.budget.guess_tokens`). An adapter without a price of its own has the
             price of ``model``. Several models can share one budget.
         options: fields of the request.
-        adapter_names: served name or version of each adapter, read at every call; ``None``: an
-            adapter is served under its own name, as in vLLM.
+        adapter_names: served name or version of each adapter, read when a run starts and for each
+            request outside a run; ``None``: an adapter is served under its own name, as in vLLM.
         deprecated: the former keyword arguments of version 0.1. Each gives a warning.
 
     Raises:

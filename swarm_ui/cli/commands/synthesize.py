@@ -123,8 +123,8 @@ def _expect_old_options(arguments: flags.Arguments) -> None:
     if given:
         new = "screens" if arguments["env"] != "steps" else arguments["env_of_steps"] or "phone"
         raise ConfigError(
-            f"{given[0]}: 'swarm-ui synthesize {arguments['env']}' has no such option; use: "
-            f"swarm-ui synthesize {new}"
+            f"{given[0]}: the old form 'swarm-ui synthesize {arguments['env']}' has no such "
+            f"option; the new form has it: swarm-ui synthesize {new}"
         )
 
 
