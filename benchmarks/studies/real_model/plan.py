@@ -90,7 +90,7 @@ class Plan:
             *self._phone("stage 1", stage1, self._vote),
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._pages_too),
             *self._control(),
-            *self._stage2("rft", "learned", self._vote, self.seeds),
+            *self._stage2("rft", "learned", self._vote, self.seeds, self._pages_too),
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._taught),
             *self._stage2("rft", "scripted", self._vote, self.seeds, self._messages),
             *self._stage2("rft", "learned", self._vote, self.seeds[:1], self._messages),
