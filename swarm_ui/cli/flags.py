@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -249,7 +250,7 @@ def also_named(known: Option, name: str) -> Option:
 
 def expect_new(path: Path, force: bool) -> None:
     """Raise ``ConfigError`` if a file that a command would write exists."""
-    if path.exists() and not force:
+    if os.path.exists(path) and not force:  # which raises no error, whatever the name
         raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
 
 

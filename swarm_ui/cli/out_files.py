@@ -25,8 +25,7 @@ def expect_file_place(path: Path | None, force: bool) -> None:
         return
     if os.path.isdir(path):
         raise ConfigError(f"cannot write '{path}': it is a folder")
-    if os.path.exists(path):
-        expect_new(path, force)
+    expect_new(path, force)
     _expect_writable(path, path.absolute().parents)
 
 

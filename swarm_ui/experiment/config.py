@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.json_text import encodable
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -154,8 +155,6 @@ class Config(_Section, frozen=True, kw_only=True):
 
 _DEEPEST = 16
 """Maximum nesting depth of sections and lists."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Stands for a byte of a command line that is not UTF-8; JSON cannot represent it."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
 _SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection, RaySection, CriticSection)
@@ -331,7 +330,7 @@ def _check_values(draft: Draft) -> None:
             problem = f"{value} is not a finite number"
         elif isinstance(value, str) and "\0" in value:
             problem = "text that contains a NUL character"
-        elif isinstance(value, str) and _SURROGATE.search(value):
+        elif isinstance(value, str) and encodable(value) != value:
             problem = "text that is not Unicode, such as a file name in another encoding"
         if problem:
             place = next((p for n, p in draft.places.items() if n == name[: len(n)]), "")

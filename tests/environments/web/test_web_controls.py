@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import pytest_asyncio
 from msgspec.structs import replace
 from PIL import Image
 from web_hand import begin
-from web_site import Site, site
+from web_site import Site
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
@@ -35,18 +33,6 @@ addEventListener("mouseup", (event) => {
   said.textContent = `from ${start.slice(0, 9)} to ${event.target.innerText.slice(0, 9)}`;
 });
 </script>"""
-
-
-@pytest.fixture(scope="module")
-def shop() -> Iterator[Site]:
-    with site() as server:
-        yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
-    async with WebBrowser([shop.url]) as running:
-        yield running
 
 
 async def test_lists_of_choices(shop: Site, browser: WebBrowser) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from web_hand import Hand, begin
 from web_site import Site, site
 
@@ -28,18 +26,6 @@ pytestmark = [
 ]
 DONE = Action(action_type="status", goal_status="complete")
 BACK = Action(action_type="navigate_back")
-
-
-@pytest.fixture(scope="module")
-def shop() -> Iterator[Site]:
-    with site() as server:
-        yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
-    async with WebBrowser([shop.url]) as running:
-        yield running
 
 
 async def test_login_and_an_episode_knows_nothing_of_the_last(
