@@ -1,4 +1,55 @@
-"""Learning (with torch): edges, adapters, credit, preferences, stage 1, and the trainer."""
+"""Learning (with torch): edges, adapters, credit, preferences, stage 1, and the trainer.
+
+Everything is imported when it is first used, because it needs torch.
+"""
 
 if __name__ == "optim":  # the folder was imported by its bare name, from a checkout's root
     raise ImportError("import swarm_ui.optim, not optim")
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.config import TeamConfig
+    from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+    from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+    from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+    from swarm_ui.optim.edges.distribution import EdgeDistribution
+    from swarm_ui.optim.metrics import success_rate
+    from swarm_ui.optim.preferences.pairs import PreferencePair
+    from swarm_ui.optim.rollout_supervisor import Critics
+    from swarm_ui.optim.trainer import TeamTrainer
+    from swarm_ui.optim.update.update_config import UpdateConfig
+
+__all__ = [
+    "AgentAdvantage", "Critics", "EdgeDistribution", "LLMCritic", "OutcomeCredit",
+    "PreferencePair", "ScriptedCritic", "StateAdvantage", "TeamConfig", "TeamTrainer",
+    "UpdateConfig", "success_rate",
+]  # fmt: skip
+
+_LAZY = {
+    "AgentAdvantage": "credit.assigners.group_advantages",
+    "Critics": "rollout_supervisor",
+    "EdgeDistribution": "edges.distribution",
+    "LLMCritic": "credit.assigners.llm_critic",
+    "OutcomeCredit": "credit.assigners.critic",
+    "PreferencePair": "preferences.pairs",
+    "ScriptedCritic": "credit.assigners.critic",
+    "StateAdvantage": "credit.assigners.group_advantages",
+    "TeamConfig": "config",
+    "TeamTrainer": "trainer",
+    "UpdateConfig": "update.update_config",
+    "success_rate": "metrics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -289,3 +289,15 @@ def test_third_parties_are_declared() -> None:
         for name in imports(path, at_import_time=True)
     }
     assert found - core - set(sys.stdlib_module_names) == set()
+
+
+def test_tests_of_behaviour_use_public_names_only() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for path in (ROOT / "tests/behaviour").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("swarm_ui.")
+        and not (ROOT / str(node.module).replace(".", "/") / "__init__.py").is_file()
+    ]
+    assert wrong == []
