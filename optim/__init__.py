@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
     from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
     from swarm_ui.optim.edges.distribution import EdgeDistribution
+    from swarm_ui.optim.edges.optimizer import EdgeOptimizer
     from swarm_ui.optim.metrics import success_rate
     from swarm_ui.optim.preferences.pairs import PreferencePair
     from swarm_ui.optim.rollout_supervisor import Critics
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AgentAdvantage", "Critics", "EdgeDistribution", "LLMCritic", "OutcomeCredit",
+    "AgentAdvantage", "Critics", "EdgeDistribution", "EdgeOptimizer", "LLMCritic", "OutcomeCredit",
     "PreferencePair", "ScriptedCritic", "StateAdvantage", "TeamConfig", "TeamTrainer",
     "UpdateConfig", "success_rate",
 ]  # fmt: skip
@@ -31,6 +32,7 @@ _LAZY = {
     "AgentAdvantage": "credit.assigners.group_advantages",
     "Critics": "rollout_supervisor",
     "EdgeDistribution": "edges.distribution",
+    "EdgeOptimizer": "edges.optimizer",
     "LLMCritic": "credit.assigners.llm_critic",
     "OutcomeCredit": "credit.assigners.critic",
     "PreferencePair": "preferences.pairs",
