@@ -313,6 +313,13 @@ def _value(text: str) -> object:
         raise ConfigError(f"--set: the value {_shown(text)} cannot be used: {error}") from error
 
 
+def setting_text(value: object) -> str:
+    """A value as ``--set`` reads it."""
+    if isinstance(value, str) and _value(value) == value:
+        return value
+    return msgspec.json.encode(value).decode()
+
+
 def _check_values(draft: Draft) -> None:
     """Raise ``ConfigError`` for values that no setting accepts and JSON cannot represent."""
     waiting: list[tuple[Name, Any]] = [((), draft.values)]

@@ -18,7 +18,7 @@ from swarm_ui.experiment.runs import (
     Run,
     check_config,
     check_training_config,
-    evaluation_command,
+    evaluation_settings,
     trainer_config,
 )
 from swarm_ui.experiment.settings import Settings
@@ -233,7 +233,11 @@ def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_w
     model = msgspec.structs.replace(config.model, name="org/model", device="cuda", vision=True)
     config = msgspec.structs.replace(config, model=model)
     folder = RunDirectory.create(tmp_path / "r", name="r", config={})
-    command = " ".join(evaluation_command(Run(config, "train", directory=folder)))
-    assert "--suite extended --set environment.screenshots=true" in command
-    assert "--model org/model --set model.device=cuda --set model.vision=true" in command
-    assert command.endswith("--set team.density=0.25 --set team.seed=3")
+    found = evaluation_settings(Run(config, "train", directory=folder))
+    expected = {
+        "environment.name": "phone", "environment.suite": "extended",
+        "environment.screenshots": True, "model.name": "org/model", "model.device": "cuda",
+        "model.vision": True, "model.adapters": str(folder.adapters), "team.agents": 4,
+        "team.rounds": 3, "team.views": "shuffle", "team.density": 0.25, "team.seed": 3,
+    }  # fmt: skip
+    assert found == expected

@@ -1,0 +1,122 @@
+"""The command line does what it is told, or says why not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from cli_world import LAMP, Done, Shell, shell  # noqa: F401
+
+TRAIN = "train phone --iterations 0 --agents 2 --max-steps 2 --set run.report=false"
+"""A training that ends before its first episode."""
+
+
+def trained(shell: Shell, out: str, settings: str = "") -> Done:  # noqa: F811
+    """A training in the folder ``out``."""
+    pytest.importorskip("torch")
+    done = shell(f"{TRAIN} --out {out} {settings}")
+    assert done.code == 0, done.err
+    return done
+
+
+def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
+    """The settings of a run, by section."""
+    found: dict[str, Any] = json.loads((shell.folder / run / "config.json").read_bytes())
+    return found.get("config", found)
+
+
+# -- the printed "next" command -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed"),
+    [
+        pytest.param(
+            "--set team.max_tokens=64 --rounds 2 --views same --vote probability "
+            "--set environment.suite=extended --set environment.screenshots=true "
+            "--wrap step-limit:steps=9",
+            {},
+            id="settings",
+        ),
+        pytest.param(
+            "--learn-edges fixed --set team.density=0.25 --set team.seed=7", {}, id="fixed edges"
+        ),
+        pytest.param("--edges chain", {}, id="named edges"),
+        pytest.param("--learn-edges learned", {("team", "edges"): "t"}, id="learned edges"),
+        pytest.param("--set train.density=0.25", {("team", "density"): 0.25}, id="drawn edges"),
+    ],
+)
+def test_the_next_command_tests_the_team_with_the_settings_of_its_training(
+    shell: Shell,  # noqa: F811
+    settings: str,
+    changed: dict[tuple[str, str], object],
+) -> None:
+    done = trained(shell, "t", settings)
+    (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
+    words = shlex.split(told.removeprefix("next: swarm-ui "))
+    tested = shell("", *words, "-n", "1", "--set", "run.report=false", "--out", "e")
+    assert tested.code == 0, tested.err
+
+    before, after = settings_of(shell, "t"), settings_of(shell, "e")
+    expected = {**before["environment"], "max_steps": 2, "split": "", "episodes": 1}
+    assert after["environment"] == expected
+    assert after["model"] == {**before["model"], "adapters": "t/adapters"}
+    greedy = {"temperature": 0.0} | {name: value for (_, name), value in changed.items()}
+    assert after["team"] == {**before["team"], **greedy}
+
+
+# -- settings of a run that is continued ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("--set run.concurrency=2", id="concurrency of an evaluation"),
+        pytest.param("--set run.fail_under=0.5", id="exit code of an evaluation"),
+        pytest.param("--set run.max_masked=0.5", id="masked episodes of an evaluation"),
+        pytest.param("--set model.timeout=5", id="time limit of an endpoint"),
+        pytest.param("--set critic.key_env=KEY", id="key of a judge"),
+        pytest.param("--set ray.workers=2", id="workers of a cluster"),
+    ],
+)
+def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
+    shell: Shell,  # noqa: F811
+    given: str,
+) -> None:
+    trained(shell, "t")
+    before = settings_of(shell, "t")
+    done = shell(f"train --resume t {given}")
+    assert done.code == 2
+    assert given.removeprefix("--set ").partition("=")[0] in done.err
+    assert settings_of(shell, "t") == before
+    assert shell(f"{TRAIN} --out other {given}").code == 2, "as a new training refuses it"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("--set model.rate_limit=5", id="limit of an endpoint"),
+        pytest.param("--set model.actor=http://127.0.0.1:9/v1", id="server of a training"),
+        pytest.param("--set ray.workers=2", id="workers of a cluster"),
+        pytest.param("--set model.device=cuda", id="device of a language model"),
+    ],
+)
+def test_an_evaluation_is_not_continued_with_a_setting_that_it_ignores(
+    shell: Shell,  # noqa: F811
+    given: str,
+) -> None:
+    line = f"eval {LAMP} --model script:right.txt --set run.report=false"
+    assert shell(f"{line} --out e").code == 0
+    done = shell(f"eval --resume e --trust {given}")
+    assert done.code == 2
+    assert given.removeprefix("--set ").partition("=")[0] in done.err
+    assert shell(f"{line} --out other {given}").code == 2, "as a new evaluation refuses it"
+
+
+def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell) -> None:  # noqa: F811
+    line = f"eval {LAMP} --model script:wrong.txt --set run.report=false"
+    assert shell(f"{line} --out e").code == 0
+    assert shell("eval --resume e --trust --concurrency 2 --max-masked 0.5").code == 0
+    assert shell("eval --resume e --trust --fail-under 0.5").code == 1
