@@ -120,3 +120,50 @@ def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell)
     assert shell(f"{line} --out e").code == 0
     assert shell("eval --resume e --trust --concurrency 2 --max-masked 0.5").code == 0
     assert shell("eval --resume e --trust --fail-under 0.5").code == 1
+
+
+# -- the state of a run ---------------------------------------------------------------------------
+
+
+def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:  # noqa: F811
+    """``status`` of an evaluation of which the first ``done`` episodes ended."""
+    line = f"eval phone --split {split} -n {of} --model script:right.txt --max-steps 1"
+    assert shell(f"{line} --set run.report=false --out e").code == 0
+    for written_at_the_end in ("results.json", "status.json"):
+        (shell.folder / "e" / written_at_the_end).unlink()
+    (trace,) = (shell.folder / "e/traces").iterdir()
+    trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:done]))
+    return shell("status e --json")
+
+
+def test_the_training_tasks_are_evaluated_like_any_other_split(shell: Shell) -> None:  # noqa: F811
+    (found,) = interrupted(shell, "train", 15, of=20).json["sets"]
+    assert (found["name"], found["done"], found["total"]) == ("train", 15, 20)
+    assert found["success"]["n"] == 15
+
+
+def test_a_training_shows_no_success_of_the_episodes_that_it_keeps(shell: Shell) -> None:  # noqa: F811
+    interrupted(shell, "train", 15, of=20)
+    path = shell.folder / "e/config.json"
+    document = json.loads(path.read_bytes())
+    document["config"]["command"] = "train"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (found,) = shell("status e --json").json["sets"]
+    assert (found["done"], found["success"]) == (15, None)
+
+
+def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:  # noqa: F811
+    (found,) = interrupted(shell, "parameters", 2, of=30).json["sets"]
+    assert (found["done"], found["total"], found["success"]) == (2, 30, None)
+    assert "end first" in " ".join(shell("status e").out.split())
+    trace = shell.folder / "e/traces/parameters.jsonl"
+    trace.write_bytes(trace.read_bytes() * 2)
+    (found,) = shell("status e --json").json["sets"]
+    assert found["success"]["n"] == 4
+    assert "end first" in " ".join(shell("status e").out.split())
+
+
+def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:  # noqa: F811
+    assert shell(f"run {LAMP} -n 2 --model script:right.txt --out r").code == 0
+    done = shell("status r")
+    assert "100.0" in done.out and "end first" not in " ".join(done.out.split())
