@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -167,3 +169,60 @@ def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:  #
     assert shell(f"run {LAMP} -n 2 --model script:right.txt --out r").code == 0
     done = shell("status r")
     assert "100.0" in done.out and "end first" not in " ".join(done.out.split())
+
+
+# -- large runs -----------------------------------------------------------------------------------
+
+LETTERS = 20_000
+"""Length of a text on the screen of each episode of a large run."""
+
+
+def large_run(shell: Shell, out: str, episodes: int) -> None:  # noqa: F811
+    """A run with this many episodes of more than :data:`LETTERS` bytes."""
+    line = f"eval {LAMP} -n 2 --model script:wrong.txt --set run.report=false"
+    assert shell(f"{line} --out {out}").code == 0
+    (trace,) = (shell.folder / out / "traces").iterdir()
+    one = json.loads(trace.read_bytes().splitlines()[0])
+    one["episode"]["steps"][0]["trace"]["observation"]["elements"][0]["text"] = "a" * LETTERS
+    with trace.open("w", encoding="utf-8") as file:
+        for seed in range(episodes):
+            one["episode"]["seed"] = seed
+            file.write(json.dumps(one, separators=(",", ":")) + "\n")
+
+
+def most_memory(shell: Shell, line: str) -> int:  # noqa: F811
+    """Bytes that a command needs at most; it has run once before."""
+    assert shell(line).code == 0
+    gc.collect()
+    tracemalloc.start()
+    try:
+        assert shell(line).code == 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export {} episodes --out x.jsonl --force",
+        "report {} --out x.html",
+        "report {}/traces/episodes.jsonl --out x.html",
+    ],
+)
+def test_the_memory_of_a_command_does_not_grow_with_the_run(shell: Shell, line: str) -> None:  # noqa: F811
+    large_run(shell, "few", 50)
+    large_run(shell, "many", 200)
+    few, many = (most_memory(shell, line.format(run)) for run in ("few", "many"))
+    assert many - few < 50 * LETTERS, "a third of what the run has more"
+
+
+def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # noqa: F811
+    assert shell(f"eval {LAMP} -n 4 --model script:mixed.txt --out e").code == 0
+    recorded = (shell.folder / "e/traces/episodes.jsonl").read_text(encoding="utf-8")
+    assert shell("export e episodes").out == recorded
+    assert shell("export e episodes --json").json["text"] == recorded
+    assert shell("export e episodes --out new/x.jsonl --json").json["lines"] == 4
+    assert (shell.folder / "new/x.jsonl").read_text(encoding="utf-8") == recorded
+    solved = shell("export e episodes --solved").out.splitlines()
+    assert len(solved) == 2 and all(line in recorded for line in solved)
