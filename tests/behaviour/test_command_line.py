@@ -226,3 +226,44 @@ def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # n
     assert (shell.folder / "new/x.jsonl").read_text(encoding="utf-8") == recorded
     solved = shell("export e episodes --solved").out.splitlines()
     assert len(solved) == 2 and all(line in recorded for line in solved)
+
+
+# -- hints ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("train phone --set train.method=rft", "train.update.method"),
+        ("train phone --set train.lr=0.1", "train.update.lr"),
+        ("run phone --set model.temperature=1", "team.temperature"),
+        ("run phone --set environment.agents=2", "team.agents"),
+        ("run phone --set team.max_steps=2", "environment.max_steps"),
+        ("run phone --set team.agnets=2", "agents"),
+    ],
+)
+def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(
+    shell: Shell,  # noqa: F811
+    line: str,
+    meant: str,
+) -> None:
+    pytest.importorskip("torch")
+    done = shell(f"{line} --dry-run")
+    assert done.code == 2
+    assert f"'{meant}'" in done.err
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
+    shell: Shell,  # noqa: F811
+    agents: int,
+) -> None:
+    done = shell(f"run {LAMP} -m script:right.txt -a {agents} --edges agent_0>agent_5 --dry-run")
+    said = done.err.partition("--edges")[2]
+    assert done.code == 2
+    assert "agent_5" in said and "SENDER" not in said
+    assert [f"agent_{k}" in said.partition(";")[2] for k in range(3)] == [
+        True,
+        agents == 2,
+        False,
+    ]

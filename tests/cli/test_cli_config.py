@@ -92,9 +92,8 @@ concurrency = 0
         "  bad.toml:5: no model 'nobody': expected base, general, smollm2, the folder of a model, "
         "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
         "that an endpoint serves",
-        "  bad.toml:9: 'agent_9>agent_0' is not SENDER>LISTENER; expected random, none, chain, "
-        "debate, star, tree, the folder of a run that learned edges, a file of save_edges, or "
-        "pairs of agent_0, agent_1",
+        "  bad.toml:9: the edge 'agent_9>agent_0': there is no agent_9; the team has agent_0, "
+        "agent_1",
     ], "each on one line where nobody reads on a terminal"
     assert not (shell.folder / "runs").exists()
 
