@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import shlex
 import tracemalloc
 from typing import Any
 
 import pytest
 from cli_world import LAMP, Done, Shell, shell  # noqa: F401
+
+from swarm_ui import read_jsonl
+from swarm_ui.viz import trace_svg
 
 TRAIN = "train phone --iterations 0 --agents 2 --max-steps 2 --set run.report=false"
 """A training that ends before its first episode."""
@@ -267,3 +271,24 @@ def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
         agents == 2,
         False,
     ]
+
+
+# -- numbers that a person reads count from 1 -----------------------------------------------------
+
+
+def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:  # noqa: F811
+    line = f"run {LAMP} light -a 2 -r 2 --edges chain -m script:right.txt --out e"
+    assert shell(line).code == 0
+    (episode,) = read_jsonl(shell.folder / "e/traces/episodes.jsonl")
+    shown = {
+        "credit": shell("credit e").out,
+        "report": (shell.folder / "e/report.html").read_text(encoding="utf-8"),
+        "picture": trace_svg(episode.steps[0].trace),
+    }
+    for what, text in shown.items():
+        assert {"round 1", "round 2"} <= set(re.findall(r"round \d", text)) <= {
+            "round 1", "round 2",
+        }, what  # fmt: skip
+    ids = [row["id"] for row in shell("replay e --episode 1 --step 1 --json").json["messages"]]
+    assert ids[:4] == ["agent_0:0", "agent_1:0", "agent_0:1", "agent_1:1"], "as in trace files"
+    assert shell("replay e --step 0").code == 2
