@@ -40,13 +40,15 @@ def table(results: Mapping[str, Sequence[Outcome]], *, against: str | None = Non
                 f"row '{label}' has outcomes without their task, by which intervals are clustered: "
                 "expected the records that outcomes(episodes) returns"
             )
-        compared = against is not None and label != against
+        difference = None
+        if against is not None and label != against:
+            difference = paired_difference(ours, results[against])
         rows.append(
             Row(
                 label=label,
                 success=clustered_mean(ours),
                 masked=sum(outcome.value is None for outcome in ours),
-                difference=paired_difference(ours, results[against]) if compared else None,
+                difference=difference,
             )
         )
     return rows
