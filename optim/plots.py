@@ -44,7 +44,7 @@ def plot_credit(
     figure, (axes,) = new_figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))
     heat_map(axes, values, (0.0, 1.0), "RdYlGn", form=".2g")
     axes.set_xticks(range(len(agents)), agents)
-    axes.set_yticks(range(len(values)), [f"round {r}" for r in range(len(values))])
+    axes.set_yticks(range(len(values)), [f"round {r + 1}" for r in range(len(values))])
     axes.set_title(title)
     save_figure(figure, path)
 

@@ -16,7 +16,7 @@ import typer
 from swarm_ui.cli.output import Output
 from swarm_ui.environments.androidworld.environment import FAMILIES
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, Draft, read_draft
+from swarm_ui.experiment.config import Config, Draft, read_draft, setting_text
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
 from swarm_ui.experiment.environments.phone import SUITES
 from swarm_ui.experiment.plugins.entry_points import Kind, plugin_names
@@ -463,3 +463,21 @@ TRAINING = (
     option("actor", str, "URL", "vLLM server that acts with the learner's adapters (default: "
            "none, the learner acts)", setting="model.actor"),
 )  # fmt: skip
+
+
+def words(settings: Mapping[str, object]) -> list[str]:
+    """The words of a command line of ``run`` or ``eval`` that give these settings."""
+    options = {option.setting: option for option in (TASK, PUBLISHED, *ACTING)}
+    found: list[str] = []
+    for setting, value in settings.items():
+        option = options.get(setting)
+        if setting == "environment.name":
+            found.append(str(value))
+        elif option is None:
+            found += ["--set", f"{setting}={setting_text(value)}"]
+        elif value is True:
+            found.append(option.flag)
+        else:
+            for one in value if isinstance(value, tuple) else [value]:
+                found += [option.flag, str(one)]
+    return found

@@ -313,6 +313,13 @@ def _value(text: str) -> object:
         raise ConfigError(f"--set: the value {_shown(text)} cannot be used: {error}") from error
 
 
+def setting_text(value: object) -> str:
+    """A value as ``--set`` reads it."""
+    if isinstance(value, str) and _value(value) == value:
+        return value
+    return msgspec.json.encode(value).decode()
+
+
 def _check_values(draft: Draft) -> None:
     """Raise ``ConfigError`` for values that no setting accepts and JSON cannot represent."""
     waiting: list[tuple[Name, Any]] = [((), draft.values)]
@@ -355,8 +362,8 @@ def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]
     for name, value in values.items():
         path = (*at, name)
         if name not in fields:
-            draft.found(path, _unknown(path, list(fields)), within=True)
-        elif dataclasses.is_dataclass(fields[name]) or fields[name] in _SECTIONS:
+            draft.found(path, _unknown(path, kind), within=True)
+        elif _is_section(fields[name]):
             before = len(draft.mistakes)
             _check(fields[name], value, path, draft)
             if len(draft.mistakes) == before:
@@ -375,10 +382,25 @@ def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]
     return valid
 
 
-def _unknown(path: Name, known: Sequence[str]) -> str:
-    name, section = path[-1], ".".join(path[:-1])
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+def _is_section(kind: object) -> bool:
+    return dataclasses.is_dataclass(kind) or kind in _SECTIONS
+
+
+def _named(name: str, kind: type, at: Name) -> Iterator[str]:
+    """The settings of this name in a section and its subsections."""
+    for field, inner in get_type_hints(kind).items():
+        if _is_section(inner):
+            yield from _named(name, inner, (*at, field))
+        elif field == name:
+            yield ".".join((*at, field))
+
+
+def _unknown(path: Name, kind: type) -> str:
+    name, section, known = path[-1], ".".join(path[:-1]), list(get_type_hints(kind))
+    near = [*_named(name, kind, path[:-1]), *_named(name, Config, ())]  # in another section
+    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    meant = " or ".join(f"'{setting}'" for setting in dict.fromkeys(near))
+    hint = f"did you mean {meant}?" if near else f"known: {', '.join(known)}"
     where = f"[{section}] has no setting '{name}'" if section else f"no section [{name}]"
     return f"{where}; {hint}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.preferences import chats
 from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
+from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode, Trace
 
 CORPUS_FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
@@ -75,7 +74,7 @@ def _expect_no_link(path: Path) -> None:
 
 
 def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -> str:
-    """Episodes, pairs, edges or a drawing, as text that ends with a line break.
+    """Pairs, edges or a drawing, as text that ends with a line break.
 
     ``prompt_format``: rewrite prompts and replies of pairs in this format; ``None``: keep them.
     Raises ``ConfigError`` if there is no such format.
@@ -83,11 +82,6 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
     if prompt_format is not None:
         format_named(prompt_format)
     directory = RunDirectory.open_to_read(run)
-    if what == "episodes":
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "episodes.jsonl"
-            write_jsonl(path, _episodes(directory, solved))
-            return path.read_text(encoding="utf-8")
     if what == "pairs":
         return _pairs(directory, solved, prompt_format)
     agents, edges, delays = _team(directory)
@@ -99,6 +93,15 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
     return graph.to_mermaid() if what == "mermaid" else graph.to_graphviz()
 
 
+def episodes(run: Path, solved: bool) -> Iterator[Episode]:
+    """The episodes of a run, one at a time; ``solved``: only those.
+
+    Raises:
+        ConfigError: there is no such run, or it has no episodes.
+    """
+    return _episodes(RunDirectory.open_to_read(run), solved)
+
+
 def _episodes(
     run: RunDirectory, solved: bool, *, training_first: bool = False
 ) -> Iterator[Episode]:
@@ -107,9 +110,12 @@ def _episodes(
         raise ConfigError(
             f"'{run.path}' has no episodes to export; choose a run that has played some"
         )
-    for path in sorted(
-        paths, key=lambda path: training_first and not path.name.startswith("train-")
-    ):
+    paths.sort(key=lambda path: training_first and not path.name.startswith("train-"))
+    return _read(paths, solved)
+
+
+def _read(paths: Sequence[Path], solved: bool) -> Iterator[Episode]:
+    for path in paths:
         _expect_no_link(path)
         # A run that was killed, or still writes, may have a last line that is cut off.
         yield from (e for e in iter_jsonl(path, whole=False) if e.success or not solved)

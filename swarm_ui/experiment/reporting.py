@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.replaying import episodes_in
 from swarm_ui.experiment.results import Results, existing_results
 from swarm_ui.report import EpisodeSet, ReportData, credit_map, gathered, write_report
+from swarm_ui.report.contents import Episodes
 from swarm_ui.report.page import GENERATOR, write_page
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
@@ -90,7 +91,7 @@ def evaluation_report(run: RunDirectory, results: Results, to: Path | None = Non
     """Write the report of a run; returns its path. ``to``: see :func:`run_report`."""
     found = gathered(run.path)
     sets = {part.name: part.episodes for part in found.sets}
-    episodes = [e for arm in results.arms for e in sets.get(arm.name, ())]
+    episodes = (e for arm in results.arms for e in sets.get(arm.name, ()))
     labels = dict.fromkeys(arm.label for arm in results.arms if arm.label)
     solved, masked = sum(arm.solved for arm in results.arms), sum(a.masked for a in results.arms)
     note = f" {masked} masked by faults." if masked else ""
@@ -107,13 +108,14 @@ def evaluation_report(run: RunDirectory, results: Results, to: Path | None = Non
 def training_report(run: RunDirectory, to: Path | None = None) -> Path:
     """Write the report of a training run; returns its path. ``to``: see :func:`run_report`."""
     found = gathered(run.path)
-    kept = [e for part in found.sets for e in part.episodes]
+    kept = sum(len(part.episodes) for part in found.sets)
+    solved = sum(e.success is True for part in found.sets for e in part.episodes)
     data = replace(
         found,
         title=run.path.name,
         summary="A team that learned from its own rollouts, of which a few of each iteration are "
-        f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
-        episodes=pictured(_failed_first(kept)),
+        f"kept: {solved} of these {kept} were solved.",
+        episodes=pictured(_failed_first(e for part in found.sets for e in part.episodes)),
     )
     return write_page(to or run.path / "report.html", data, run.path)
 
@@ -128,16 +130,21 @@ def is_report(path: Path) -> bool:
 
 def trace_report(file: Path, path: Path) -> Path:
     """Write the report of a trace file, of episodes or of single decisions."""
-    episodes, decisions = list(episodes_in(file)), holds_decisions(file)
-    plural = "s" * (len(episodes) != 1)
-    summary = f"{len(episodes)} episode{plural}, {sum(e.success is True for e in episodes)} solved."
-    if decisions:
-        summary = f"Decisions without their episodes: {len(episodes)}. They have no outcome."
+    count = solved = 0
+    for episode in episodes_in(file):
+        count, solved = count + 1, solved + (episode.success is True)
+    summary = f"{count} episode{'s' * (count != 1)}, {solved} solved."
+    if holds_decisions(file):
+        summary = f"Decisions without their episodes: {count}. They have no outcome."
+
+    def drawn() -> Iterator[Episode]:
+        return (found for episode in episodes_in(file) for found in pictured([episode]))
+
     data = ReportData(
         title=file.name,
         summary=summary,
-        heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
-        sets=(EpisodeSet(name="", episodes=pictured(episodes), file=file.name),),
+        heat_maps=tuple(filter(None, [credit_map(Episodes(lambda: episodes_in(file), count))])),
+        sets=(EpisodeSet(name="", episodes=Episodes(drawn, count), file=file.name),),
     )
     return write_page(path, data, file.parent)
 
@@ -166,8 +173,17 @@ def with_screenshots(episode: Episode) -> Episode:
     return replace(episode, steps=tuple(steps))
 
 
-def _failed_first(episodes: Sequence[Episode]) -> list[Episode]:
-    return sorted(episodes, key=lambda episode: bool(episode.success))[:_PICTURED]
+def _failed_first(episodes: Iterable[Episode]) -> list[Episode]:
+    """The episodes to draw. A run may have more than fit in memory, so no others are kept."""
+    failed: list[Episode] = []
+    solved: list[Episode] = []
+    for episode in episodes:
+        group = solved if episode.success else failed
+        if len(group) < _PICTURED:
+            group.append(episode)
+        if len(failed) == _PICTURED:
+            break
+    return [*failed, *solved][:_PICTURED]
 
 
 def pictured(episodes: Sequence[Episode]) -> tuple[Episode, ...]:

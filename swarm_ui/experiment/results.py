@@ -13,7 +13,7 @@ from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.pool import Job
-from swarm_ui.stats import Interval, Outcome, clustered_mean, score_difference
+from swarm_ui.stats import Interval, Outcome, clustered_mean, paired_difference
 from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import Episode, StepRecord
@@ -39,8 +39,8 @@ def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> I
 def difference_interval(
     jobs: Sequence[Job], ours: Sequence[float | None], theirs: Sequence[float | None]
 ) -> Interval | None:
-    """Ours minus theirs on the same episodes, with a score interval for paired proportions."""
-    return score_difference(_by_task(jobs, ours), _by_task(jobs, theirs))
+    """Ours minus theirs on the same episodes, clustered by task."""
+    return paired_difference(_by_task(jobs, ours), _by_task(jobs, theirs))
 
 
 def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outcome]:

@@ -207,7 +207,13 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
         sender, arrow, listener = (word.strip() for word in part.partition(">"))
         if part.endswith(LEARNED_EDGES.suffix):
             raise ConfigError(f"there is no file '{part}'")
-        if not arrow or sender not in names or listener not in names:
+        missing = [name for name in (sender, listener) if name not in names]
+        if arrow and sender and listener and missing:
+            raise ConfigError(
+                f"the edge '{part}': there is no {' and no '.join(dict.fromkeys(missing))}; the "
+                f"team has {', '.join(names)}"
+            )
+        if missing:
             raise ConfigError(
                 f"'{part}' is not SENDER>LISTENER; expected random, "
                 f"{', '.join(SHAPES)}, the folder of a run that learned edges, a file of "

@@ -65,7 +65,7 @@ const agentView = (m, now) => {
 };
 
 const prompted = (m) => {
-  const title = `Call of ${m.sender} in round ${m.round}`;
+  const title = `Call of ${m.sender} in round ${m.round + 1}`;
   const parts = [];
   if (m.prompt) parts.push(make("h5", "", `Prompt, ${m.prompt.length.toLocaleString("en")} characters`), make("pre", "prompt", m.prompt));
   if (m.reply) parts.push(make("h5", "", "Reply of the model"), make("pre", "prompt", m.reply));

@@ -285,7 +285,7 @@ def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> 
     low, high = limits([means])
     return HeatMap(
         title=title,
-        rows=tuple(f"round {r}" for r in range(rounds)),
+        rows=tuple(f"round {r + 1}" for r in range(rounds)),
         columns=agents,
         values=means,
         note=f"{scored} decisions.",

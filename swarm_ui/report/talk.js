@@ -38,7 +38,7 @@ const layout = (now) => {
 const travelled = (from, to, plan, chosen) => {
   const [x1, x2] = [plan.column(from.sender) + plan.box / 2, plan.column(to.sender) + plan.box / 2];
   const kind = chosen ? "talk strong" : "talk";
-  const says = told(`${to.sender} in round ${to.round} heard ${from.sender} in round ${from.round}`);
+  const says = told(`${to.sender} in round ${to.round + 1} heard ${from.sender} in round ${from.round + 1}`);
   if (plan.same(from, to)) {
     const way = x2 > x1 ? 1 : -1;
     const span = Math.abs(plan.place(from.sender) - plan.place(to.sender));
@@ -58,8 +58,8 @@ const messageBox = (m, k, plan, selected, select) => {
   const x = plan.column(m.sender);
   const y = plan.line(m);
   const box = draw("g", { class: kinds.filter(Boolean).join(" "), tabindex: 0, role: "button",
-    "aria-label": `${m.sender}, round ${m.round}: ${proposal(m)}`, "aria-pressed": k === selected, "data-message": k },
-  told(`${m.sender}, round ${m.round}: ${proposal(m)}`),
+    "aria-label": `${m.sender}, round ${m.round + 1}: ${proposal(m)}`, "aria-pressed": k === selected, "data-message": k },
+  told(`${m.sender}, round ${m.round + 1}: ${proposal(m)}`),
   draw("rect", { x, y, width: plan.box, height: BOX.height, rx: 8 }),
   draw("text", { x: x + 8, y: y + 19, class: "who" }, short(m.sender, letters(plan.box - (m.credit === null ? 16 : 44), true))),
   m.credit === null ? null : draw("text", { x: x + plan.box - 8, y: y + 19, class: "score" }, m.credit.toFixed(2)),
@@ -79,7 +79,7 @@ const talkPicture = (now, selected, select) => {
   const picture = draw("svg", { viewBox: `0 0 ${plan.width} ${plan.height}`, class: "arcs talkative", role: "group",
     width: plan.width, height: plan.height, "aria-label": "Messages by round and agent" });
   plan.rows.forEach((row) => picture.append(
-    draw("text", { x: 0, y: plan.row(row) + 28, class: "row" }, row === AFTER ? "end" : `r${row}`)));
+    draw("text", { x: 0, y: plan.row(row) + 28, class: "row" }, row === AFTER ? "end" : `r${row + 1}`)));
   now.messages.forEach((m, k) => m.heard.forEach((from) => {
     const other = now.messages[from];
     if (other) picture.append(travelled(other, m, plan, k === selected || from === selected));
@@ -91,7 +91,7 @@ const talkPicture = (now, selected, select) => {
 const heardBy = (m, now) => m.heard.map((k) => {
   const other = now.messages[k];
   if (!other) return String(k);
-  return other.round === m.round ? other.sender : `${other.sender} in round ${other.round}`;
+  return other.round === m.round ? other.sender : `${other.sender} in round ${other.round + 1}`;
 }).join(", ");
 
 const messageCard = (m, now, selected) => {
@@ -142,7 +142,7 @@ const talk = (now, selected, select) => {
   const cards = now.messages.map((m, k) => (rowOf(m, now) === row ? messageCard(m, now, k === selected) : null));
   return make("section", "", make("h4", "", "Messages"),
     now.messages.length > 1 ? talkPicture(now, selected, select) : null,
-    make("div", "round", row === AFTER ? "After the last round" : `Round ${row}`),
+    make("div", "round", row === AFTER ? "After the last round" : `Round ${row + 1}`),
     row === AFTER ? null : verdict(now, row), make("div", "said", ...cards.filter(Boolean)),
     prompted(now.messages[selected]));
 };

@@ -191,7 +191,7 @@ def credit_maps(lines: Sequence[Line]) -> list[HeatMap]:
     return [
         HeatMap(
             title=f"Mean credit in iteration {k + 1}",
-            rows=tuple(f"round {r}" for r in range(len(found[k]["values"]))),
+            rows=tuple(f"round {r + 1}" for r in range(len(found[k]["values"]))),
             columns=tuple(found[k]["agents"]),
             values=tuple(tuple(row) for row in found[k]["values"]),
             low=low,

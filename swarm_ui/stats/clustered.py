@@ -12,7 +12,12 @@ from itertools import accumulate
 import msgspec
 
 from swarm_ui.stats.interval import Interval, Outcome, percentile_interval, wilson
-from swarm_ui.stats.paired import by_episode, constant_difference, differences
+from swarm_ui.stats.paired import (
+    by_episode,
+    constant_difference,
+    differences,
+    score_difference,
+)
 
 _KEPT = 512
 """Number of bootstraps whose result is kept."""
@@ -47,6 +52,22 @@ def clustered_mean(
         n = sum(o.value is not None for o in values)
         return None if same is None else msgspec.structs.replace(same, n=n)
     return _clustered(values, seed, resamples)
+
+
+def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
+    """Mean of ``ours - theirs`` on the same episodes: the interval of every table and report.
+
+    It is that of :func:`~swarm_ui.stats.score_difference` for one training run and outcomes of 0
+    and 1, and that of :func:`clustered_difference` for several runs or other scores.
+
+    Raises:
+        ConfigError: the two sides are not the same episodes.
+    """
+    both = [*ours, *theirs]
+    one_run = len({o.run for o in both}) == 1
+    if one_run and {o.value for o in both} <= {None, 0.0, 1.0}:
+        return score_difference(ours, theirs)
+    return clustered_difference(ours, theirs)
 
 
 def clustered_difference(

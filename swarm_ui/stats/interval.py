@@ -9,8 +9,6 @@ import msgspec
 
 from swarm_ui.trace.records import Episode
 
-Outcomes = Sequence[float | bool | None]
-
 Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 # Two-sided 95 % quantiles of Student's t for 1..10 degrees of freedom; beyond, _t() interpolates.
@@ -49,25 +47,28 @@ class Outcome(msgspec.Struct, frozen=True):
     """The training run (its seed) that made the policy. All runs play the same episodes."""
 
 
-def outcomes(episodes: Sequence[Episode]) -> list[float | None]:
-    """1.0, 0.0 or ``None`` (masked) for each episode."""
-    return [None if e.success is None else float(e.success) for e in episodes]
+Outcomes = Sequence[float | bool | None] | Sequence[Outcome]
 
 
-def by_template(episodes: Sequence[Episode], run: int = 0) -> list[Outcome]:
-    """The outcomes of episodes, each with its template and the training run ``run``."""
+def outcomes(episodes: Sequence[Episode], run: int = 0) -> list[Outcome]:
+    """The outcome of each episode: 1.0, 0.0 or ``None`` (masked), with its template.
+
+    ``run``: the training run that made the policy.
+    """
     return [
-        Outcome(episode.task, episode.seed, value, run)
-        for episode, value in zip(episodes, outcomes(episodes), strict=True)
+        Outcome(e.task, e.seed, None if e.success is None else float(e.success), run)
+        for e in episodes
     ]
 
 
 def wilson(values: Outcomes) -> Interval | None:
     """Wilson score interval of a success rate; ``None`` if nothing is left unmasked.
 
-    Unlike the normal interval, it is valid near 0 and 1 and for few episodes.
+    Unlike the normal interval, it is valid near 0 and 1 and for few episodes. It treats the
+    episodes as independent, whatever their template.
     """
-    kept = [float(v) for v in values if v is not None]
+    plain = [v.value if isinstance(v, Outcome) else v for v in values]
+    kept = [float(v) for v in plain if v is not None]
     return wilson_of(sum(kept), len(kept))
 
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats.interval import (
-    Interval,
-    Outcome,
-    Outcomes,
-    Z,
-    mean_and_error,
-    percentile_interval,
-)
+from swarm_ui.stats.interval import Interval, Outcome, Z
 
 _STEPS = 60
 """Bisections of [-1, 1]: enough for every digit of a float."""
@@ -101,35 +93,6 @@ def tango(better: float, worse: float, n: float) -> tuple[float, float]:
     return bound(-1.0), bound(1.0)
 
 
-def paired_difference(ours: Outcomes, theirs: Outcomes) -> Interval | None:
-    """Mean of ``ours - theirs`` over episodes unmasked in both, with a normal interval.
-
-    If all differences are equal, the interval is that of :func:`tango`.
-
-    Raises:
-        ConfigError: the two are not the same episodes (lengths differ).
-    """
-    deltas = _deltas(ours, theirs)
-    if not deltas:
-        return None
-    mean, error = mean_and_error(deltas)
-    return constant_difference(deltas, len(deltas)) or Interval(
-        mean=mean, low=mean - Z * error, high=mean + Z * error, n=len(deltas)
-    )
-
-
-def bootstrap_difference(
-    ours: Outcomes, theirs: Outcomes, rng: random.Random, *, resamples: int = 2000
-) -> Interval | None:
-    """Like :func:`paired_difference`, with a percentile bootstrap over episodes."""
-    deltas = _deltas(ours, theirs)
-    if not deltas:
-        return None
-    n = len(deltas)
-    means = [sum(rng.choices(deltas, k=n)) / n for _ in range(resamples)]
-    return constant_difference(deltas, n) or percentile_interval(sum(deltas) / n, means, n)
-
-
 def constant_difference(values: Sequence[float], observations: int) -> Interval | None:
     """The score interval of differences that are all -1, all 0 or all 1; ``None`` for others.
 
@@ -193,16 +156,3 @@ def _design_effect(templates: Sequence[Sequence[float]], mean: float) -> float:
     sums = sum(sum(value - mean for value in values) ** 2 for values in templates)
     effect = (sums * count / (count - 1)) / (squares * n / (n - 1))
     return min(max(1.0, effect), sum(len(values) ** 2 for values in templates) / n)
-
-
-def _deltas(ours: Outcomes, theirs: Outcomes) -> list[float]:
-    if len(ours) != len(theirs):
-        raise ConfigError(
-            f"a paired comparison needs the same episodes on both sides, got {len(ours)} and "
-            f"{len(theirs)}"
-        )
-    return [
-        float(a) - float(b)
-        for a, b in zip(ours, theirs, strict=True)
-        if a is not None and b is not None
-    ]

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats.clustered import clustered_difference, clustered_mean
-from swarm_ui.stats.interval import Interval, Outcome, Outcomes, wilson
-from swarm_ui.stats.paired import paired_difference
+from swarm_ui.stats.clustered import clustered_mean, paired_difference
+from swarm_ui.stats.interval import Interval, Outcome
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,38 +23,34 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Paired difference to the row of comparison; ``None`` in the row of comparison itself."""
 
 
-def table(
-    results: Mapping[str, Outcomes] | Mapping[str, Sequence[Outcome]],
-    *,
-    against: str | None = None,
-) -> list[Row]:
-    """One row for each policy, all run on the same episodes.
+def table(results: Mapping[str, Sequence[Outcome]], *, against: str | None = None) -> list[Row]:
+    """One row for each policy, all run on the same episodes. Intervals are clustered by template.
 
     Args:
-        results: outcomes by label, in the order of the rows. With :class:`Outcome` records the
-            intervals are clustered by template. Plain numbers must be in the same order in all
-            rows; they get a Wilson interval, and a normal one for the difference.
-        against: label of the row that the others are compared with.
+        results: outcomes by label, in the order of the rows; see :func:`~swarm_ui.stats.outcomes`.
+        against: label of the row that the others are compared with, by
+            :func:`~swarm_ui.stats.paired_difference`.
     """
     if against is not None and against not in results:
         raise ConfigError(f"no row '{against}' to compare with; there are {', '.join(results)}")
-    records = {label: [o for o in row if isinstance(o, Outcome)] for label, row in results.items()}
-    numbers = {
-        label: [o for o in row if not isinstance(o, Outcome)] for label, row in results.items()
-    }
     rows = []
-    for label in results:
-        ours, plain = records[label], numbers[label]
-        success = clustered_mean(ours) if ours else wilson(plain)
+    for label, ours in results.items():
+        if not all(isinstance(outcome, Outcome) for outcome in ours):
+            raise ConfigError(
+                f"row '{label}' has outcomes without their task, by which intervals are clustered: "
+                "expected the records that outcomes(episodes) returns"
+            )
         difference = None
         if against is not None and label != against:
-            difference = (
-                clustered_difference(ours, records[against])
-                if ours
-                else paired_difference(plain, numbers[against])
+            difference = paired_difference(ours, results[against])
+        rows.append(
+            Row(
+                label=label,
+                success=clustered_mean(ours),
+                masked=sum(outcome.value is None for outcome in ours),
+                difference=difference,
             )
-        masked = sum(v is None for v in (*plain, *(o.value for o in ours)))
-        rows.append(Row(label=label, success=success, masked=masked, difference=difference))
+        )
     return rows
 
 

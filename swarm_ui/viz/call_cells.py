@@ -111,7 +111,7 @@ def seconds(time: float) -> str:
 def tooltip_text(cell: Cell, most: int) -> str:
     """The tooltip of a call with its message. Each part is cut to ``most`` characters."""
     call, message = cell.call, cell.message
-    lines = [f"{cell.name}, round {cell.round}"]
+    lines = [f"{cell.name}, round {cell.round + 1}"]
     if call is None:
         return f"{lines[0]}\nskipped: no edge to it carried anything"
     if call.error is not None:

@@ -54,7 +54,7 @@ def _table(drawing: PanelDrawing, cells: Sequence[Cell]) -> tuple[float, float]:
     room = min(160.0, max(width(name, svg.NAME) for name in names) + 4)
     for k, round in enumerate(rounds):
         middle = x + room + 10 + k * _WIDE + _WIDE / 2
-        over.append(small(middle, y + 10, f"r{round}", anchor="middle"))
+        over.append(small(middle, y + 10, f"r{round + 1}", anchor="middle"))
     row = {name: y + 18 + k * _STEP for k, name in enumerate(names)}
     for name in names:
         over.append(text(x, row[name] + 12, name, size=svg.WORDS, room=room))
@@ -74,7 +74,7 @@ def _blocks(drawing: PanelDrawing, cells: Sequence[Cell]) -> tuple[float, float]
         blocks.setdefault((cell.round, drawing.panel.closes(cell)), []).append(cell)
     left, high = x, 0.0
     for (round, last), inside in sorted(blocks.items(), key=lambda item: item[0]):
-        heading = "after the last round" if last else f"round {round}"
+        heading = "after the last round" if last else f"round {round + 1}"
         over.append(small(left, y + 10, heading))
         for k, cell in enumerate(inside):
             box = Box(left + k % across * _STEP, y + 18 + k // across * _STEP, _SIDE, _SIDE)

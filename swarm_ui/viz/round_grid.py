@@ -92,7 +92,7 @@ def _boxes(
         band = Box(x, drawing.y + _HEAD, gutter + wide + 2 * _PAD, tall + 2 * _PAD)
         left = x + _PAD + gutter
         drawing.canvas.below.append(rect(band, GREY, alpha=0.08, stroke=None, radius=10))
-        middle, words = left + wide / 2, f"round {round}"
+        middle, words = left + wide / 2, f"round {round + 1}"
         drawing.canvas.over.append(text(middle, drawing.y + 16, words, size=WORDS, anchor="middle"))
         for cell in panel.cells.values():
             if cell.round == round and cell.name in rows:

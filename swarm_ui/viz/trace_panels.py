@@ -36,9 +36,11 @@ class Panel:
         """The call of the outer graph that these calls belong to."""
         name, _, round = self.prefix.removesuffix("/").rpartition(":")
         mapped = name.removesuffix("/item")
-        return (
-            f"inside {mapped}, item {round}" if mapped != name else f"inside {name}, round {round}"
-        )
+        if mapped != name:
+            return f"inside {mapped}, item {round}"
+        if round.isdecimal() and len(round) < 10:  # a damaged file may have any id
+            round = str(int(round) + 1)
+        return f"inside {name}, round {round}"
 
     @property
     def rounds(self) -> list[int]:

@@ -18,7 +18,7 @@ from swarm_ui.experiment.runs import (
     Run,
     check_config,
     check_training_config,
-    evaluation_command,
+    evaluation_settings,
     trainer_config,
 )
 from swarm_ui.experiment.settings import Settings
@@ -92,9 +92,8 @@ concurrency = 0
         "  bad.toml:5: no model 'nobody': expected base, general, smollm2, the folder of a model, "
         "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
         "that an endpoint serves",
-        "  bad.toml:9: 'agent_9>agent_0' is not SENDER>LISTENER; expected random, none, chain, "
-        "debate, star, tree, the folder of a run that learned edges, a file of save_edges, or "
-        "pairs of agent_0, agent_1",
+        "  bad.toml:9: the edge 'agent_9>agent_0': there is no agent_9; the team has agent_0, "
+        "agent_1",
     ], "each on one line where nobody reads on a terminal"
     assert not (shell.folder / "runs").exists()
 
@@ -233,7 +232,11 @@ def test_a_team_is_evaluated_in_the_suite_and_on_the_edges_that_it_was_trained_w
     model = msgspec.structs.replace(config.model, name="org/model", device="cuda", vision=True)
     config = msgspec.structs.replace(config, model=model)
     folder = RunDirectory.create(tmp_path / "r", name="r", config={})
-    command = " ".join(evaluation_command(Run(config, "train", directory=folder)))
-    assert "--suite extended --set environment.screenshots=true" in command
-    assert "--model org/model --set model.device=cuda --set model.vision=true" in command
-    assert command.endswith("--set team.density=0.25 --set team.seed=3")
+    found = evaluation_settings(Run(config, "train", directory=folder))
+    expected = {
+        "environment.name": "phone", "environment.suite": "extended",
+        "environment.screenshots": True, "model.name": "org/model", "model.device": "cuda",
+        "model.vision": True, "model.adapters": str(folder.adapters), "team.agents": 4,
+        "team.rounds": 3, "team.views": "shuffle", "team.density": 0.25, "team.seed": 3,
+    }  # fmt: skip
+    assert found == expected

@@ -13,8 +13,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.stats import (
     Interval,
     Outcome,
-    bootstrap_difference,
-    by_template,
     clustered,
     clustered_difference,
     clustered_mean,
@@ -22,6 +20,7 @@ from swarm_ui.stats import (
     outcomes,
     over_seeds,
     paired_difference,
+    percentile_interval,
     score_difference,
     table,
     tango,
@@ -53,30 +52,22 @@ def test_masked_episodes_are_left_out(values: list[float | None]) -> None:
         assert wilson(values) is None
 
 
-def test_paired_difference_by_hand() -> None:
-    interval = paired_difference([1, 1, 0, 1, None], [0, 1, 0, 0, 1])
-    assert interval is not None
-    assert (interval.mean, interval.n) == (0.5, 4)
-    half = 1.959964 * math.sqrt((4 * 0.25) / 3 / 4)
-    assert interval.high - interval.mean == pytest.approx(half)
-    with pytest.raises(ConfigError, match="same episodes"):
-        paired_difference([1.0], [1.0, 0.0])
-    assert paired_difference([None], [1.0]) is None
+def apart(values: list[float | None] | list[float]) -> list[Outcome]:
+    """Outcomes of one episode in each template."""
+    return [Outcome(f"t{k}", 0, value) for k, value in enumerate(values)]
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     rng = random.Random(0)
-    hits = {"wilson": 0, "paired": 0, "bootstrap": 0}
+    hits = {"wilson": 0, "paired": 0}
     for _ in range(200):
         theirs = [float(rng.random() < 0.5) for _ in range(80)]
         ours = [1.0 if t or rng.random() < 0.2 else 0.0 for t in theirs]  # truth: +0.1
         one = wilson(theirs)
-        two = paired_difference(ours, theirs)
-        three = bootstrap_difference(ours, theirs, rng, resamples=200)
-        assert one is not None and two is not None and three is not None
+        two = paired_difference(apart(ours), apart(theirs))
+        assert one is not None and two is not None
         hits["wilson"] += one.low <= 0.5 <= one.high
         hits["paired"] += two.low <= 0.1 <= two.high
-        hits["bootstrap"] += three.low <= 0.1 <= three.high
     assert all(180 <= count <= 199 for count in hits.values()), hits
 
 
@@ -95,13 +86,13 @@ def test_one_run_says_nothing_about_the_next() -> None:
 
 
 def test_table_compares_with_the_row_it_is_told_to() -> None:
-    results = {"base": [0.0, 0.0, 1.0, None], "team": [1.0, 1.0, 1.0, 1.0]}
+    results = {"base": apart([0.0, 0.0, 1.0, None]), "team": apart([1.0, 1.0, 1.0, 1.0])}
     base, team = table(results, against="base")
     assert (base.masked, base.difference) == (1, None)
     assert team.difference is not None
     assert (team.difference.n, round(team.difference.mean, 3)) == (3, 0.667)
     text = markdown([base, team], against="base")
-    assert "| base | 33.3 [6.1, 79.2] | – | 3 | 1 |" in text
+    assert "| base | 33.3 [0.0, 100.0] | – | 3 | 1 |" in text
     with pytest.raises(ConfigError, match="no row 'x'"):
         table(results, against="x")
 
@@ -111,7 +102,8 @@ def test_outcomes_keep_none_apart_from_failure() -> None:
         Episode(environment="e", task="t", seed=k, success=success)
         for k, success in enumerate([True, False, None])
     ]
-    assert outcomes(made) == [1.0, 0.0, None]
+    assert [o.value for o in outcomes(made)] == [1.0, 0.0, None]
+    assert wilson(outcomes(made)) == wilson([1.0, 0.0])
 
 
 # -- clustered by template --------------------------------------------------------------------
@@ -137,10 +129,10 @@ def test_with_one_episode_a_template_it_is_the_plain_bootstrap() -> None:
     rng = random.Random(1)
     ours, theirs = drawn(rng, 40, 1, 0.3), drawn(rng, 40, 1, 0.3)
     clustered = clustered_difference(ours, theirs, seed=7)
-    plain = bootstrap_difference(
-        [o.value for o in ours], [o.value for o in theirs], random.Random(7)
-    )
-    assert clustered == plain
+    deltas = [float(o.value or 0) - float(t.value or 0) for o, t in zip(ours, theirs, strict=True)]
+    again = random.Random(7)
+    means = [sum(again.choices(deltas, k=40)) / 40 for _ in range(2000)]
+    assert clustered == percentile_interval(sum(deltas) / 40, means, 40)
 
 
 def test_it_is_wider_where_the_episodes_of_a_template_agree() -> None:
@@ -228,7 +220,7 @@ def test_a_table_of_outcomes_with_templates_is_clustered() -> None:
     base, team = table({"base": theirs, "team": ours}, against="base")
     assert (base.success, base.difference) == (clustered_mean(theirs), None)
     assert team.success == clustered_mean(ours) and team.masked == 1
-    assert team.difference == clustered_difference(ours, theirs)
+    assert team.difference == paired_difference(ours, theirs) == score_difference(ours, theirs)
     assert "| team |" in markdown([base, team])
 
 
@@ -237,7 +229,7 @@ def test_the_template_of_an_episode_is_its_task() -> None:
         Episode(environment="e", task="t", seed=3, success=True),
         Episode(environment="e", task="u", seed=4, fault="x"),
     ]
-    assert by_template(episodes, run=2) == [Outcome("t", 3, 1.0, 2), Outcome("u", 4, None, 2)]
+    assert outcomes(episodes, run=2) == [Outcome("t", 3, 1.0, 2), Outcome("u", 4, None, 2)]
 
 
 # -- score intervals of paired differences ------------------------------------------------------
@@ -282,10 +274,6 @@ def test_equal_sides_of_four_episodes_do_not_differ_by_exactly_nothing() -> None
         for found in (
             score_difference(ours, theirs),
             clustered_difference(ours, theirs),
-            paired_difference([o.value for o in ours], [o.value for o in theirs]),
-            bootstrap_difference(
-                [o.value for o in ours], [o.value for o in theirs], random.Random(0)
-            ),
         ):
             assert found is not None
             assert (found.mean, round(found.low, 2), round(found.high, 2)) == (0.0, -0.49, 0.49)

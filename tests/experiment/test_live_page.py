@@ -180,7 +180,8 @@ def test_no_text_of_a_run_is_markup(tmp_path: Path) -> None:
     assert RunPages(run.path).answer("episode/a%27%26%3Cb%3E/0").code == 200
 
 
-def test_the_kept_episodes_of_training_have_no_rate_of_success(run: RunDirectory) -> None:
+def test_the_kept_episodes_of_training_have_no_rate_of_success(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", config={"command": "train"})
     write_jsonl(run.traces / "train-000.jsonl", [played("a", success=False), played("b")])
     shown = panel(RunFollower(run.path).look(), 0.0)
     assert "50.0" not in shown["success"] and "1/2" in shown["success"]

@@ -29,7 +29,7 @@ def test_credit_as_svg_marks_unscored_cells(tmp_path: Path) -> None:
     plot_credit([[1.0, None], [0.0, 0.5]], ["agent_0", "agent_1"], path, title="scripted critic")
     text = path.read_text()
     comments = re.findall(r"<!-- (.*?) -->", text)
-    assert {"1", "–", "0", "0.5", "round 1", "scripted critic"} <= set(comments)
+    assert {"1", "–", "0", "0.5", "round 2", "scripted critic"} <= set(comments)
 
 
 def test_edges_and_a_wrong_suffix(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_runs(name: str, run: Any) -> None:
 def _composed(words: str, pictures: list[str]) -> None:
     assert len(pictures) == 10
     assert all(picture.startswith("<svg") for picture in pictures)
-    assert "round 1, writer: Ulm is a city of 126,949 people.\n" in words
+    assert "round 2, writer: Ulm is a city of 126,949 people.\n" in words
     assert "2 rounds, ended by approved\n" in words
     assert 'clerk/population({"city": "Ulm"}) gave 126949\n' in words
     assert "editor:0 asks: Print this?\n" in words
@@ -266,7 +266,7 @@ async def test_models_of_an_endpoint_write_and_review(
     async with Loopback(served, models=["served-model"]) as server:
         ran = await asyncio.to_thread(run, "1_compose_a_graph", endpoint=server.url)
     words = printed(ran)
-    assert "round 0, critic: OK, the served critic agrees.\n" in words
+    assert "round 1, critic: OK, the served critic agrees.\n" in words
     assert "1 rounds, ended by approved" in words
     assert "printed: Served: Ulm." in words
     assert {seen.body["model"] for seen in server.requests} == {"served-model"}

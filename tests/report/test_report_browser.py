@@ -46,9 +46,9 @@ async def test_keys_step_through_and_the_address_follows(
         await tab.press("k")
         await tab.until("location.hash === '#1/1'")
         await tab.press("[")
-        assert "round 1" in await tab.js(SELECTED)
-        await tab.press("]")
         assert "round 2" in await tab.js(SELECTED)
+        await tab.press("]")
+        assert "round 3" in await tab.js(SELECTED)
 
 
 async def test_deep_link_opens_its_step_and_follows_a_new_one(
@@ -85,7 +85,7 @@ async def test_click_on_a_message_shows_it_and_whom_it_heard(
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         await tab.click(".box", "agent_3")
         await tab.until("document.querySelector('.box.selected').ariaLabel.includes('agent_3')")
-        assert "round 0" in await tab.js(SELECTED)
+        assert "round 1" in await tab.js(SELECTED)
         card = await tab.words(".message.selected")
         assert "agent_3" in card
         assert "credit" in card

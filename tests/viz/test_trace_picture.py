@@ -57,7 +57,7 @@ def test_every_call_and_every_message_heard_is_there(rounds: int, scope: str) ->
     picture = Picture(trace._repr_svg_())
     for made in trace.calls:
         name, _, round = made.message.rpartition(":")
-        assert any(title.startswith(f"{name}, round {round}") for title in picture.titles)
+        assert any(title.startswith(f"{name}, round {int(round) + 1}") for title in picture.titles)
         for heard in made.heard:
             own = heard.rpartition(":")[0] == name
             arrow = picture.arrow(f"{made.message} heard {heard}")
@@ -77,7 +77,7 @@ def test_a_call_shows_proposal_confidence_tokens_time_and_the_whole_message() ->
     made = call("agent:0", logprob=-0.5, usage=usage, started=0.25, ended=0.75)
     picture = Picture(trace_svg(recorded([(made, spoken)], ("agent",))))
     assert {"agent", "open_app Clock", "p 0.61 · 321+18 tok · 500 ms"} <= set(picture.texts)
-    (told,) = [title for title in picture.titles if title.startswith("agent, round 0")]
+    (told,) = [title for title in picture.titles if title.startswith("agent, round 1")]
     assert words in told and opens("Clock").json() in told
 
 
@@ -115,14 +115,14 @@ def test_failed_rescued_and_skipped_calls_are_marked() -> None:
     trace = routed()
     assert trace.skipped == ("mail:0",)
     picture = Picture(trace._repr_svg_())
-    assert picture.box("phone, round 0").get("stroke") == RED
+    assert picture.box("phone, round 1").get("stroke") == RED
     assert any(
-        title.startswith("phone, round 0\nfailed: ValueError: out of <order>")
+        title.startswith("phone, round 1\nfailed: ValueError: out of <order>")
         for title in picture.titles
     )
-    assert picture.box("web, round 0").get("stroke") == AMBER
+    assert picture.box("web, round 1").get("stroke") == AMBER
     assert any("its fallback answered instead" in title for title in picture.titles)
-    assert picture.box("mail, round 0").get("stroke-dasharray")
+    assert picture.box("mail, round 1").get("stroke-dasharray")
     assert {"failed", "rescued", "skipped"} <= set(picture.texts)
     assert picture.arrow("end:0 heard phone:0, a failure").get("stroke") == RED
     assert picture.arrow("end:0 heard web:0").get("stroke") is None
@@ -154,7 +154,7 @@ def test_calls_inside_a_nested_graph_have_a_frame_of_their_own() -> None:
     graph = CollabGraph([Sleeper("start"), inner], [("start", "experts")])
     trace = graph.run_sync(SCREEN)
     picture = Picture(trace._repr_svg_())
-    assert "inside experts, round 0" in picture.texts
+    assert "inside experts, round 1" in picture.texts
     names = ["start", "experts", "agent_0", "agent_1", "vote"]
     assert [picture.texts.count(name) for name in names] == [1, 1, 2, 2, 1]
     assert picture.inside()
@@ -191,8 +191,8 @@ def test_many_calls_are_a_square_each() -> None:
     trace = team(12, 5).run_sync(SCREEN)
     picture = Picture(trace._repr_svg_())
     for made in trace.calls:
-        assert picture.box(f"{made.node}, round {made.round}").tag == f"{SVG}rect"
-    assert {"r0", "r4", "agent_11", "ballot"} <= set(picture.texts)
+        assert picture.box(f"{made.node}, round {made.round + 1}").tag == f"{SVG}rect"
+    assert {"r1", "r5", "agent_11", "ballot"} <= set(picture.texts)
     assert picture.arrows == [] and picture.inside()
 
 
@@ -214,7 +214,7 @@ def test_the_timeline_has_a_bar_for_each_call_where_it_was_made() -> None:
     calls = [(call(id, started=s, ended=e), said(id, "x")) for id, s, e in times]
     picture = Picture(timeline_svg(recorded(calls, ("a", "b"), rounds=2)))
     first, second, third = (
-        picture.box(f"{n}, round {r}") for n, r in (("a", 0), ("b", 0), ("a", 1))
+        picture.box(f"{n}, round {r}") for n, r in (("a", 1), ("b", 1), ("a", 2))
     )
     left = [float(box.get("x", 0)) for box in (first, second, third)]
     assert left[1] - left[0] == pytest.approx((left[2] - left[0]) / 3, abs=0.2)

@@ -35,8 +35,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import Intervene, Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.stats import Outcome
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 
 AGENTS = 4
@@ -235,16 +234,16 @@ def ladder(
     progress(1, "searching the healthy team")
     healthy = find_broken(case.play(arms["healthy"], seen, (), graded=True))
     found = tuple(sorted(audit.agent for audit in audits if audit.broken))
-    outcomes: dict[str, list[Outcome]] = {}
+    played: dict[str, list[Outcome]] = {}
     for number, arm in enumerate(ARMS):
         progress(2 + number, arm.label)
         cut: tuple[str, ...] = ()
         if arm.cut != "nothing":
             cut = found if arm.found else (case.broken,)
         if arm.name == "told" and cut == found:
-            outcomes[arm.name] = outcomes["cut"]  # the same team, and nothing in it is random
+            played[arm.name] = played["cut"]  # the same team, and nothing in it is random
             continue
-        outcomes[arm.name] = by_template(case.play(arm, jobs, cut), case.seed)
+        played[arm.name] = outcomes(case.play(arm, jobs, cut), case.seed)
     return BrokenCell(
         sight=case.sight,
         kind=case.kind,
@@ -256,6 +255,6 @@ def ladder(
         audits=audits,
         healthy_found=tuple(sorted(audit.agent for audit in healthy if audit.broken)),
         healthy_audits=healthy,
-        outcomes=outcomes,
+        outcomes=played,
         seconds=time.process_time() - began,
     )

@@ -94,7 +94,7 @@ def _jobs(playing: Playing, split: str, pages: dict[str, tuple[str, ...]]) -> li
 
 async def _on_phone(model: LocalModel, arm: Arm, jobs: Sequence[Job]) -> _Scored:
     episodes = await rollout_many(PhoneEnvironment, arm.policy(model), jobs, concurrency=_TOGETHER)
-    return _Scored(tuple(outcomes(episodes)))
+    return _Scored(tuple(o.value for o in outcomes(episodes)))
 
 
 async def _on_pages(playing: Playing, model: LocalModel, arm: Arm, jobs: Sequence[Job]) -> _Scored:
@@ -102,7 +102,7 @@ async def _on_pages(playing: Playing, model: LocalModel, arm: Arm, jobs: Sequenc
     async with MiniWobBrowser(pages=PAGES, binary=playing.binary) as browser:
         episodes = await play_pages(browser, arm.policy(model), jobs, lambda *_: None)
     model.set_linger(0.0)
-    return _Scored(tuple(outcomes(episodes)))
+    return _Scored(tuple(o.value for o in outcomes(episodes)))
 
 
 async def _on_traces(
@@ -112,7 +112,7 @@ async def _on_traces(
     episodes = await rollout_many(data.environment, arm.policy(model), jobs, concurrency=_TOGETHER)
     scores = [_shares(data, episode) for episode in episodes]
     return _Scored(
-        tuple(outcomes(episodes)),
+        tuple(o.value for o in outcomes(episodes)),
         tuple(step for step, _ in scores),
         tuple(element for _, element in scores),
     )

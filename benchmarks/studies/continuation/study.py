@@ -168,8 +168,8 @@ class Continuation:
                     episodes = await play_pages(
                         browser, _LOOK.policy(model), jobs, lambda task, done: bar.update(0.0, task)
                     )
-                for episode, value in zip(episodes, outcomes(episodes), strict=True):
-                    look.setdefault(episode.task, []).append(value)
+                for outcome in outcomes(episodes):
+                    look.setdefault(outcome.template, []).append(outcome.value)
 
             with self.display.bar("a look at the candidates", len(jobs)) as bar:
                 asyncio.run(play(bar))

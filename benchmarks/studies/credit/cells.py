@@ -219,7 +219,7 @@ def tested(
     jobs = [*test_jobs(plan), *validation_jobs(plan)]
     policy = vote.policy(model)
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=CONCURRENCY))
-    found = outcomes(episodes)
+    found = [o.value for o in outcomes(episodes)]
     return tuple(found[: plan.parameters]), tuple(found[plan.parameters :])
 
 

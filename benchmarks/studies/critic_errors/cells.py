@@ -30,8 +30,7 @@ from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.stats import Outcome
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import Outcome, outcomes
 
 
 class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +116,7 @@ def played(model: LocalModel, arm: Arm, settings: Settings) -> list[Outcome]:
     """Outcomes of the test episodes."""
     jobs = phone.test_jobs(settings)["parameters"]
     played = rollout_many(PhoneEnvironment, arm.policy(model), jobs, concurrency=phone.CONCURRENCY)
-    return by_template(asyncio.run(played))
+    return outcomes(asyncio.run(played))
 
 
 def _critic(name: str, seed: int) -> tuple[CreditAssigner | None, TrustMode]:

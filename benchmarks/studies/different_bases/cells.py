@@ -20,8 +20,7 @@ from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.intervention import Intervention
 from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.stats import Outcome
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Trace
 
 
@@ -114,7 +113,7 @@ def play(pool: str, agents: Sequence[Path], split: Split, plan: Plan) -> Cell:
                 concurrency=CONCURRENCY, intervention=watch,
             )
         )  # fmt: skip
-        success[name] = by_template(episodes)
+        success[name] = outcomes(episodes)
         decisions += [] if watch is None else watch.found
     return Cell(
         pool=pool, split=split, commit=commit(), digests=[digest(path) for path in agents],

@@ -103,7 +103,7 @@ class Player:
                 concurrency=CONCURRENCY,
             )
         )  # fmt: skip
-        results = zip(outcomes(played), map(tokens, played), strict=True)
+        results = zip((o.value for o in outcomes(played)), map(tokens, played), strict=True)
         self._known |= zip(new, results, strict=True)
         return [self._known[key] for key in keys]
 
@@ -171,7 +171,9 @@ class Cells:
                     concurrency=CONCURRENCY,
                 )
             )  # fmt: skip
-            results = list(zip(outcomes(played), map(tokens, played), strict=True))
+            results = list(
+                zip((o.value for o in outcomes(played)), map(tokens, played), strict=True)
+            )
             found[templates] = _of(jobs, results, 0)
         return found
 

@@ -48,8 +48,7 @@ from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal
 from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.stats import Outcome
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 
 _PROBE_STEPS = 40
@@ -152,7 +151,7 @@ class Cells:
             played = rollout_many(
                 make_environment, voters.policy(model), chosen, concurrency=phone.CONCURRENCY
             )
-            found[split] = by_template(asyncio.run(played), seed)
+            found[split] = outcomes(asyncio.run(played), seed)
         return found
 
     def _stage2(self, arm: Arm, seed: int, tell: Tell) -> Cell:

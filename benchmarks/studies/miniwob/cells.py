@@ -23,8 +23,7 @@ from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.stats import Outcome
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 
 ARM = Arm(name="base-greedy", label="base, greedy")
@@ -83,7 +82,7 @@ async def _play(path: Path, cell: Cell, plan: Plan, display: ProgressDisplay) ->
             cell = msgspec.structs.replace(
                 cell,
                 commits=sorted({*cell.commits, commit()}),
-                outcomes=sorted([*cell.outcomes, *by_template(episodes)], key=lambda o: o.template),
+                outcomes=sorted([*cell.outcomes, *outcomes(episodes)], key=lambda o: o.template),
                 seconds=round(before + time.process_time() - began, 1),
             )
             write_struct(path, cell)

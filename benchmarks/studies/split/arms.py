@@ -19,8 +19,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.node import derive
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy, Policy
-from swarm_ui.stats import clustered_difference, clustered_mean
-from swarm_ui.stats.interval import Outcome, by_template
+from swarm_ui.stats import Outcome, clustered_difference, clustered_mean, outcomes
 
 Templates = Literal["train", "new_templates"]
 SIZES = (4, 6, 8, 10)
@@ -143,6 +142,6 @@ class Arms:
         make = partial(SplitPhone, agents=self.agents, whole=whole)
         episodes = asyncio.run(rollout_many(make, policy, self._jobs, concurrency=CONCURRENCY))
         played = self.played.setdefault(name, Played(outcomes=[], tokens=[], runs=0))
-        played.outcomes += by_template(episodes, max(run, 0))
+        played.outcomes += outcomes(episodes, max(run, 0))
         played.tokens += [tokens(episode) for episode in episodes]
         played.runs += run >= 0

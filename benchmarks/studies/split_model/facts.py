@@ -6,7 +6,7 @@ import msgspec
 
 from benchmarks.studies.split_model.controls import Answers, answers
 from swarm_ui.experiment.split_facts import tokens
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 
 
@@ -44,7 +44,7 @@ def facts_of(episode: Episode, apps: int) -> Facts:
     right = answers(apps, episode.task, episode.seed)
     twin = answers(apps, episode.task, episode.seed ^ 1)
     steps, done = episode.steps, [step.executed for step in episode.steps]
-    (outcome,) = by_template([episode], 0)
+    (outcome,) = outcomes([episode], 0)
     return Facts(
         task=episode.task, seed=episode.seed, value=outcome.value, said=_said(episode, right),
         written=_written(episode, right), written_twin=_written(episode, twin),

@@ -234,7 +234,7 @@ def measure(
         name=arm.name,
         label=arm.label,
         edges=arm.edges,
-        outcomes=tuple(outcomes(episodes)),
+        outcomes=tuple(o.value for o in outcomes(episodes)),
         decisions=len(traces),
         lost=sum(t.action is None and len(t.passed) == len(t.agents) for t in traces),
         calls=sum(len(t.agents) for t in traces),

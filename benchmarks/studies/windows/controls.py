@@ -23,7 +23,7 @@ from swarm_ui.node import Ties
 from swarm_ui.rollout.delivery import RecordedMessages, muted, shuffled
 from swarm_ui.rollout.episodes import Job
 from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
-from swarm_ui.stats.interval import Outcome, by_template
+from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 
 Condition = Literal[
@@ -93,19 +93,19 @@ class Tests:
 
     def test(self, condition: Condition) -> Tested:
         """Play all test episodes under one condition."""
-        outcomes: dict[TemplateSet, tuple[Outcome, ...]] = {}
+        found: dict[TemplateSet, tuple[Outcome, ...]] = {}
         calls: dict[TemplateSet, float] = {}
         tokens: dict[TemplateSet, float] = {}
         played = iter(self._episodes(condition))
         for name, jobs in self._jobs.items():
             episodes = [next(played) for _ in jobs]
-            outcomes[name] = tuple(by_template(episodes, self._who.seed))
+            found[name] = tuple(outcomes(episodes, self._who.seed))
             spent = Spent()
             spent.add(episodes)
             calls[name] = round(spent.calls / len(jobs), 2)
             tokens[name] = round(spent.tokens / len(jobs), 1)
         return Tested(
-            arm=self._who.arm, seed=self._who.seed, condition=condition, outcomes=outcomes,
+            arm=self._who.arm, seed=self._who.seed, condition=condition, outcomes=found,
             calls=calls, tokens=tokens, commit=commit(),
         )  # fmt: skip
 

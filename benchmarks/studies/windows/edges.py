@@ -114,7 +114,7 @@ async def _try(
         graphs = {job: team.with_edges(s.edges) for job, s in zip(jobs, samples, strict=True)}
         policy = GraphPolicy(lambda task, seed: (graphs[task, seed], None), name="learning")
         episodes = await rollout_many(make, policy, jobs, concurrency=len(jobs))
-        return outcomes(episodes)
+        return [o.value for o in outcomes(episodes)]
 
     found = await asyncio.gather(*(play(samples) for samples in sets))
     return [value for values in found for value in values]

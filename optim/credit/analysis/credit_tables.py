@@ -59,7 +59,7 @@ def report_tables(report: CreditReport) -> list[Table]:
 def _calibration_rows(report: Calibration) -> Iterable[tuple[str, ...]]:
     """The report in total, by round and by agent."""
     parts = [(report.source, report.whole)]
-    parts += [(f"  round {r}", part) for r, part in sorted(report.by_round.items())]
+    parts += [(f"  round {r + 1}", part) for r, part in sorted(report.by_round.items())]
     parts += [(f"  {agent}", part) for agent, part in report.by_agent.items()]
     for label, part in parts:
         error = _number(report.error) if part is report.whole else ""

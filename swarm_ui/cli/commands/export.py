@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,7 @@ from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
 from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.trace.jsonl import write_jsonl
 
 What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz",
                "trl", "alpaca", "sharegpt", "datasets", "counts"]  # fmt: skip
@@ -60,6 +62,8 @@ def export(
         files = exporting.corpus(run, what, out)
         output.say(f"wrote {', '.join(path.name for path in files)} to {out}")
         return output.done(out=str(out), files=[str(path) for path in files])
+    if what == "episodes":
+        return _export_episodes(run, solved, out, output)
     if what == "counts":
         text = exporting.counts(run)
     else:
@@ -69,6 +73,28 @@ def export(
         return output.done(what=what, text=text)
     with writing(out):
         write_atomic(out, text)
-    lines = text.count("\n")
+    return _told(out, text.count("\n"), output)
+
+
+def _export_episodes(run: Path, solved: bool, out: Path | None, output: Output) -> int:
+    """Export episodes one at a time: a run may have more of them than fit in memory."""
+    found = exporting.episodes(run, solved)
+    if out is not None:
+        with writing(out):
+            write_jsonl(out, found)
+        with out.open("rb") as file:
+            return _told(out, sum(1 for _ in file), output)
+    with tempfile.TemporaryDirectory() as folder:  # nothing is printed if one cannot be read
+        path = Path(folder) / "episodes.jsonl"
+        write_jsonl(path, found)
+        if output.machine:
+            return output.done(what="episodes", text=path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                output.lines(line)
+    return output.done()
+
+
+def _told(out: Path, lines: int, output: Output) -> int:
     output.say(f"wrote {out}, {lines} lines")
     return output.done(out=str(out), lines=lines)

@@ -145,7 +145,7 @@ def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMet
         from swarm_ui.experiment.reporting import training_report
 
         output.say(f"report: {training_report(folder)}")
-    output.command("next", *runs.evaluation_command(run))
+    output.command("next", "swarm-ui", "eval", *flags.words(runs.evaluation_settings(run)))
     rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
              "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
              "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip

@@ -28,9 +28,8 @@ T = TypeVar("T")
 
 NEWEST = 12
 """Number of episodes that are listed."""
-SELECTED = "train"
-"""Name of the set of training episodes. A run keeps only a selection of them, so they have no
-success rate."""
+_TRAINING = "train"
+"""Name of the set of training episodes, and of a split of some environments."""
 _MOST_FAULTS = 8
 _MOST_BYTES = 32_000_000
 """Maximum number of bytes read from one file in one poll."""
@@ -78,6 +77,15 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     fault_kinds: dict[FailureKind, int]
     problems: tuple[str, ...]
     """Descriptions of the files that could not be read."""
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the run plays chosen episodes, all of which it keeps."""
+        return self.command in ("run", "eval")
+
+    def is_selection(self, name: str) -> bool:
+        """Whether a set has no success rate: of its training a run keeps only a selection."""
+        return name == _TRAINING and not self.evaluates
 
 
 class _Tail:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from swarm_ui.experiment.live.following import SELECTED, Look, Seen
+from swarm_ui.experiment.live.following import Look, Seen
 from swarm_ui.experiment.progress import TaskProgress
 from swarm_ui.report.charts import curve
 from swarm_ui.report.contents import Curve, CurvePoint, Series
@@ -75,7 +75,7 @@ def _success(look: Look) -> Markup:
         counted = [float(value) for value in values if value is not None]
         rate = wilson(counted)
         shown = "–"
-        if rate is not None and name != SELECTED:
+        if rate is not None and not look.is_selection(name):
             shown = f"{100 * rate.mean:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
         cells = (shown, f"{sum(counted):.0f}/{len(counted)}", str(len(values) - len(counted)))
         numbers = [tag("td", cell, class_="number") for cell in cells]
@@ -87,8 +87,8 @@ def _success(look: Look) -> Markup:
             for why in FAILURE_CLASSES if why in look.failures]  # fmt: skip
     why = tag("p", tag("b", "Not solved: "), ", ".join(said)) if said else Markup("")
     small = "Of training a selection of episodes is kept, which has no rate of success. "
-    small = small if SELECTED in look.outcomes else ""
-    small += "The run is not over. " if look.state == "running" else ""
+    small = small if any(map(look.is_selection, look.outcomes)) else ""
+    small += "Short episodes end first. " if look.state == "running" else ""
     return join(
         tag("h2", "Recorded episodes"), tag("div", grid, class_="wide"), why,
         note(f"{small}95 % intervals: Wilson."),
@@ -107,7 +107,7 @@ def _so_far(look: Look) -> tuple[Curve, ...]:
     """The running success rate of the recorded episodes."""
     series = [Series(name=name, points=points)
               for name, values in look.outcomes.items()
-              if name != SELECTED
+              if not look.is_selection(name)
               and len(points := _cumulative([v for v in values if v is not None])) > 1]  # fmt: skip
     if not series:
         return ()

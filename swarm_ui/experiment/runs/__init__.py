@@ -9,7 +9,7 @@ from swarm_ui.experiment.runs.config_checks import (
 from swarm_ui.experiment.runs.playing import evaluate, trials_of
 from swarm_ui.experiment.runs.resuming import configuration_of, resume
 from swarm_ui.experiment.runs.run_settings import Run, first_split, open_environment
-from swarm_ui.experiment.runs.team_training import evaluation_command, train_run, trainer_config
+from swarm_ui.experiment.runs.team_training import evaluation_settings, train_run, trainer_config
 
 __all__ = [
     "TRAINING_TEAM",
@@ -21,7 +21,7 @@ __all__ = [
     "configuration_of",
     "discard_if_unused",
     "evaluate",
-    "evaluation_command",
+    "evaluation_settings",
     "first_split",
     "open_environment",
     "resume",

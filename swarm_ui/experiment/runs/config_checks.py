@@ -41,31 +41,7 @@ def check_config(
     """
 
     def find(config: Config, valid: Collection[str]) -> Iterator[Finding]:
-        if "environment" in valid:
-            yield from environment_findings(config.environment, splits)
-        if "model" in valid:
-            agents = config.team.agents if "team" in valid else 0
-            learned = learned_adapters(config) if train and agents else ()
-            yield from model_findings(config.model, agents, learned)
-            if train:
-                yield from _unfit_to_learn(config.model)
-        if train and {"critic", "environment"} <= set(valid):
-            yield from critic_findings(config)
-        if "model" in valid and config.model.actor and not train:
-            yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
-        if "team" in valid:
-            yield from team_findings(config.team)
-            if not train:
-                yield from _decided_by_task(config, draft)
-        if "run" in valid:
-            yield from logger_findings(config.run.log)
-            yield from place_findings(config)
-            if train and "model" in valid and "critic" in valid:
-                yield from acting_findings(config)
-        if set(_RUNS) <= set(valid):
-            yield from unused_findings(config, draft, train=train, splits=splits, seeds=seeds)
-            if train:
-                yield from unused_in_training(config, draft)
+        yield from config_findings(config, valid, draft, train=train, splits=splits, seeds=seeds)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
@@ -76,6 +52,46 @@ def check_config(
                 yield ("run", "out"), problem
 
     return checked(draft, train=train, find=find)
+
+
+def config_findings(
+    config: Config,
+    valid: Collection[str],
+    draft: Draft,
+    *,
+    train: bool,
+    splits: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+) -> Iterator[Finding]:
+    """Mistakes in the settings of a run, whether it has begun or not.
+
+    ``valid``: the sections whose types are right; for the others see :func:`check_config`.
+    """
+    if "environment" in valid:
+        yield from environment_findings(config.environment, splits)
+    if "model" in valid:
+        agents = config.team.agents if "team" in valid else 0
+        learned = learned_adapters(config) if train and agents else ()
+        yield from model_findings(config.model, agents, learned)
+        if train:
+            yield from _unfit_to_learn(config.model)
+    if train and {"critic", "environment"} <= set(valid):
+        yield from critic_findings(config)
+    if "model" in valid and config.model.actor and not train:
+        yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
+    if "team" in valid:
+        yield from team_findings(config.team)
+        if not train:
+            yield from _decided_by_task(config, draft)
+    if "run" in valid:
+        yield from logger_findings(config.run.log)
+        yield from place_findings(config)
+        if train and "model" in valid and "critic" in valid:
+            yield from acting_findings(config)
+    if set(_RUNS) <= set(valid):
+        yield from unused_findings(config, draft, train=train, splits=splits, seeds=seeds)
+        if train:
+            yield from unused_in_training(config, draft)
 
 
 def _decided_by_task(config: Config, draft: Draft) -> Iterator[Finding]:

@@ -10,10 +10,8 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, Finding, RaySection, checked, plain
 from swarm_ui.experiment.permissions import expect_trust
-from swarm_ui.experiment.placement.place import place_findings
-from swarm_ui.experiment.plugins.run_loggers import logger_findings
+from swarm_ui.experiment.runs.config_checks import config_findings
 from swarm_ui.experiment.runs.run_settings import Run
-from swarm_ui.experiment.runs.unused_settings import unused_by_place
 from swarm_ui.storage.run_directory import RunDirectory
 
 _FREE = {
@@ -57,14 +55,15 @@ def resume(
     for place in dict.fromkeys([*given, *fixed]):
         overrides.mistakes.append(f"{place}: cannot be changed in a run that has begun")
     values = plain(configuration_of(path))
-    for section, name in _FREE & {name[:2] for name in overrides.places}:
+    changed = {name[:2] for name in overrides.places}
+    for section, name in _FREE & changed:
         values[section][name] = overrides.values[section][name]
 
     def find(config: Config, valid: Collection[str]) -> Iterator[Finding]:
-        if {"model", "run", "ray"} <= set(valid):
-            yield from logger_findings(config.run.log)
-            yield from place_findings(config)
-            yield from unused_by_place(config, overrides, train=command == "train")
+        # The others were checked when the run began, perhaps by another version.
+        for name, problem in config_findings(config, valid, overrides, train=command == "train"):
+            if name[:2] in changed:
+                yield name, problem
 
     config = checked(Draft(values, overrides.places, overrides.mistakes), find=find)
     expect_trust(path, config, overrides.places, trusted=trusted)

@@ -1,4 +1,4 @@
-"""The training of a team, and the command that evaluates the result."""
+"""The training of a team, and the settings that evaluate the result."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from swarm_ui.experiment.config import Config
+from swarm_ui.experiment.config import Config, EnvironmentSection, ModelSection, TeamSection
 from swarm_ui.experiment.environments import spec_of
+from swarm_ui.experiment.models import kind_of
 from swarm_ui.experiment.plugins.run_loggers import make_loggers
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.run_settings import Run, logged_settings, open_environment
-from swarm_ui.experiment.runs.unused_settings import changed
+from swarm_ui.experiment.runs.unused_settings import OVER_NETWORK, changed
 from swarm_ui.experiment.teams import agent_names, arm_of
 from swarm_ui.experiment.training.ray_training import open_training_place
 from swarm_ui.experiment.training.roles import open_critics
@@ -81,33 +83,48 @@ async def train_run(
         await model.close()
 
 
-def evaluation_command(run: Run) -> list[str]:
-    """The words of the command that evaluates the trained team."""
-    config, team = run.config, run.config.team
-    words = ["swarm-ui", "eval", config.environment.name]
-    for name in spec_of(config.environment.name).reads:
-        if changed(config.environment, name):
-            value = getattr(config.environment, name)
-            if value is True:  # a switch; the others have options of their own
-                words += ["--set", f"environment.{name}=true"]
-            else:
-                words += [f"--{name.replace('_', '-')}", str(value)]
-    for wrap in config.environment.wrap:
-        words += ["--wrap", wrap]
-    if config.model.name != "base":
-        words += ["--model", config.model.name]
-    for name in ("prompt_format", "prompt_tokens", "constrained", "device", "quantize", "vision"):
-        if changed(config.model, name):
-            value = getattr(config.model, name)
-            words += ["--set", f"model.{name}={str(value).lower()}"]
-    words += ["--adapters", str(run.folder.adapters), "--agents", str(team.agents)]
-    words += ["--rounds", str(team.rounds), "--views", team.views]
-    if trainer_config(config).edges == "learned":
-        words += ["--edges", str(run.folder.path)]
-    elif team.edges != "random":
-        words += ["--edges", team.edges]
-    elif trainer_config(config).edges == "fixed" and team.agents > 1:  # the same random edges
-        words += ["--set", f"team.density={team.density:g}", "--set", f"team.seed={team.seed}"]
-    if team.vote != "majority":
-        words += ["--vote", team.vote]
-    return words
+def evaluation_settings(run: Run) -> dict[str, object]:
+    """The settings that test the trained team, by name, where they differ from the defaults.
+
+    They are those of the training, except that the replies are greedy, the episodes are those of
+    the test, and no server acts.
+    """
+    config, learning, default = run.config, trainer_config(run.config), TeamSection()
+    untested = ["actor", "actor_name", *OVER_NETWORK]
+    if kind_of(config.model) != "local":
+        untested.append("device")  # it was that of a learned critic
+    edges: dict[str, Any] = {"edges": config.team.edges}
+    if learning.edges == "learned":
+        edges["edges"] = str(run.folder.path)
+    if edges["edges"] != default.edges:
+        edges |= {"density": default.density, "seed": default.seed}
+    elif learning.edges == "redraw":
+        edges["density"] = learning.density
+    sections = {
+        "environment": replace(
+            config.environment,
+            max_steps=learning.max_steps,
+            # The tasks of the test are others where the environment has splits.
+            tasks=() if spec_of(config.environment.name).splits else config.environment.tasks,
+            **_defaults(EnvironmentSection(), "split", "episodes", "seed", "suite_seed",
+                        "combinations"),
+        ),
+        "model": replace(
+            config.model,
+            **_defaults(ModelSection(), *untested) | {"adapters": str(run.folder.adapters)},
+        ),
+        "team": replace(
+            config.team, **_defaults(default, "temperature", "temperatures") | edges
+        ),
+    }  # fmt: skip
+    found = {
+        f"{section}.{name}": getattr(values, name)
+        for section, values in sections.items()
+        for name in values.__struct_fields__
+        if changed(values, name)
+    }
+    return {"environment.name": config.environment.name, **found}
+
+
+def _defaults(section: msgspec.Struct, *names: str) -> dict[str, Any]:
+    return {name: getattr(section, name) for name in names}

@@ -28,7 +28,7 @@ from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.placement.shared_model import model_actors
 from swarm_ui.experiment.training.roles import critic_kind
 
-_OVER_NETWORK = ("key_env", "max_calls", "max_tokens_total", "rate_limit", "concurrency", "timeout")
+OVER_NETWORK = ("key_env", "max_calls", "max_tokens_total", "rate_limit", "concurrency", "timeout")
 """Settings of ``[model]`` for a client of an endpoint or of a server that acts."""
 _NOT_IN_TRAINING: dict[Name, str] = {
     ("environment", "episodes"): "give the number of rollouts with --rollouts",
@@ -149,7 +149,7 @@ def _same_episodes(
 def _unused_by_model(config: Config, kind: str, *, train: bool) -> Iterator[Finding]:
     section = config.model
     where = f"on '{section.name}', which is not behind an endpoint"
-    for name in _OVER_NETWORK:
+    for name in OVER_NETWORK:
         if changed(section, name) and kind != "endpoint" and not section.actor:
             yield unused(("model", name), getattr(section, name), where)
     if section.actor_name and not section.actor:

@@ -11,8 +11,7 @@ from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts.split_teams import SplitTeams, tokens
 from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.stats import Interval, clustered_mean
-from swarm_ui.stats.interval import by_template
+from swarm_ui.stats import Interval, clustered_mean, outcomes
 
 APPS = 6
 """Open apps of an episode, with one agent each."""
@@ -54,7 +53,7 @@ async def need_of_a_team(each: int = 2) -> list[NeedRow]:
     rows = []
     for label, edges in arms.items():
         episodes = await rollout_many(make, teams.policy(label, edges), jobs)
-        success = clustered_mean(by_template(episodes, 0))
+        success = clustered_mean(outcomes(episodes, 0))
         assert success is not None, "an episode in this process has no fault"
         spent = fmean(map(tokens, episodes))
         rows.append(NeedRow(label=label, success=success, tokens=spent))

@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, FailureKind
 from swarm_ui.experiment.evaluation import trace_name
-from swarm_ui.experiment.live.following import SELECTED, Look, RunFollower
+from swarm_ui.experiment.live.following import Look, RunFollower
 from swarm_ui.experiment.live.progress_file import Written
 from swarm_ui.experiment.progress import TaskProgress
 from swarm_ui.experiment.results import ArmResult, Results, success_interval
@@ -31,6 +31,10 @@ _ALIVE = 60.0
 another machine."""
 
 
+_LEAST_SHARE = 0.1
+"""Share of a set's episodes that must have ended before its success is shown."""
+
+
 class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The episodes of one trace file, or of one policy on one split."""
 
@@ -42,7 +46,8 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     solved: int
     masked: int
     success: Interval | None
-    """``None`` if no episode counts, or if the episodes are a selection."""
+    """``None`` if no episode counts, if less than a tenth of the set is done, or if the episodes
+    are a selection."""
 
 
 class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,7 +168,7 @@ def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
             continue
         values = look.outcomes.get(name, ())
         numbers = [None if value is None else float(value) for value in values]
-        selected = name == SELECTED
+        selected = look.is_selection(name)
         total = None if selected else begun.get(name)
         yield SetStatus(
             name=name,
@@ -171,8 +176,15 @@ def _sets(path: Path, look: Look, problems: list[str]) -> Iterable[SetStatus]:
             total=len(values) if selected else None if total is None else max(total, len(values)),
             solved=sum(value is True for value in values),
             masked=sum(value is None for value in values),
-            success=None if selected else success_interval(look.jobs.get(name, ()), numbers),
+            success=None
+            if selected or _too_early(look, len(values), total)
+            else success_interval(look.jobs.get(name, ()), numbers),
         )
+
+
+def _too_early(look: Look, done: int, total: int | None) -> bool:
+    """Whether too few episodes ended for a success rate: short ones, often solved, end first."""
+    return look.evaluates if total is None else done < _LEAST_SHARE * total
 
 
 def _begun(progress: Written | None) -> dict[str, int]:

@@ -59,6 +59,6 @@ def test_it_does_most_of_what_it_was_shown_with_parameters_it_never_saw(
     chosen = jobs("parameters", 76, 7, seeds=VALIDATION_SEEDS)
     policy = GraphPolicy(CollabGraph.solo(LocalModel.load(agent)))
     episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, chosen, concurrency=76))
-    done = [o for o in outcomes(episodes) if o is not None]
+    done = [o.value for o in outcomes(episodes) if o.value is not None]
     assert len(done) == len(chosen)
     assert sum(done) / len(done) > least  # 0.63 and 0.95 when they shipped; chance is 0

@@ -221,7 +221,7 @@ def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
     text = " ".join(out.getvalue().split())
     assert "2 assigners on 3 episodes, 4 decisions, 8 messages" in text
     assert "(says solver)" in text and "…" not in text  # 80 columns are enough
-    assert "critic" in text and "round 0" in text and "agent_1" in text
+    assert "critic" in text and "round 1" in text and "agent_1" in text
     report.plot(tmp_path)
     for name in ("comparison.png", "reliability.png"):
         assert (tmp_path / name).read_bytes().startswith(PNG)

@@ -80,11 +80,14 @@ def _task(task: TaskProgress) -> str:
 
 
 def _sets(found: RunSnapshot) -> Any:
-    made = table(
-        "", ["episodes of", "success % [95 %]", "solved", "masked", "done"],
-        caption="95 % intervals: bootstrap over tasks and their episodes."
-        if any(each.success for each in found.sets) else "",
-    )  # fmt: skip
+    notes = []
+    if any(each.success for each in found.sets):
+        notes.append("95 % intervals: bootstrap over tasks and their episodes.")
+    if found.state != "finished" and any(each.done != each.total for each in found.sets):
+        notes.append("Short episodes end first, so the rate of a set that is not done differs from "
+                     "its end; none is shown before a tenth of it is done.")  # fmt: skip
+    columns = ["episodes of", "success % [95 %]", "solved", "masked", "done"]
+    made = table("", columns, caption=" ".join(notes))
     for each in found.sets:
         total = "?" if each.total is None else f"{each.total:,}"
         made.add_row(

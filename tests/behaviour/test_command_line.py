@@ -1,0 +1,294 @@
+"""The command line does what it is told, or says why not."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import shlex
+import tracemalloc
+from typing import Any
+
+import pytest
+from cli_world import LAMP, Done, Shell, shell  # noqa: F401
+
+from swarm_ui import read_jsonl
+from swarm_ui.viz import trace_svg
+
+TRAIN = "train phone --iterations 0 --agents 2 --max-steps 2 --set run.report=false"
+"""A training that ends before its first episode."""
+
+
+def trained(shell: Shell, out: str, settings: str = "") -> Done:  # noqa: F811
+    """A training in the folder ``out``."""
+    pytest.importorskip("torch")
+    done = shell(f"{TRAIN} --out {out} {settings}")
+    assert done.code == 0, done.err
+    return done
+
+
+def settings_of(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
+    """The settings of a run, by section."""
+    found: dict[str, Any] = json.loads((shell.folder / run / "config.json").read_bytes())
+    return found.get("config", found)
+
+
+# -- the printed "next" command -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed"),
+    [
+        pytest.param(
+            "--set team.max_tokens=64 --rounds 2 --views same --vote probability "
+            "--set environment.suite=extended --set environment.screenshots=true "
+            "--wrap step-limit:steps=9",
+            {},
+            id="settings",
+        ),
+        pytest.param(
+            "--learn-edges fixed --set team.density=0.25 --set team.seed=7", {}, id="fixed edges"
+        ),
+        pytest.param("--edges chain", {}, id="named edges"),
+        pytest.param("--learn-edges learned", {("team", "edges"): "t"}, id="learned edges"),
+        pytest.param("--set train.density=0.25", {("team", "density"): 0.25}, id="drawn edges"),
+    ],
+)
+def test_the_next_command_tests_the_team_with_the_settings_of_its_training(
+    shell: Shell,  # noqa: F811
+    settings: str,
+    changed: dict[tuple[str, str], object],
+) -> None:
+    done = trained(shell, "t", settings)
+    (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
+    words = shlex.split(told.removeprefix("next: swarm-ui "))
+    tested = shell("", *words, "-n", "1", "--set", "run.report=false", "--out", "e")
+    assert tested.code == 0, tested.err
+
+    before, after = settings_of(shell, "t"), settings_of(shell, "e")
+    expected = {**before["environment"], "max_steps": 2, "split": "", "episodes": 1}
+    assert after["environment"] == expected
+    assert after["model"] == {**before["model"], "adapters": "t/adapters"}
+    greedy = {"temperature": 0.0} | {name: value for (_, name), value in changed.items()}
+    assert after["team"] == {**before["team"], **greedy}
+
+
+# -- settings of a run that is continued ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("--set run.concurrency=2", id="concurrency of an evaluation"),
+        pytest.param("--set run.fail_under=0.5", id="exit code of an evaluation"),
+        pytest.param("--set run.max_masked=0.5", id="masked episodes of an evaluation"),
+        pytest.param("--set model.timeout=5", id="time limit of an endpoint"),
+        pytest.param("--set critic.key_env=KEY", id="key of a judge"),
+        pytest.param("--set ray.workers=2", id="workers of a cluster"),
+    ],
+)
+def test_a_training_is_not_continued_with_a_setting_that_it_ignores(
+    shell: Shell,  # noqa: F811
+    given: str,
+) -> None:
+    trained(shell, "t")
+    before = settings_of(shell, "t")
+    done = shell(f"train --resume t {given}")
+    assert done.code == 2
+    assert given.removeprefix("--set ").partition("=")[0] in done.err
+    assert settings_of(shell, "t") == before
+    assert shell(f"{TRAIN} --out other {given}").code == 2, "as a new training refuses it"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("--set model.rate_limit=5", id="limit of an endpoint"),
+        pytest.param("--set model.actor=http://127.0.0.1:9/v1", id="server of a training"),
+        pytest.param("--set ray.workers=2", id="workers of a cluster"),
+        pytest.param("--set model.device=cuda", id="device of a language model"),
+    ],
+)
+def test_an_evaluation_is_not_continued_with_a_setting_that_it_ignores(
+    shell: Shell,  # noqa: F811
+    given: str,
+) -> None:
+    line = f"eval {LAMP} --model script:right.txt --set run.report=false"
+    assert shell(f"{line} --out e").code == 0
+    done = shell(f"eval --resume e --trust {given}")
+    assert done.code == 2
+    assert given.removeprefix("--set ").partition("=")[0] in done.err
+    assert shell(f"{line} --out other {given}").code == 2, "as a new evaluation refuses it"
+
+
+def test_an_evaluation_is_continued_with_the_settings_that_it_uses(shell: Shell) -> None:  # noqa: F811
+    line = f"eval {LAMP} --model script:wrong.txt --set run.report=false"
+    assert shell(f"{line} --out e").code == 0
+    assert shell("eval --resume e --trust --concurrency 2 --max-masked 0.5").code == 0
+    assert shell("eval --resume e --trust --fail-under 0.5").code == 1
+
+
+# -- the state of a run ---------------------------------------------------------------------------
+
+
+def interrupted(shell: Shell, split: str, done: int, of: int) -> Done:  # noqa: F811
+    """``status`` of an evaluation of which the first ``done`` episodes ended."""
+    line = f"eval phone --split {split} -n {of} --model script:right.txt --max-steps 1"
+    assert shell(f"{line} --set run.report=false --out e").code == 0
+    for written_at_the_end in ("results.json", "status.json"):
+        (shell.folder / "e" / written_at_the_end).unlink()
+    (trace,) = (shell.folder / "e/traces").iterdir()
+    trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:done]))
+    return shell("status e --json")
+
+
+def test_the_training_tasks_are_evaluated_like_any_other_split(shell: Shell) -> None:  # noqa: F811
+    (found,) = interrupted(shell, "train", 15, of=20).json["sets"]
+    assert (found["name"], found["done"], found["total"]) == ("train", 15, 20)
+    assert found["success"]["n"] == 15
+
+
+def test_a_training_shows_no_success_of_the_episodes_that_it_keeps(shell: Shell) -> None:  # noqa: F811
+    interrupted(shell, "train", 15, of=20)
+    path = shell.folder / "e/config.json"
+    document = json.loads(path.read_bytes())
+    document["config"]["command"] = "train"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (found,) = shell("status e --json").json["sets"]
+    assert (found["done"], found["success"]) == (15, None)
+
+
+def test_the_first_episodes_to_end_are_no_success_rate(shell: Shell) -> None:  # noqa: F811
+    (found,) = interrupted(shell, "parameters", 2, of=30).json["sets"]
+    assert (found["done"], found["total"], found["success"]) == (2, 30, None)
+    assert "end first" in " ".join(shell("status e").out.split())
+    trace = shell.folder / "e/traces/parameters.jsonl"
+    trace.write_bytes(trace.read_bytes() * 2)
+    (found,) = shell("status e --json").json["sets"]
+    assert found["success"]["n"] == 4
+    assert "end first" in " ".join(shell("status e").out.split())
+
+
+def test_a_finished_run_has_its_success_and_no_warning(shell: Shell) -> None:  # noqa: F811
+    assert shell(f"run {LAMP} -n 2 --model script:right.txt --out r").code == 0
+    done = shell("status r")
+    assert "100.0" in done.out and "end first" not in " ".join(done.out.split())
+
+
+# -- large runs -----------------------------------------------------------------------------------
+
+LETTERS = 20_000
+"""Length of a text on the screen of each episode of a large run."""
+
+
+def large_run(shell: Shell, out: str, episodes: int) -> None:  # noqa: F811
+    """A run with this many episodes of more than :data:`LETTERS` bytes."""
+    line = f"eval {LAMP} -n 2 --model script:wrong.txt --set run.report=false"
+    assert shell(f"{line} --out {out}").code == 0
+    (trace,) = (shell.folder / out / "traces").iterdir()
+    one = json.loads(trace.read_bytes().splitlines()[0])
+    one["episode"]["steps"][0]["trace"]["observation"]["elements"][0]["text"] = "a" * LETTERS
+    with trace.open("w", encoding="utf-8") as file:
+        for seed in range(episodes):
+            one["episode"]["seed"] = seed
+            file.write(json.dumps(one, separators=(",", ":")) + "\n")
+
+
+def most_memory(shell: Shell, line: str) -> int:  # noqa: F811
+    """Bytes that a command needs at most; it has run once before."""
+    assert shell(line).code == 0
+    gc.collect()
+    tracemalloc.start()
+    try:
+        assert shell(line).code == 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export {} episodes --out x.jsonl --force",
+        "report {} --out x.html",
+        "report {}/traces/episodes.jsonl --out x.html",
+    ],
+)
+def test_the_memory_of_a_command_does_not_grow_with_the_run(shell: Shell, line: str) -> None:  # noqa: F811
+    large_run(shell, "few", 50)
+    large_run(shell, "many", 200)
+    few, many = (most_memory(shell, line.format(run)) for run in ("few", "many"))
+    assert many - few < 50 * LETTERS, "a third of what the run has more"
+
+
+def test_episodes_are_exported_as_they_were_recorded(shell: Shell) -> None:  # noqa: F811
+    assert shell(f"eval {LAMP} -n 4 --model script:mixed.txt --out e").code == 0
+    recorded = (shell.folder / "e/traces/episodes.jsonl").read_text(encoding="utf-8")
+    assert shell("export e episodes").out == recorded
+    assert shell("export e episodes --json").json["text"] == recorded
+    assert shell("export e episodes --out new/x.jsonl --json").json["lines"] == 4
+    assert (shell.folder / "new/x.jsonl").read_text(encoding="utf-8") == recorded
+    solved = shell("export e episodes --solved").out.splitlines()
+    assert len(solved) == 2 and all(line in recorded for line in solved)
+
+
+# -- hints ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("train phone --set train.method=rft", "train.update.method"),
+        ("train phone --set train.lr=0.1", "train.update.lr"),
+        ("run phone --set model.temperature=1", "team.temperature"),
+        ("run phone --set environment.agents=2", "team.agents"),
+        ("run phone --set team.max_steps=2", "environment.max_steps"),
+        ("run phone --set team.agnets=2", "agents"),
+    ],
+)
+def test_a_setting_in_the_wrong_section_is_named_with_the_right_one(
+    shell: Shell,  # noqa: F811
+    line: str,
+    meant: str,
+) -> None:
+    pytest.importorskip("torch")
+    done = shell(f"{line} --dry-run")
+    assert done.code == 2
+    assert f"'{meant}'" in done.err
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+def test_an_edge_of_an_agent_that_does_not_exist_names_the_agents(
+    shell: Shell,  # noqa: F811
+    agents: int,
+) -> None:
+    done = shell(f"run {LAMP} -m script:right.txt -a {agents} --edges agent_0>agent_5 --dry-run")
+    said = done.err.partition("--edges")[2]
+    assert done.code == 2
+    assert "agent_5" in said and "SENDER" not in said
+    assert [f"agent_{k}" in said.partition(";")[2] for k in range(3)] == [
+        True,
+        agents == 2,
+        False,
+    ]
+
+
+# -- numbers that a person reads count from 1 -----------------------------------------------------
+
+
+def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:  # noqa: F811
+    line = f"run {LAMP} light -a 2 -r 2 --edges chain -m script:right.txt --out e"
+    assert shell(line).code == 0
+    (episode,) = read_jsonl(shell.folder / "e/traces/episodes.jsonl")
+    shown = {
+        "credit": shell("credit e").out,
+        "report": (shell.folder / "e/report.html").read_text(encoding="utf-8"),
+        "picture": trace_svg(episode.steps[0].trace),
+    }
+    for what, text in shown.items():
+        assert {"round 1", "round 2"} <= set(re.findall(r"round \d", text)) <= {
+            "round 1", "round 2",
+        }, what  # fmt: skip
+    ids = [row["id"] for row in shell("replay e --episode 1 --step 1 --json").json["messages"]]
+    assert ids[:4] == ["agent_0:0", "agent_1:0", "agent_0:1", "agent_1:1"], "as in trace files"
+    assert shell("replay e --step 0").code == 2
