@@ -39,7 +39,9 @@ class TeamConfig:
     iterations: int = 5
     shared_iterations: int = 3
     """The first iterations train *one* adapter on the pairs of all agents and copy it to all. The
-    later ones train each agent's own adapter, for which each agent alone has few examples."""
+    later ones train each agent's own adapter, for which each agent alone has few examples. Adapters
+    that were loaded and differ are never overwritten: each is trained as in later iterations, and
+    only the adapters that the training adds share their start."""
     episodes: int = 128
     """Rollouts per iteration."""
     concurrency: int = 64
@@ -195,11 +197,12 @@ class TeamConfig:
                 f"{'it' if len(needs) == 1 else 'them'} out"
             )
 
-    def update_at(self, iteration: int) -> UpdateConfig:
-        """The adapters' update in an iteration, counted from 0. Raises ``ConfigError`` if rate or
-        steps are neither given nor :meth:`filled` in."""
+    def update_at(self, iteration: int, *, shared: bool | None = None) -> UpdateConfig:
+        """The adapters' update in an iteration, counted from 0. ``shared``: of one adapter for all;
+        ``None``: if it is one of the shared iterations. Raises ``ConfigError`` if rate or steps are
+        neither given nor :meth:`filled` in."""
         progress = iteration / max(1, self.iterations - 1)
-        shared = iteration < self.shared_iterations
+        shared = iteration < self.shared_iterations if shared is None else shared
         lr = known(self.update.lr, "update.lr") * (1.0 - self.lr_decay * min(1.0, progress))
         if not shared:
             return dataclasses.replace(self.update, lr=lr)

@@ -42,7 +42,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     staleness: int = 0
     """Number of updates by which the acting weights lagged behind the learning weights."""
     shared: bool
-    """Whether one adapter was trained for all."""
+    """Whether one adapter was trained for all that share their start."""
     graphs: tuple[GraphMetrics, ...]
     episodes: int
     masked: int

@@ -59,7 +59,7 @@ def untrained() -> float:
     "method", ["dpo", *(pytest.param(m, marks=pytest.mark.slow) for m in ("rft", "pg"))]
 )
 def test_the_team_learns(method: str, untrained: float) -> None:
-    model = TinyModel([f"agent_{k}" for k in range(3)])
+    model = TinyModel()
     config = replace(
         CONFIG, edges="redraw", graphs=1, episodes=32, shared_steps=60,
         update=replace(CONFIG.update, method=method, steps=20),
