@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.metrics import success_rate
-    from swarm_ui.optim.preferences.pairs import PreferencePair
+    from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
     from swarm_ui.optim.rollout_supervisor import Critics
     from swarm_ui.optim.trainer import TeamTrainer
     from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AgentAdvantage", "Critics", "EdgeDistribution", "LLMCritic", "OutcomeCredit",
+    "AgentAdvantage", "Critics", "EdgeDistribution", "LLMCritic", "OutcomeCredit", "PairConfig",
     "PreferencePair", "ScriptedCritic", "StateAdvantage", "TeamConfig", "TeamTrainer",
     "UpdateConfig", "success_rate",
 ]  # fmt: skip
@@ -33,6 +33,7 @@ _LAZY = {
     "EdgeDistribution": "edges.distribution",
     "LLMCritic": "credit.assigners.llm_critic",
     "OutcomeCredit": "credit.assigners.critic",
+    "PairConfig": "preferences.pairs",
     "PreferencePair": "preferences.pairs",
     "ScriptedCritic": "credit.assigners.critic",
     "StateAdvantage": "credit.assigners.group_advantages",

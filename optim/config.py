@@ -29,8 +29,9 @@ class TeamConfig:
     """Settings for stage 2 of CollabUIAgents (arXiv 2502.14496).
 
     The paper publishes none of these numbers; the defaults are those of this library and were
-    found on the embedded phone. The paper's variants are settings: ``update.method="rft"`` ("PO to
-    RFT"), no critic ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
+    found on the embedded phone. The paper's method is ``update.method="dpo"``. Its variants are
+    settings too: ``update.method="rft"`` ("PO to RFT", the default), no critic ("w/o CR"),
+    ``edges="fixed"`` ("w/o Edge Update").
 
     Without a critic the outcome is the credit. Guidance and the grading of negatives are separate
     settings, which need a judge of single actions.
@@ -133,6 +134,12 @@ class TeamConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, kind in (("update", UpdateConfig), ("pairs", PairConfig), ("trust", TrustConfig)):
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                raise ConfigError(
+                    f"team training: {name} must be {kind.__name__}(...), got {given!r}"
+                )
         wrong = [
             f"{name} must be {rule}, got {getattr(self, name)!r}"
             for name, good, rule in (

@@ -68,6 +68,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, int]
     """Number of pairs by the source of their two sides."""
     updates: tuple[UpdateStats, ...]
+    nothing_learned: str = ""
+    """Why no adapter was trained, and what to change; empty: at least one was trained."""
     edge_update: EdgeUpdate | None = None
     edge_probabilities: dict[str, float] | None = None
     """Edge probabilities after the iteration, by ``"sender>listener"``; only for learned edges."""

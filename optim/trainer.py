@@ -44,6 +44,7 @@ from swarm_ui.optim.metrics import (
     scalars,
     success_rate,
 )
+from swarm_ui.optim.no_signal import why_nothing_was_learned
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
@@ -63,9 +64,10 @@ from swarm_ui.optim.update.team_update import (
     split_adapters,
     update_team,
 )
-from swarm_ui.optim.update.update_config import defaults_of
+from swarm_ui.optim.update.update_config import defaults_of, known
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
+from swarm_ui.trace.records import Episode
 
 
 class TeamResult(NamedTuple):
@@ -286,6 +288,7 @@ class TeamTrainer:
             cpu -= learners.cpu_seconds - elsewhere
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
+        reason = self._why_nothing(iteration, episodes, updates, len(examples))
         return IterationMetrics(
             **episode_figures(episodes),
             iteration=iteration,
@@ -298,6 +301,7 @@ class TeamTrainer:
             pairs=pairs,
             sources=sources,
             updates=tuple(updates),
+            nothing_learned=reason,
             edge_update=edge_update,
             edge_probabilities=None if edge_update is None else self._probabilities(),
             rollout_seconds=rollout_seconds,
@@ -305,6 +309,24 @@ class TeamTrainer:
             cpu_seconds=time.process_time() - cpu,
             peak_memory_mb=peak_memory_mb(),
         )
+
+    def _why_nothing(
+        self,
+        iteration: int,
+        episodes: Sequence[Episode],
+        updates: Sequence[UpdateStats],
+        examples: int,
+    ) -> str:
+        """Warn if no adapter was trained; returns the reason, or nothing."""
+        if any(update.steps for update in updates):
+            return ""
+        reason = why_nothing_was_learned(
+            episodes, self.config, source=self._collector.credit_source, examples=examples,
+            steps=known(self.config.update_at(iteration).steps, "update.steps"),
+        )  # fmt: skip
+        of = f"iteration {iteration + 1} of {self.config.iterations}"
+        self._callbacks.on_warning(f"{of}: no adapter was trained: {reason}")
+        return reason
 
     async def _update(
         self,

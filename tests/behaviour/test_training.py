@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_world import EASY, Shell, shell  # noqa: F401
+from cli_world import DEAD, EASY, Shell, shell  # noqa: F401
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
 pytest.importorskip("torch")
@@ -16,7 +17,15 @@ pytest.importorskip("torch")
 import torch
 from safetensors.torch import load_file
 
-from swarm_ui.optim import ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig
+from swarm_ui import Action, ConfigError, CreditTable, LearningError, Step, Trace
+from swarm_ui.optim import (
+    Critics,
+    PairConfig,
+    ScriptedCritic,
+    TeamConfig,
+    TeamTrainer,
+    UpdateConfig,
+)
 
 AGENTS = ("agent_0", "agent_1", "agent_2")
 UPDATE = UpdateConfig(method="rft", steps=3, batch_size=8, lr=1e-3)
@@ -152,3 +161,125 @@ def test_steps_of_shared_iterations_have_no_effect_on_adapters_that_differ(
     for setting in ("train.shared_steps=3", "train.shared_iterations=2"):
         done = shell(f"{_TRAIN} --adapters a/adapters --set {setting} --dry-run")
         assert done.code == 2 and setting.partition("=")[0] in done.err
+
+
+class Hopeless(ButtonWorld):
+    """No episode is solved."""
+
+    async def step(self, action: Action) -> Step:
+        self.taken += 1
+        return Step(observation=self._look(), reward=0.0, truncated=self.taken >= 2)
+
+
+class Says:
+    """A critic that gives every message the same credit."""
+
+    name = "the one critic"
+
+    def __init__(self, credit: float | None) -> None:
+        self.credit = credit
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        row = (self.credit,) * len(trace.agents)
+        return CreditTable(values=(row,) * trace.rounds, source=self.name)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"world": Hopeless, "critic": None}, "no episode was solved"),
+        ({"world": lambda: ButtonWorld(frozenset(range(10_000)))}, "environment broke in all 8"),
+        ({"critic": Says(None)}, "'the one critic' scored no message"),
+        ({"critic": Says(0.0)}, "'the one critic' found no reply right"),
+        ({"critic": Says(1.0), "pairs": PairConfig(easy_share=0.0)}, "no reply was wrong"),
+        ({"critic": Says(1.0), "update": replace(UPDATE, method="pg")}, "the same credit"),
+        ({"shared_steps": 0}, "0 optimiser steps"),
+    ],
+)
+def test_an_iteration_that_trains_nothing_says_why(given: dict[str, Any], told: str) -> None:
+    model = TinyModel()
+    with pytest.warns(UserWarning, match="iteration 1 of 1") as warned:
+        (metrics,) = train(model, **given).history
+    assert [told in str(warning.message) for warning in warned] == [True]
+    assert told in metrics.nothing_learned
+    assert set(model.versions.values()) == {0}
+
+
+def test_an_iteration_that_trains_something_says_nothing() -> None:
+    (metrics,) = train(TinyModel()).history
+    assert metrics.nothing_learned == ""
+
+
+def test_a_training_that_learned_nothing_ends_with_5_and_says_what_to_change(
+    shell: Shell,  # noqa: F811
+) -> None:
+    done = shell(f"train {DEAD} {_HOW} --out a")
+    assert done.code == 5
+    assert "no episode was solved" in done.err and "easier tasks" in done.err
+    assert "swarm-ui eval" not in done.err
+    found = shell("train --resume a --trust --json")
+    assert found.code == found.json["exit"] == 5 and not found.json["ok"]
+    assert "no episode was solved" in found.json["reason"]
+
+
+def test_a_training_that_learned_ends_with_0_and_the_command_that_tests_it(
+    shell: Shell,  # noqa: F811
+) -> None:
+    done = shell(f"{_TRAIN} --set train.shared_steps=1 --out a")
+    assert done.code == 0 and "swarm-ui eval" in done.err
+
+
+def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> None:  # noqa: F811
+    assert UpdateConfig().method == TeamConfig().update.method == "rft"
+    shown = shell("train phone --dry-run --json").json["update"]
+    assert shown.startswith(f"{UpdateConfig().method},")
+    named = shell("train phone --set train.update.beta=0.2 --method dpo --dry-run --json")
+    assert named.json["update"].startswith("dpo,")
+
+
+@pytest.mark.parametrize("name", ["update", "pairs", "trust"])
+def test_settings_in_a_mapping_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        TeamConfig(**{name: {"method": "ppo"}})
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"method.*'ppo'"):
+        UpdateConfig(method="ppo")  # type: ignore[arg-type]
+
+
+class Returns:
+    """A critic that returns this object."""
+
+    name = "the odd critic"
+
+    def __init__(self, found: object) -> None:
+        self.found = found
+
+    async def assign(self, trace: Trace, state: object | None) -> Any:
+        return self.found
+
+    async def assess_batch(self, episodes: Any) -> Any:
+        return self.found
+
+
+class ReturnsAtOnce(Returns):
+    def assign(self, trace: Trace, state: object | None) -> Any:
+        return self.found
+
+
+TABLE = CreditTable(values=((1.0,),), source="a critic")
+
+
+@pytest.mark.parametrize(
+    "critic",
+    [
+        *(Returns(found) for found in ({"agent_0": 1.0}, None, [[1.0]], (TABLE,))),
+        ReturnsAtOnce({"agent_0": 1.0}),
+        Critics(judge=Returns({"agent_0": 1.0})),
+        *(Critics(batch=Returns(found)) for found in ({"a": 1.0}, None, [TABLE], [(TABLE,)])),
+    ],
+)
+def test_a_critic_that_returns_no_credit_tables_is_named(critic: Any) -> None:
+    with pytest.raises(LearningError, match=r"the odd critic.*CreditTable"):
+        train(TinyModel(), critic=critic, world=Hopeless)
