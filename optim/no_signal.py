@@ -42,12 +42,19 @@ def why_nothing_was_learned(
             "all replies to a screen got the same credit, so none is better than the others; use "
             "a higher temperature, more episodes, or a critic"
         )
-    if not any(score > pairs.good_above for score in scores):
+    right = any(score > pairs.good_above for score in scores)
+    wrong = any(score < pairs.bad_below for score in scores)
+    if not right and not wrong:
+        return (
+            f"'{source}' found no reply better or worse than others; use another critic, or let it "
+            "compare several attempts at each task"
+        )
+    if not right:
         found = f"'{source}' found no reply right"
         if source == OutcomeCredit.name:
             found = "no episode was solved, and the outcome is the credit"
         return f"{found}; use more episodes, easier tasks, a critic, or a teacher"
-    if not any(score < pairs.bad_below for score in scores):
+    if not wrong:
         return (
             f"no reply was wrong, and pairs.easy_share = {pairs.easy_share:g} left out the right "
             "ones; raise it, or use harder tasks or more episodes"

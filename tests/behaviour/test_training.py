@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from swarm_ui import Action, ConfigError, CreditTable, LearningError, Step, Trace
+from swarm_ui.environments.miniwob import all_html_tasks, find_browser
 from swarm_ui.optim import (
     Critics,
     PairConfig,
@@ -191,6 +192,7 @@ class Says:
         ({"world": lambda: ButtonWorld(frozenset(range(10_000)))}, "environment broke in all 8"),
         ({"critic": Says(None)}, "'the one critic' scored no message"),
         ({"critic": Says(0.0)}, "'the one critic' found no reply right"),
+        ({"critic": Says(0.5)}, "'the one critic' found no reply better or worse"),
         ({"critic": Says(1.0), "pairs": PairConfig(easy_share=0.0)}, "no reply was wrong"),
         ({"critic": Says(1.0), "update": replace(UPDATE, method="pg")}, "the same credit"),
         ({"shared_steps": 0}, "0 optimiser steps"),
@@ -283,3 +285,39 @@ TABLE = CreditTable(values=((1.0,),), source="a critic")
 def test_a_critic_that_returns_no_credit_tables_is_named(critic: Any) -> None:
     with pytest.raises(LearningError, match=r"the odd critic.*CreditTable"):
         train(TinyModel(), critic=critic, world=Hopeless)
+
+
+def test_a_renamed_setting_of_training_is_an_error_that_names_the_present_one(
+    shell: Shell,  # noqa: F811
+) -> None:
+    for learned in ("--learn-edges learned", ""):
+        done = shell(f"train phone {learned} --set train.edge_every=3 --dry-run")
+        assert done.code == 2
+        assert "edge_every" in done.err and "edge_update_interval" in done.err
+    (shell.folder / "old.toml").write_text("[train]\nedge_every = 3\nedges = 'learned'\n")
+    done = shell("train phone -c old.toml --dry-run")
+    assert done.code == 2 and "old.toml:2" in done.err and "edge_update_interval" in done.err
+    done = shell(
+        "train phone --learn-edges learned --set train.edge_update_interval=3 --dry-run --json"
+    )
+    assert done.code == 0, done.err
+
+
+def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:  # noqa: F811
+    done = shell("train phone --set train.edge_intervall=3 --set train.update.stepz=3 --dry-run")
+    assert done.code == 2
+    assert "edge_intervall" in done.err and "stepz" in done.err and "'steps'" in done.err
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("page", all_html_tasks()[::25])
+def test_a_team_may_be_trained_on_any_page_that_is_named(shell: Shell, page: str) -> None:  # noqa: F811
+    done = shell(f"train miniwob --task {page} --dry-run --json")
+    assert done.code == 0, done.err
+    wrong = shell("train miniwob --task no-such-page --dry-run")
+    assert wrong.code == 2 and "no-such-page" in wrong.err and "split" not in wrong.err
+
+
+def test_pages_of_a_named_split_are_those_of_the_split(shell: Shell) -> None:  # noqa: F811
+    done = shell("train miniwob --set environment.split=blind --dry-run")
+    assert done.code == 2 and "'reference'" in done.err

@@ -159,5 +159,7 @@ def check_training_config(draft: Draft) -> Config:
             draft.mistakes.append(
                 f"{where}: training uses only '{spec.trains_on}'; the other splits are for tests"
             )
-        draft.put(("environment", "split"), spec.trains_on, "training")
+        # Where named tasks determine the split, any of them may be trained on.
+        if place.get("split") or not place.get("tasks") or spec.split_of is None:
+            draft.put(("environment", "split"), spec.trains_on, "training")
     return check_config(draft, train=True)

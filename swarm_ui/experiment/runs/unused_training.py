@@ -23,9 +23,9 @@ _Rule = tuple[str, bool, str]
 
 def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
     """Settings of ``[train]``, ``[critic]`` and ``[team]`` that have no effect."""
-    from swarm_ui.optim.config import TeamConfig, current_names
+    from swarm_ui.optim.config import TeamConfig
 
-    given = current_names(config.train)
+    given = config.train
     try:
         settings = msgspec.convert(given, TeamConfig)
     except (msgspec.ValidationError, ConfigError):
