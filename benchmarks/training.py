@@ -132,7 +132,9 @@ def measure_adapters(
     pairs: Sequence[PreferencePair], steps: int, repeats: int
 ) -> tuple[Figures, Table]:
     """CPU seconds of an update of four adapters, and of one adapter with four times the steps."""
-    base = TeamConfig(iterations=2, shared_iterations=0, update=UpdateConfig(steps=steps))
+    base = TeamConfig(
+        iterations=2, shared_iterations=0, update=UpdateConfig(method="dpo", steps=steps)
+    )
     one = replace(base, update=replace(base.update, steps=AGENTS * steps))
 
     def updating(config: TeamConfig, adapters: dict[str, str]) -> Callable[[], object]:
@@ -182,7 +184,13 @@ class Start:
     def __init__(self, pairs: Sequence[PreferencePair], steps: int, batch_size: int) -> None:
         # Plain DPO at a constant rate: what both can do.
         self.config = UpdateConfig(
-            steps=steps, batch_size=batch_size, nll_weight=0.0, warmup=1, floor=1.0, lr=1e-3
+            method="dpo",
+            steps=steps,
+            batch_size=batch_size,
+            nll_weight=0.0,
+            warmup=1,
+            floor=1.0,
+            lr=1e-3,
         )
         self.model = self.fresh()
         self.pairs = _distinct(self.model, pairs)[: steps * batch_size]
@@ -402,7 +410,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    config = TeamConfig(iterations=2, shared_iterations=1)
+    config = TeamConfig(iterations=2, shared_iterations=1, update=UpdateConfig(method="dpo"))
     if quick:
         config = replace(
             config, episodes=16, shared_steps=10, update=replace(config.update, steps=5)

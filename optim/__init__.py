@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.edges.optimizer import EdgeOptimizer
     from swarm_ui.optim.metrics import success_rate
-    from swarm_ui.optim.preferences.pairs import PreferencePair
+    from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
     from swarm_ui.optim.rollout_supervisor import Critics
     from swarm_ui.optim.trainer import TeamTrainer
     from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AgentAdvantage", "Critics", "EdgeDistribution", "EdgeOptimizer", "LLMCritic", "OutcomeCredit",
-    "PreferencePair", "ScriptedCritic", "StateAdvantage", "TeamConfig", "TeamTrainer",
-    "UpdateConfig", "success_rate",
+    "AgentAdvantage", "Critics", "EdgeDistribution", "EdgeOptimizer", "LLMCritic",
+    "OutcomeCredit", "PairConfig", "PreferencePair", "ScriptedCritic", "StateAdvantage",
+    "TeamConfig", "TeamTrainer", "UpdateConfig", "success_rate",
 ]  # fmt: skip
 
 _LAZY = {
@@ -35,6 +35,7 @@ _LAZY = {
     "EdgeOptimizer": "edges.optimizer",
     "LLMCritic": "credit.assigners.llm_critic",
     "OutcomeCredit": "credit.assigners.critic",
+    "PairConfig": "preferences.pairs",
     "PreferencePair": "preferences.pairs",
     "ScriptedCritic": "credit.assigners.critic",
     "StateAdvantage": "credit.assigners.group_advantages",

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import torch
 
-from swarm_ui.credit import credited
-from swarm_ui.errors import Failure, ModelUnavailable
+from swarm_ui.credit import CreditTable, credited
+from swarm_ui.errors import Failure, LearningError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim.config import GUIDE, TeamConfig
+from swarm_ui.optim.credit.assigners.assigner import Tables
+from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust
@@ -250,7 +252,7 @@ class Collector:
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
         abstentions = self._config.pairs.abstentions > 0
         if self._batch is not None:
-            tables = await self._batch.assess_batch(episodes)
+            tables = _checked(self._batch, await self._batch.assess_batch(episodes), episodes)
             settled = [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
         elif self.trust is None:
             outcome = OutcomeCredit(abstentions=abstentions)
@@ -267,6 +269,22 @@ class Collector:
 def _unplayed(job: Job, error: ModelUnavailable) -> Episode:
     """A masked episode for a job that could not begin, because its model could not be reached."""
     return Episode(environment="", task=job[0], seed=job[1], policy=_NAME, fault=Failure.of(error))
+
+
+def _checked(critic: BatchAssigner, found: object, episodes: Sequence[Episode]) -> Sequence[Tables]:
+    """The tables of a batch. Raises ``LearningError`` if they are not one for each step."""
+    sizes = [len(episode.steps) for episode in episodes]
+    rows = list(found) if isinstance(found, list | tuple) else []
+    good = [
+        isinstance(row, list | tuple) and all(isinstance(table, CreditTable) for table in row)
+        for row in rows
+    ]
+    if not all(good) or [len(row) for row in rows] != sizes:
+        raise LearningError(
+            f"the critic '{critic.name}' must return from assess_batch() a list with a list of "
+            f"CreditTable for each episode, one table for each step ({sizes}), got {found!r:.80}"
+        )
+    return rows
 
 
 def _policy(team: CollabGraph, sample: EdgeSample | None) -> GraphPolicy:

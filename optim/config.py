@@ -29,8 +29,9 @@ class TeamConfig:
     """Settings for stage 2 of CollabUIAgents (arXiv 2502.14496).
 
     The paper publishes none of these numbers; the defaults are those of this library and were
-    found on the embedded phone. The paper's variants are settings: ``update.method="rft"`` ("PO to
-    RFT"), no critic ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
+    found on the embedded phone. The paper's method is ``update.method="dpo"``. Its variants are
+    settings too: ``update.method="rft"`` ("PO to RFT", the default), no critic ("w/o CR"),
+    ``edges="fixed"`` ("w/o Edge Update").
 
     Without a critic the outcome is the credit. Guidance and the grading of negatives are separate
     settings, which need a judge of single actions.
@@ -39,7 +40,9 @@ class TeamConfig:
     iterations: int = 5
     shared_iterations: int = 3
     """The first iterations train *one* adapter on the pairs of all agents and copy it to all. The
-    later ones train each agent's own adapter, for which each agent alone has few examples."""
+    later ones train each agent's own adapter, for which each agent alone has few examples. Adapters
+    that were loaded and differ are never overwritten: each is trained as in later iterations, and
+    only the adapters that the training adds share their start."""
     episodes: int = 128
     """Rollouts per iteration."""
     concurrency: int = 64
@@ -131,6 +134,12 @@ class TeamConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, kind in (("update", UpdateConfig), ("pairs", PairConfig), ("trust", TrustConfig)):
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                raise ConfigError(
+                    f"team training: {name} must be {kind.__name__}(...), got {given!r}"
+                )
         wrong = [
             f"{name} must be {rule}, got {getattr(self, name)!r}"
             for name, good, rule in (
@@ -195,11 +204,12 @@ class TeamConfig:
                 f"{'it' if len(needs) == 1 else 'them'} out"
             )
 
-    def update_at(self, iteration: int) -> UpdateConfig:
-        """The adapters' update in an iteration, counted from 0. Raises ``ConfigError`` if rate or
-        steps are neither given nor :meth:`filled` in."""
+    def update_at(self, iteration: int, *, shared: bool | None = None) -> UpdateConfig:
+        """The adapters' update in an iteration, counted from 0. ``shared``: of one adapter for all;
+        ``None``: if it is one of the shared iterations. Raises ``ConfigError`` if rate or steps are
+        neither given nor :meth:`filled` in."""
         progress = iteration / max(1, self.iterations - 1)
-        shared = iteration < self.shared_iterations
+        shared = iteration < self.shared_iterations if shared is None else shared
         lr = known(self.update.lr, "update.lr") * (1.0 - self.lr_decay * min(1.0, progress))
         if not shared:
             return dataclasses.replace(self.update, lr=lr)

@@ -42,7 +42,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     staleness: int = 0
     """Number of updates by which the acting weights lagged behind the learning weights."""
     shared: bool
-    """Whether one adapter was trained for all."""
+    """Whether one adapter was trained for all that share their start."""
     graphs: tuple[GraphMetrics, ...]
     episodes: int
     masked: int
@@ -68,6 +68,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, int]
     """Number of pairs by the source of their two sides."""
     updates: tuple[UpdateStats, ...]
+    nothing_learned: str = ""
+    """Why no adapter was trained, and what to change; empty: at least one was trained."""
     edge_update: EdgeUpdate | None = None
     edge_probabilities: dict[str, float] | None = None
     """Edge probabilities after the iteration, by ``"sender>listener"``; only for learned edges."""

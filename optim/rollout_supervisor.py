@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swarm_ui.action import Action
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import CreditAssigner, assigned
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
@@ -160,10 +160,10 @@ class RolloutSupervisor:
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
         # Signed credit is scaled to [0, 1], because the thresholds of right and wrong are.
-        table = None if self._critic is None else (await self._critic.assign(trace, state)).unit()
+        table = None if self._critic is None else await assigned(self._critic, trace, state)
         verdicts = table
         if verdicts is None or self._judge is not self._critic:
-            verdicts = (await self._judge.assign(trace, state)).unit()
+            verdicts = await assigned(self._judge, trace, state)
         graded = scored_proposals(trace, verdicts.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._trusted:

@@ -54,6 +54,9 @@ class TeamState(msgspec.Struct, kw_only=True):
     config: dict[str, object] = {}
     adapters: dict[str, str] = {}
     """The adapter of each agent; empty in states of older versions."""
+    sharing: list[str] | None = None
+    """The adapters that shared iterations train as one; ``None``, in states of older versions:
+    all."""
 
 
 class TeamStore:

@@ -44,6 +44,7 @@ from swarm_ui.optim.metrics import (
     scalars,
     success_rate,
 )
+from swarm_ui.optim.no_signal import why_nothing_was_learned
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
@@ -56,10 +57,17 @@ from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
 from swarm_ui.optim.update.distributed.learners import Learners
-from swarm_ui.optim.update.team_update import Rehearse, new_adapter, update_team
-from swarm_ui.optim.update.update_config import defaults_of
+from swarm_ui.optim.update.team_update import (
+    Rehearse,
+    new_adapter,
+    shared_start,
+    split_adapters,
+    update_team,
+)
+from swarm_ui.optim.update.update_config import defaults_of, known
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
+from swarm_ui.trace.records import Episode
 
 
 class TeamResult(NamedTuple):
@@ -81,6 +89,7 @@ class TeamTrainer:
     """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``."""
 
     _learners: Learners | None = None
+    _sharing: list[str] | None = None
 
     @accepts_former_keywords
     def __init__(
@@ -233,6 +242,10 @@ class TeamTrainer:
             )
         if store is not None and resume:
             state = store.load(self.model, self.edges, self._collector.trust)
+        if state is not None:
+            self._sharing = state.sharing
+        elif self._sharing is None:  # else this trainer has added its adapters before
+            self._sharing = shared_start(self.model, dict.fromkeys(self._adapters.values()))
         for name in dict.fromkeys(self._adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.
@@ -240,7 +253,7 @@ class TeamTrainer:
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
                     new_adapter(self.config).add_to(self.model, name)
         self._check_own_layers()
-        return state or TeamState()
+        return state or TeamState(sharing=self._sharing)
 
     def _check_own_layers(self) -> None:
         """Raise ``ConfigError`` if an agent's update could change nothing in its adapter."""
@@ -265,8 +278,9 @@ class TeamTrainer:
         examples = _examples_of(iteration, played, self.config)
         rollout_seconds = played.seconds + time.perf_counter() - received
         await self._play_ahead(iteration, schedule)
-        began, shared = time.perf_counter(), iteration < self.config.shared_iterations
-        progress.report(iteration, "update", 0, 1 if shared else len(set(self._adapters.values())))
+        began = time.perf_counter()
+        together, alone = split_adapters(self._adapters, self.config, iteration, self._sharing)
+        progress.report(iteration, "update", 0, len(together[:1]) + len(alone))
         learners = self._learners
         elsewhere = 0.0 if learners is None else learners.cpu_seconds
         updates = await self._update(iteration, examples, progress, beside=schedule.playing)
@@ -274,11 +288,12 @@ class TeamTrainer:
             cpu -= learners.cpu_seconds - elsewhere
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
+        reason = self._why_nothing(iteration, episodes, updates, len(examples))
         return IterationMetrics(
             **episode_figures(episodes),
             iteration=iteration,
             staleness=played.staleness,
-            shared=shared,
+            shared=bool(together),
             graphs=tuple(rollout.metrics() for rollout in rollouts),
             replayed=sum(rollout.replayed for rollout in rollouts),
             credit_source=self._collector.credit_source,
@@ -286,6 +301,7 @@ class TeamTrainer:
             pairs=pairs,
             sources=sources,
             updates=tuple(updates),
+            nothing_learned=reason,
             edge_update=edge_update,
             edge_probabilities=None if edge_update is None else self._probabilities(),
             rollout_seconds=rollout_seconds,
@@ -293,6 +309,24 @@ class TeamTrainer:
             cpu_seconds=time.process_time() - cpu,
             peak_memory_mb=peak_memory_mb(),
         )
+
+    def _why_nothing(
+        self,
+        iteration: int,
+        episodes: Sequence[Episode],
+        updates: Sequence[UpdateStats],
+        examples: int,
+    ) -> str:
+        """Warn if no adapter was trained; returns the reason, or nothing."""
+        if any(update.steps for update in updates):
+            return ""
+        reason = why_nothing_was_learned(
+            episodes, self.config, source=self._collector.credit_source, examples=examples,
+            steps=known(self.config.update_at(iteration).steps, "update.steps"),
+        )  # fmt: skip
+        of = f"iteration {iteration + 1} of {self.config.iterations}"
+        self._callbacks.on_warning(f"{of}: no adapter was trained: {reason}")
+        return reason
 
     async def _update(
         self,
@@ -314,7 +348,7 @@ class TeamTrainer:
 
         update = partial(
             update_team, self.model, examples, self._adapters, self.config, iteration,
-            rehearse=self._rehearse, done=done, learners=self._learners,
+            sharing=self._sharing, rehearse=self._rehearse, done=done, learners=self._learners,
         )  # fmt: skip
         return await asyncio.to_thread(update) if beside else update()
 

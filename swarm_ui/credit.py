@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import isawaitable
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from swarm_ui.errors import LearningError
 from swarm_ui.trace.records import Episode, Trace
 
 SOLVER_CREDIT = "scripted critic"
@@ -92,6 +94,22 @@ class EpisodeAssigner(Protocol):
             states: the environment's snapshot at each decision, for assigners that need one.
         """
         ...
+
+
+async def assigned(critic: CreditAssigner, trace: Trace, state: object | None) -> CreditTable:
+    """The table of a critic for one decision, scaled to [0, 1].
+
+    Raises:
+        LearningError: the critic returned something else.
+    """
+    found: object = critic.assign(trace, state)
+    if isawaitable(found):
+        found = await found
+    if not isinstance(found, CreditTable):
+        raise LearningError(
+            f"the critic '{critic.name}' must return a CreditTable from assign(), got {found!r:.80}"
+        )
+    return found.unit()
 
 
 def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:

@@ -206,7 +206,8 @@ class EnvironmentFault(SwarmError):
 
 
 class LearningError(SwarmError):
-    """Training cannot continue: a loss or a gradient is not a number.
+    """Training cannot continue: a loss or a gradient is not a number, or a critic returned no
+    credit.
 
     No weight was changed.
     """

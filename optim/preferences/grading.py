@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import CreditAssigner, assigned
 from swarm_ui.message import Message
 from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import Call, Trace
@@ -93,4 +93,4 @@ async def score_of_action(
         output_id=said.id,
         action=action,
     )
-    return (await critic.assign(alone, state)).unit().values[0][0]
+    return (await assigned(critic, alone, state)).values[0][0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 import torch
@@ -28,6 +28,7 @@ def update_team(
     config: TeamConfig,
     iteration: int,
     *,
+    sharing: Collection[str] | None = None,
     rehearse: Rehearse | None = None,
     done: Callable[[int, int], None] | None = None,
     learners: Learners | None = None,
@@ -39,39 +40,78 @@ def update_team(
         examples: pairs of all nodes, or scored replies for ``method="pg"``.
         adapters: the adapter of each node; nodes may share one.
         config, iteration: determine whether one adapter is trained for all agents.
+        sharing: the adapters that a shared iteration trains as one (:func:`shared_start`); the
+            others are trained as in every iteration. ``None``: all.
         rehearse: gives examples to repeat, in the share ``config.rehearsal``.
         done: called with (finished updates, all updates).
         learners: processes that share the updates, of which this is the first one; ``None``: this
             process makes them alone. The weights are equal up to rounding.
     """
     config = config.filled(defaults_of(model))
-    trainer = AdapterTrainer(model, config.update_at(iteration))
-    names = list(dict.fromkeys(adapters.values()))
-    shared = iteration < config.shared_iterations
-    trained = names[:1] if shared else names
-
-    def tasks() -> Iterator[AdapterTask]:
-        for name in trained:
-            rng = random.Random(derive(config.seed, "update", iteration, name))
-            usable = examples if shared else _own(examples, name, adapters, config.bootstrap, rng)
-            if rehearse is not None and config.rehearsal:
-                share = config.rehearsal / (1.0 - config.rehearsal)
-                usable = [*usable, *rehearse(round(share * len(usable)), rng)]
-            yield trainer.prepare(name, usable, rng, None if shared else config.own_layers)
-
+    together, alone = split_adapters(adapters, config, iteration, sharing)
+    total = len(together[:1]) + len(alone)
     stats: list[UpdateStats] = []
-    if learners is not None:
-        shape, todo = new_adapter(config), list(tasks())
-        stats = learners.update(model, todo, trainer.config, shape, spread=config.spread, done=done)
-    else:
-        for task in tasks():
-            stats.append(trainer.train(task))
-            if done is not None:
-                done(len(stats), len(trained))
-    if shared and stats and stats[0].steps:
-        for name in names[1:]:
-            copy_adapter(model, names[0], name)
+
+    def count(finished: int) -> None:
+        if done is not None:
+            done(finished, total)
+
+    def task(trainer: AdapterTrainer, name: str, shared: bool) -> AdapterTask:
+        rng = random.Random(derive(config.seed, "update", iteration, name))
+        usable = examples if shared else _own(examples, name, adapters, config.bootstrap, rng)
+        if rehearse is not None and config.rehearsal:
+            share = config.rehearsal / (1.0 - config.rehearsal)
+            usable = [*usable, *rehearse(round(share * len(usable)), rng)]
+        return trainer.prepare(name, usable, rng, None if shared else config.own_layers)
+
+    for trained, shared in ((together[:1], True), (alone, False)):
+        if not trained:
+            continue
+        trainer = AdapterTrainer(model, config.update_at(iteration, shared=shared))
+        before = len(stats)
+        if learners is not None:
+            stats += learners.update(
+                model, [task(trainer, name, shared) for name in trained], trainer.config,
+                new_adapter(config), spread=config.spread,
+                done=lambda finished, _, before=before: count(before + finished),
+            )  # fmt: skip
+            continue
+        for name in trained:
+            stats.append(trainer.train(task(trainer, name, shared)))
+            count(len(stats))
+    if together and stats[0].steps:
+        for name in together[1:]:
+            copy_adapter(model, together[0], name)
     return stats
+
+
+def shared_start(model: Trainable, adapters: Collection[str]) -> list[str]:
+    """The adapters that the shared iterations of a new training train as one.
+
+    These are the ones that the training adds, which are not in the model yet; or all, if all are in
+    the model and hold equal weights, as copies of one adapter do. Others are never overwritten.
+    """
+    added = [name for name in adapters if name not in model.adapters]
+    if added:
+        return added
+    first, *others = (list(model.adapter_parameters(name)) for name in adapters)
+    same = all(len(first) == len(other) and all(map(torch.equal, first, other)) for other in others)
+    return list(adapters) if same else []
+
+
+def split_adapters(
+    adapters: Mapping[str, str],
+    config: TeamConfig,
+    iteration: int,
+    sharing: Collection[str] | None,
+) -> tuple[list[str], list[str]]:
+    """The adapters that an iteration trains as one, and those that it trains one by one; the
+    arguments are those of :func:`update_team`."""
+    names = list(dict.fromkeys(adapters.values()))
+    if iteration >= config.shared_iterations:
+        return [], names
+    together = [name for name in names if sharing is None or name in sharing]
+    return together, [name for name in names if name not in together]
 
 
 def new_adapter(config: TeamConfig) -> NewAdapter:

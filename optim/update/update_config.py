@@ -50,10 +50,10 @@ class UpdateConfig:
     The paper gives none of these numbers; the defaults are those of this library.
     """
 
-    method: Method = "dpo"
+    method: Method = "rft"
     """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
     replies only (the paper's "PO to RFT"), and ``pg`` from the agents' own replies with their
-    advantages."""
+    advantages. On the phone, ``rft`` is as good as ``dpo``, the paper's method, in less time."""
     steps: int | None = None
     """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
     equal work. ``None``: 35 for models below 5 M parameters, else 20."""

@@ -20,7 +20,7 @@ MEANINGS: dict[int, str] = {
     WRONG: "wrong usage, configuration or file",
     ENVIRONMENT: "the environment broke",
     MODEL: "the model (or another node) could not answer, or its budget is used up",
-    LEARNING: "training cannot continue",
+    LEARNING: "training cannot continue, or has learned nothing",
     INTERNAL: "a bug; the traceback is shown",
     INTERRUPTED: "interrupted; the finished part is saved",
 }

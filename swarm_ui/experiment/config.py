@@ -252,7 +252,11 @@ def checked(
     if train and isinstance(draft.values.get("train", {}), dict):
         from swarm_ui.optim.config import TeamConfig, current_names
 
-        _check(TeamConfig, current_names(draft.values.get("train", {})), ("train",), draft)
+        given = draft.values.get("train", {})
+        for old, new in zip(given, current_names(given), strict=True):
+            if old != new:
+                draft.found(("train", old), f"[train] {old} was renamed; write '{new}'")
+        _check(TeamConfig, current_names(given), ("train",), draft)
     for part, kind in (stage1 or {}).items():
         if isinstance(draft.values.get(part, {}), dict):
             _check(kind, draft.values.get(part, {}), (part,), draft)

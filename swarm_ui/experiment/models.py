@@ -277,6 +277,17 @@ def learned_adapters(config: Config) -> tuple[str, ...]:
     return tuple(agent_names(config.team.agents))
 
 
+def starts_apart(config: Config) -> bool:
+    """Whether a training starts from adapters that differ, so that no iteration trains them as
+    one."""
+    folder = adapter_folder(config.model.adapters)
+    if not config.model.adapters or _is_adapter(folder):
+        return False
+    names = learned_adapters(config)
+    files = [file for name in names for file in (folder / name).glob("adapter_model.safetensors")]
+    return len({file.read_bytes() for file in files}) > 1
+
+
 def _is_adapter(folder: Path) -> bool:
     """Whether a folder holds one adapter, and not several."""
     return os.path.isfile(folder / "adapter_config.json")

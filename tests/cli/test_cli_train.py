@@ -64,7 +64,7 @@ def test_a_training_in_which_every_episode_broke_is_no_success(shell: Shell) -> 
     )
     assert done.code == 3, done.err
     assert done.json["ok"] is False and done.json["iterations"][0]["masked"] == 2
-    assert "nothing was learned: the environment broke in every episode" in done.err
+    assert "nothing was learned: the environment broke in all 2 episodes" in done.err
 
 
 def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F811

@@ -40,7 +40,10 @@ from swarm_ui.optim.update.batches import encode_replies
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(
-    CONFIG, episodes=6, shared_steps=3, update=UpdateConfig(steps=3, batch_size=4, lr=5e-2)
+    CONFIG,
+    episodes=6,
+    shared_steps=3,
+    update=UpdateConfig(method="dpo", steps=3, batch_size=4, lr=5e-2),
 )
 
 

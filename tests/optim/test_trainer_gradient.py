@@ -169,7 +169,8 @@ def replace_advantage(reply: ScoredReply, advantage: float) -> ScoredReply:
 
 def test_a_method_refuses_the_other_kind_of_example() -> None:
     with pytest.raises(ConfigError, match="'dpo' learns from PreferencePair, got ScoredReply"):
-        AdapterTrainer(TinyModel(["one"]), UpdateConfig()).fit("one", replies(), random.Random(0))
+        trainer = AdapterTrainer(TinyModel(["one"]), UpdateConfig(method="dpo"))
+        trainer.fit("one", replies(), random.Random(0))
 
 
 @pytest.mark.parametrize("clip", [0.0, 1.0])

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 CONFIG = TeamConfig(
     iterations=2, shared_iterations=1, shared_steps=3, episodes=6, max_steps=3, lr_decay=0.0,
-    guide=1.0, rank=4, alpha=8, update=UpdateConfig(steps=2, batch_size=4),
+    guide=1.0, rank=4, alpha=8, update=UpdateConfig(method="dpo", steps=2, batch_size=4),
 )  # fmt: skip
 
 

@@ -22,10 +22,15 @@ from swarm_ui.optim.update.checkpoint import Checkpoints
 from swarm_ui.storage.durable import append_line
 
 LESS = replace(
-    CONFIG, shared_steps=4, episodes=8, update=UpdateConfig(steps=3, batch_size=8, lr=5e-2)
+    CONFIG,
+    shared_steps=4,
+    episodes=8,
+    update=UpdateConfig(method="dpo", steps=3, batch_size=8, lr=5e-2),
 )
 """Iterations of a tenth of a second."""
-SHORT = replace(CONFIG, shared_steps=2, episodes=4, update=UpdateConfig(steps=2, batch_size=4))
+SHORT = replace(
+    CONFIG, shared_steps=2, episodes=4, update=UpdateConfig(method="dpo", steps=2, batch_size=4)
+)
 """Iterations of a few hundredths of a second."""
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,6 +20,7 @@ from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element, Observation
 
 LAMP, SLOW, BROKEN = "cli_world:Lamp", "cli_world:SlowLamp", "cli_world:BrokenLamp"
+EASY, DEAD = "cli_world:EasyLamp", "cli_world:DeadLamp"
 RIGHT = 'Action: {"action_type": "click", "target": "on", "index": 0}'
 WRONG = 'Action: {"action_type": "click", "target": "off", "index": 1}'
 
@@ -52,6 +53,20 @@ class SlowLamp(Lamp):
     async def step(self, action: Action) -> Step:
         await asyncio.sleep(float(os.environ.get("LAMP_SECONDS", "0")))
         return await super().step(action)
+
+
+class EasyLamp(Lamp):
+    """Solved by any action."""
+
+    async def step(self, action: Action) -> Step:
+        return Step(observation=self._screen, reward=1.0, terminated=True)
+
+
+class DeadLamp(Lamp):
+    """Solved by no action."""
+
+    async def step(self, action: Action) -> Step:
+        return Step(observation=self._screen, reward=0.0, terminated=True)
 
 
 class BrokenLamp(Lamp):

@@ -23,7 +23,7 @@ from swarm_ui.rollout.episodes import Job
 
 CONFIG = TeamConfig(
     iterations=3, shared_iterations=1, shared_steps=20, episodes=16, edges="learned", graphs=2,
-    update=UpdateConfig(steps=10, batch_size=8, lr=5e-2), rank=4, alpha=4, seed=5,
+    update=UpdateConfig(method="dpo", steps=10, batch_size=8, lr=5e-2), rank=4, alpha=4, seed=5,
 )  # fmt: skip
 
 

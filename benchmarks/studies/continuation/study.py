@@ -34,7 +34,7 @@ from swarm_ui.experiment.environments.miniwob import LINGER, checked_browser, pl
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import Arm, rollout_arm
+from swarm_ui.experiment.teams import Arm, agent_names, rollout_arm
 from swarm_ui.experiment.training.stage2 import TrainingEnvironment, team_config, train_team
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
@@ -123,8 +123,12 @@ class Continuation:
     # -- parts ----------------------------------------------------------------------------------
 
     def _team(self, cell: Cell) -> LocalModel:
+        """The agents of a later stage, which trains one adapter for all: each starts with a copy of
+        the first agent's."""
         model = LocalModel.load(self._agent)
-        model.load_adapters(cell.adapters)
+        names = agent_names(self.course.team.agents)
+        for name in names:
+            model.load_adapter(cell.adapters / names[0], name)
         return model
 
     def _settings(self, seed: int) -> Settings:

@@ -10,7 +10,14 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import SOLVER_CREDIT, CreditAssigner, CreditTable, as_matrix, credited
+from swarm_ui.credit import (
+    SOLVER_CREDIT,
+    CreditAssigner,
+    CreditTable,
+    as_matrix,
+    assigned,
+    credited,
+)
 from swarm_ui.environment import Graded, check_factory
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
@@ -266,7 +273,7 @@ class NoisyCritic:
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """The critic's table with errors. Unscored messages stay unscored."""
-        table = (await self._critic.assign(trace, state)).unit()
+        table = await assigned(self._critic, trace, state)
         said = {(m.round, m.sender): m for m in trace.messages}
         screen = digest(screen_key(trace.observation))
 

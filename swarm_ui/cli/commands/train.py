@@ -145,19 +145,21 @@ def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMet
         from swarm_ui.experiment.reporting import training_report
 
         output.say(f"report: {training_report(folder)}")
-    output.command("next", "swarm-ui", "eval", *flags.words(runs.evaluation_settings(run)))
     rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
              "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
              "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip
     found = {"run": str(folder.path), "adapters": str(folder.adapters), "iterations": rows}
-    if history and all(at.masked == at.episodes for at in history):
-        output.warn(
-            "nothing was learned: the environment broke in every episode; the faults are in "
-            f"'{folder.traces}'. Repair it, and train in a new folder"
-        )
-        output.record({"ok": False, "exit": exits.ENVIRONMENT, **found})
-        return exits.ENVIRONMENT
-    return output.done(**found)
+    edges_moved = any(at.edge_update is not None and at.edge_update.moved for at in history)
+    if not history or edges_moved or any(not at.nothing_learned for at in history):
+        output.command("next", "swarm-ui", "eval", *flags.words(runs.evaluation_settings(run)))
+        return output.done(**found)
+    reason = history[-1].nothing_learned
+    output.warn(f"nothing was learned: {reason}. Then train in a new folder")
+    output.command("to see the episodes", "swarm-ui", "view", str(folder.path))
+    broken = all(at.masked == at.episodes for at in history)
+    code = exits.ENVIRONMENT if broken else exits.LEARNING
+    output.record({"ok": False, "exit": code, "reason": reason, **found})
+    return code
 
 
 def _show_plan(run: runs.Run, output: Output, processes: int) -> int:

@@ -13,7 +13,6 @@ from swarm_ui.experiment.placement.place import place_findings
 from swarm_ui.experiment.plugins.run_loggers import logger_findings
 from swarm_ui.experiment.runs.unused_settings import unused_findings
 from swarm_ui.experiment.runs.unused_training import unused_in_training
-from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import team_findings
 from swarm_ui.experiment.training.acting_models import acting_findings
 from swarm_ui.experiment.training.roles import critic_findings
@@ -154,22 +153,18 @@ def _use_in_training(draft: Draft) -> None:
 
 
 def check_training_config(draft: Draft) -> Config:
-    """Check the configuration of a training run, which has its own defaults for team and method."""
+    """Check the configuration of a training run, which has its own defaults for the team."""
     team = draft.values.get("team")
     alone = isinstance(team, dict) and team.get("agents") == 1
     for name, value in TRAINING_TEAM.items():
         if ("team", name) not in draft.places and not (alone and name == "rounds"):
             draft.put(("team", name), value, f"[team] {name}")
     learning, place = draft.values.setdefault("train", {}), draft.values.get("environment")
-    if isinstance(learning, dict):
-        update = learning.get("update", {})
-        if isinstance(update, dict):
-            draft.values["train"] = {**learning, "update": {"method": DEFAULT_METHOD, **update}}
     _choose_edges(draft)
     _use_in_training(draft)
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
-        draft.values["train"] = {"graphs": _GRAPHS, **draft.values["train"]}
+        draft.values["train"] = {"graphs": _GRAPHS, **learning}
     name = place.get("name", Config().environment.name) if isinstance(place, dict) else ""
     spec = ENVIRONMENTS.get(str(name))
     if spec is not None and spec.trains_on is None:
@@ -180,5 +175,7 @@ def check_training_config(draft: Draft) -> Config:
             draft.mistakes.append(
                 f"{where}: training uses only '{spec.trains_on}'; the other splits are for tests"
             )
-        draft.put(("environment", "split"), spec.trains_on, "training")
+        # Where named tasks determine the split, any of them may be trained on.
+        if place.get("split") or not place.get("tasks") or spec.split_of is None:
+            draft.put(("environment", "split"), spec.trains_on, "training")
     return check_config(draft, train=True)

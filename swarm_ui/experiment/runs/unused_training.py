@@ -10,6 +10,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, Finding, Name
+from swarm_ui.experiment.models import starts_apart
 from swarm_ui.experiment.runs.unused_settings import changed, typed, unused
 from swarm_ui.experiment.training.roles import asks_model, critic_kind
 
@@ -22,14 +23,16 @@ _Rule = tuple[str, bool, str]
 
 def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
     """Settings of ``[train]``, ``[critic]`` and ``[team]`` that have no effect."""
-    from swarm_ui.optim.config import TeamConfig, current_names
+    from swarm_ui.optim.config import TeamConfig
 
-    given = current_names(config.train)
+    given = config.train
     try:
         settings = msgspec.convert(given, TeamConfig)
     except (msgspec.ValidationError, ConfigError):
         return  # its mistakes are found elsewhere
-    rules = (*_of_method(settings), *_of_iterations(settings, given), *_of_edges(settings, config))
+    apart = starts_apart(config)
+    rules = (*_of_method(settings), *_of_iterations(settings, given, apart),
+             *_of_edges(settings, config))  # fmt: skip
     for name, used, because in (*rules, *_of_critic(config)):
         path = tuple(name.split("."))
         if not used and _given(given, path):
@@ -73,8 +76,12 @@ def _of_method(settings: TeamConfig) -> Iterator[_Rule]:
     yield "update.unique", method != "pg", because + "dpo, ipo and rft"
 
 
-def _of_iterations(settings: TeamConfig, given: Mapping[str, object]) -> Iterator[_Rule]:
-    shared, every = settings.shared_iterations, settings.iterations
+def _of_iterations(
+    settings: TeamConfig, given: Mapping[str, object], apart: bool
+) -> Iterator[_Rule]:
+    """``apart``: the training starts from adapters that differ, and are never trained as one."""
+    shared, every = 0 if apart else settings.shared_iterations, settings.iterations
+    yield "shared_iterations", not apart, "on loaded adapters that differ"
     # Who shares all iterations by name knows that they have steps of their own.
     own = shared < every or "shared_iterations" in given
     because = f"in {every} iterations that all train one adapter (train.shared_iterations)"

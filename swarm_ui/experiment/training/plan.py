@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.experiment.config import Config, ModelSection
-from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
+from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub, starts_apart
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder
@@ -35,6 +35,8 @@ def training_facts(config: Config, settings: TeamConfig, processes: int = 1) -> 
     Raises:
         ConfigError: the model's folder does not describe a transformer.
     """
+    if starts_apart(config):
+        settings = dataclasses.replace(settings, shared_iterations=0)
     shape = _shape(config.model)
     if shape is None:
         update = f"{settings.update.method}; rate and steps depend on the size of the model"
@@ -45,10 +47,10 @@ def training_facts(config: Config, settings: TeamConfig, processes: int = 1) -> 
     defaults = defaults_for(shape.parameters)
     settings = settings.filled(defaults)
     tokens = settings.update.micro_batch_tokens or defaults.micro_batch_tokens
+    shared = f"{settings.shared_steps} while one is shared, " * (settings.shared_iterations > 0)
     update = (
-        f"{settings.update.method}, {settings.update.steps} steps an adapter, "
-        f"{settings.shared_steps} while one is shared, rate {settings.update.lr:g}, at most "
-        f"{tokens:,} tokens a forward"
+        f"{settings.update.method}, {settings.update.steps} steps an adapter, {shared}"
+        f"rate {settings.update.lr:g}, at most {tokens:,} tokens a forward"
     )
     memory = estimate_memory(shape, _workload(config, settings, shape, tokens))
     if processes == 1:

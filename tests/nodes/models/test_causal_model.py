@@ -203,7 +203,7 @@ def test_an_adapter_learns_and_a_leased_version_does_not(model: CausalModel) -> 
         return good - bad
 
     before, version = gains("agent_0"), model.lease("agent_0")
-    config = UpdateConfig(steps=8, batch_size=1, lr=1e-2)
+    config = UpdateConfig(method="dpo", steps=8, batch_size=1, lr=1e-2)
     stats = AdapterTrainer(trained, config).fit("agent_0", lesson, random.Random(0))
     assert stats.loss is not None and stats.first_loss is not None
     assert stats.loss < stats.first_loss

@@ -194,7 +194,7 @@ def test_training_changes_what_it_says_of_a_screenshot() -> None:
         return chosen - rejected
 
     before = gains()
-    config = UpdateConfig(steps=6, batch_size=2, lr=1e-2)
+    config = UpdateConfig(method="dpo", steps=6, batch_size=2, lr=1e-2)
     stats = AdapterTrainer(model, config).fit("agent_0", pairs, random.Random(0))
     assert stats.loss is not None and stats.first_loss is not None
     assert stats.loss < stats.first_loss and gains() > before

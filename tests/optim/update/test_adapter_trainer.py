@@ -51,7 +51,7 @@ def preference(model: TinyModel, adapter: str, lesson: list[PreferencePair]) -> 
     return float((sides[0] > sides[1]).float().mean())
 
 
-SETTINGS = UpdateConfig(steps=60, batch_size=8, lr=5e-2)
+SETTINGS = UpdateConfig(method="dpo", steps=60, batch_size=8, lr=5e-2)
 
 
 @pytest.mark.parametrize("method", ["dpo", "ipo", "rft"])

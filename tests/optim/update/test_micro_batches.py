@@ -94,7 +94,7 @@ def test_the_reference_is_bounded_too() -> None:
             return super().forward_logprobs(*batch)
 
     model = Notes(["one"])
-    config = UpdateConfig(steps=2, batch_size=16, micro_batch_tokens=200)
+    config = UpdateConfig(method="dpo", steps=2, batch_size=16, micro_batch_tokens=200)
     AdapterTrainer(model, config).fit("one", pairs(), random.Random(0))
     assert model.largest <= 200
 

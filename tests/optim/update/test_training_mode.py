@@ -41,7 +41,9 @@ def adapted(dtype: torch.dtype = torch.float32, **options: Any) -> CausalModel:
 
 def gradient(model: CausalModel, **settings: Any) -> list[torch.Tensor]:
     """Of the first step, before clipping."""
-    config = UpdateConfig(steps=1, batch_size=8, lr=1e-5, max_grad_norm=1e9, **settings)
+    config = UpdateConfig(
+        method="dpo", steps=1, batch_size=8, lr=1e-5, max_grad_norm=1e9, **settings
+    )
     AdapterTrainer(model, config).fit("one", lesson(), random.Random(0))
     return [p.grad.clone() for p in model.adapter_parameters("one") if p.grad is not None]
 
@@ -144,7 +146,7 @@ def test_no_second_model_is_made_for_the_reference(monkeypatch: pytest.MonkeyPat
     size = sum(p.numel() for p in model.module.parameters())
     for reference in ("start", "base"):
         asked.clear()
-        config = UpdateConfig(steps=4, batch_size=8, reference=reference, lr=1e-5)  # type: ignore[arg-type]
+        config = UpdateConfig(method="dpo", steps=4, batch_size=8, reference=reference, lr=1e-5)  # type: ignore[arg-type]
         AdapterTrainer(model, config).fit("one", lesson(), random.Random(0))
         assert sum(asked) == 2 * 8  # both sides of each pair, once
     assert networks == []

@@ -23,8 +23,8 @@ EMBEDDED, SMOLLM2 = defaults_for(190_000), defaults_for(134_500_000)
 
 def test_a_partial_section_has_the_defaults_of_a_missing_one() -> None:
     """Naming any option of [train.update] used to give 75 steps instead of 35."""
-    named = msgspec.convert({"update": {"method": "rft"}}, TeamConfig).filled(EMBEDDED)
-    assert named.update == dataclasses.replace(TeamConfig().filled(EMBEDDED).update, method="rft")
+    named = msgspec.convert({"update": {"method": "dpo"}}, TeamConfig).filled(EMBEDDED)
+    assert named.update == dataclasses.replace(TeamConfig().filled(EMBEDDED).update, method="dpo")
     assert (named.update.steps, named.shared_steps, named.update.lr) == (35, 75, 3e-3)
 
 

@@ -31,7 +31,7 @@ WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
 AGENTS = {f"agent_{k}": f"agent_{k}" for k in range(3)}
 BATCHES = TeamConfig(
     shared_iterations=0, lr_decay=0.0, seed=4, spread="batches", rank=4, alpha=4,
-    update=UpdateConfig(steps=4, batch_size=5, lr=5e-2, warmup=1, max_grad_norm=0.05),
+    update=UpdateConfig(method="dpo", steps=4, batch_size=5, lr=5e-2, warmup=1, max_grad_norm=0.05),
 )  # fmt: skip
 
 

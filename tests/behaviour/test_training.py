@@ -1,0 +1,323 @@
+"""Training of a team: what it starts from, what it learns from, and what it says if it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_world import DEAD, EASY, Shell, shell  # noqa: F401
+from learning_fakes import ButtonWorld, TinyModel, button_team
+
+pytest.importorskip("torch")
+
+import torch
+from safetensors.torch import load_file
+
+from swarm_ui import Action, ConfigError, CreditTable, LearningError, Step, Trace
+from swarm_ui.environments.miniwob import all_html_tasks, find_browser
+from swarm_ui.optim import (
+    Critics,
+    PairConfig,
+    ScriptedCritic,
+    TeamConfig,
+    TeamTrainer,
+    UpdateConfig,
+)
+
+AGENTS = ("agent_0", "agent_1", "agent_2")
+UPDATE = UpdateConfig(method="rft", steps=3, batch_size=8, lr=1e-3)
+SHORT = {"iterations": 1, "episodes": 8, "shared_steps": 3, "rank": 4, "alpha": 4, "seed": 5,
+         "lr_decay": 0.0}  # fmt: skip
+
+
+def trainer(model: TinyModel, *, world: Any = ButtonWorld, **given: Any) -> TeamTrainer:
+    """A training of three agents in the world of four buttons; ``given``: settings, and the
+    arguments ``critic`` and ``folder``."""
+    critic, folder = given.pop("critic", ScriptedCritic(ButtonWorld)), given.pop("folder", None)
+
+    def jobs(iteration: int, count: int, rng: random.Random) -> list[tuple[str, int]]:
+        return [("press", rng.randrange(10_000)) for _ in range(count)]
+
+    config = TeamConfig(**{"update": UPDATE, **SHORT, **given})
+    return TeamTrainer(
+        model, button_team(model), world, jobs, config=config, critic=critic, folder=folder
+    )
+
+
+def train(model: TinyModel, *, resume: bool = False, **given: Any) -> Any:
+    return asyncio.run(trainer(model, **given).run(resume=resume))
+
+
+def weights(model: TinyModel) -> dict[str, torch.Tensor]:
+    """The weights of each adapter as one vector."""
+    return {
+        name: torch.cat([p.detach().flatten() for p in model.adapter_parameters(name)])
+        for name in model.adapters
+    }
+
+
+def trained(*names: str) -> TinyModel:
+    """A model with adapters that differ from each other."""
+    model, draw = TinyModel(names), torch.Generator().manual_seed(3)
+    for name in names:
+        for parameter in model.adapter_parameters(name):
+            parameter.data.copy_(torch.randn(parameter.shape, generator=draw) / 4)
+    return model
+
+
+def distance(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a - b).norm())
+
+
+def test_loaded_adapters_stay_each_agents_own_with_the_default_settings() -> None:
+    model = trained(*AGENTS)
+    before = weights(model)
+    (metrics,) = train(model).history
+    after = weights(model)
+    assert [update.adapter for update in metrics.updates] == list(AGENTS)
+    assert not metrics.shared
+    for name in AGENTS:
+        assert 0 < distance(after[name], before[name]) < 1
+        others = [distance(after[name], before[other]) for other in AGENTS if other != name]
+        assert min(others) > 2
+
+
+def test_only_the_adapters_that_a_training_added_start_as_one() -> None:
+    model = trained("agent_1")
+    before = weights(model)["agent_1"]
+    (metrics,) = train(model).history
+    after = weights(model)
+    assert [update.adapter for update in metrics.updates] == ["agent_0", "agent_1"]
+    assert torch.equal(after["agent_0"], after["agent_2"])
+    assert 0 < distance(after["agent_1"], before) < 1 < distance(after["agent_1"], after["agent_0"])
+
+
+def test_copies_of_one_adapter_still_share_the_first_iterations() -> None:
+    model = trained("agent_0")
+    for name in AGENTS[1:]:
+        model.add_adapter(name, copy_from="agent_0")
+    (metrics,) = train(model).history
+    after = weights(model)
+    assert metrics.shared
+    assert torch.equal(after["agent_0"], after["agent_1"])
+
+
+@pytest.mark.parametrize("loaded", [(), ("agent_1",), AGENTS])
+def test_a_resumed_training_shares_what_it_would_have_shared(
+    tmp_path: Path, loaded: tuple[str, ...]
+) -> None:
+    settings = {"iterations": 3, "shared_iterations": 2}
+    whole = trained(*loaded)
+    train(whole, folder=tmp_path / "whole", **settings)
+    train(trained(*loaded), folder=tmp_path / "part", **settings | {"iterations": 1})
+    # The loaded ones are in the checkpoint too: a model without them goes on.
+    resumed = TinyModel()
+    train(resumed, folder=tmp_path / "part", resume=True, **settings)
+    got, expected = weights(resumed), weights(whole)
+    assert got.keys() == expected.keys()
+    assert all(torch.equal(got[name], expected[name]) for name in AGENTS)
+
+
+_HOW = "--agents 2 --rounds 1 --rollouts 4 --iterations 1 --set run.report=false"
+_TRAIN = f"train {EASY} {_HOW}"
+
+
+def saved(folder: Path) -> list[torch.Tensor]:
+    """The adapters of two agents in a run's folder, each as one vector."""
+    return [
+        torch.cat([
+            value.flatten()
+            for _, value in sorted(
+                load_file(folder / f"adapters/agent_{k}/adapter_model.safetensors").items()
+            )
+        ])
+        for k in range(2)
+    ]  # fmt: skip
+
+
+def test_a_team_that_was_trained_by_command_is_continued(shell: Shell) -> None:  # noqa: F811
+    own = "--set train.update.steps=3"
+    done = shell(f"{_TRAIN} --set train.shared_iterations=0 {own} --out a")
+    assert done.code == 0, done.err
+    before = saved(shell.folder / "a")
+    apart = distance(*before)
+    more = f"{_TRAIN} {own} --set train.update.lr=0.0001 --adapters a/adapters"
+    assert "while one is shared" not in shell(f"{more} --dry-run --json").json["update"]
+    done = shell(f"{more} --out b")
+    assert done.code == 0, done.err
+    after = saved(shell.folder / "b")
+    assert distance(*after) > apart / 2
+    assert all(0 < distance(new, old) < apart / 2 for new, old in zip(after, before, strict=True))
+
+
+def test_steps_of_shared_iterations_have_no_effect_on_adapters_that_differ(
+    shell: Shell,  # noqa: F811
+) -> None:
+    done = shell(f"{_TRAIN} --set train.shared_iterations=0 --set train.update.steps=1 --out a")
+    assert done.code == 0, done.err
+    for setting in ("train.shared_steps=3", "train.shared_iterations=2"):
+        done = shell(f"{_TRAIN} --adapters a/adapters --set {setting} --dry-run")
+        assert done.code == 2 and setting.partition("=")[0] in done.err
+
+
+class Hopeless(ButtonWorld):
+    """No episode is solved."""
+
+    async def step(self, action: Action) -> Step:
+        self.taken += 1
+        return Step(observation=self._look(), reward=0.0, truncated=self.taken >= 2)
+
+
+class Says:
+    """A critic that gives every message the same credit."""
+
+    name = "the one critic"
+
+    def __init__(self, credit: float | None) -> None:
+        self.credit = credit
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        row = (self.credit,) * len(trace.agents)
+        return CreditTable(values=(row,) * trace.rounds, source=self.name)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"world": Hopeless, "critic": None}, "no episode was solved"),
+        ({"world": lambda: ButtonWorld(frozenset(range(10_000)))}, "environment broke in all 8"),
+        ({"critic": Says(None)}, "'the one critic' scored no message"),
+        ({"critic": Says(0.0)}, "'the one critic' found no reply right"),
+        ({"critic": Says(0.5)}, "'the one critic' found no reply better or worse"),
+        ({"critic": Says(1.0), "pairs": PairConfig(easy_share=0.0)}, "no reply was wrong"),
+        ({"critic": Says(1.0), "update": replace(UPDATE, method="pg")}, "the same credit"),
+        ({"shared_steps": 0}, "0 optimiser steps"),
+    ],
+)
+def test_an_iteration_that_trains_nothing_says_why(given: dict[str, Any], told: str) -> None:
+    model = TinyModel()
+    with pytest.warns(UserWarning, match="iteration 1 of 1") as warned:
+        (metrics,) = train(model, **given).history
+    assert [told in str(warning.message) for warning in warned] == [True]
+    assert told in metrics.nothing_learned
+    assert set(model.versions.values()) == {0}
+
+
+def test_an_iteration_that_trains_something_says_nothing() -> None:
+    (metrics,) = train(TinyModel()).history
+    assert metrics.nothing_learned == ""
+
+
+def test_a_training_that_learned_nothing_ends_with_5_and_says_what_to_change(
+    shell: Shell,  # noqa: F811
+) -> None:
+    done = shell(f"train {DEAD} {_HOW} --out a")
+    assert done.code == 5
+    assert "no episode was solved" in done.err and "easier tasks" in done.err
+    assert "swarm-ui eval" not in done.err
+    found = shell("train --resume a --trust --json")
+    assert found.code == found.json["exit"] == 5 and not found.json["ok"]
+    assert "no episode was solved" in found.json["reason"]
+
+
+def test_a_training_that_learned_ends_with_0_and_the_command_that_tests_it(
+    shell: Shell,  # noqa: F811
+) -> None:
+    done = shell(f"{_TRAIN} --set train.shared_steps=1 --out a")
+    assert done.code == 0 and "swarm-ui eval" in done.err
+
+
+def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> None:  # noqa: F811
+    assert UpdateConfig().method == TeamConfig().update.method == "rft"
+    shown = shell("train phone --dry-run --json").json["update"]
+    assert shown.startswith(f"{UpdateConfig().method},")
+    named = shell("train phone --set train.update.beta=0.2 --method dpo --dry-run --json")
+    assert named.json["update"].startswith("dpo,")
+
+
+@pytest.mark.parametrize("name", ["update", "pairs", "trust"])
+def test_settings_in_a_mapping_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        TeamConfig(**{name: {"method": "ppo"}})
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"method.*'ppo'"):
+        UpdateConfig(method="ppo")  # type: ignore[arg-type]
+
+
+class Returns:
+    """A critic that returns this object."""
+
+    name = "the odd critic"
+
+    def __init__(self, found: object) -> None:
+        self.found = found
+
+    async def assign(self, trace: Trace, state: object | None) -> Any:
+        return self.found
+
+    async def assess_batch(self, episodes: Any) -> Any:
+        return self.found
+
+
+class ReturnsAtOnce(Returns):
+    def assign(self, trace: Trace, state: object | None) -> Any:
+        return self.found
+
+
+TABLE = CreditTable(values=((1.0,),), source="a critic")
+
+
+@pytest.mark.parametrize(
+    "critic",
+    [
+        *(Returns(found) for found in ({"agent_0": 1.0}, None, [[1.0]], (TABLE,))),
+        ReturnsAtOnce({"agent_0": 1.0}),
+        Critics(judge=Returns({"agent_0": 1.0})),
+        *(Critics(batch=Returns(found)) for found in ({"a": 1.0}, None, [TABLE], [(TABLE,)])),
+    ],
+)
+def test_a_critic_that_returns_no_credit_tables_is_named(critic: Any) -> None:
+    with pytest.raises(LearningError, match=r"the odd critic.*CreditTable"):
+        train(TinyModel(), critic=critic, world=Hopeless)
+
+
+def test_a_renamed_setting_of_training_is_an_error_that_names_the_present_one(
+    shell: Shell,  # noqa: F811
+) -> None:
+    for learned in ("--learn-edges learned", ""):
+        done = shell(f"train phone {learned} --set train.edge_every=3 --dry-run")
+        assert done.code == 2
+        assert "edge_every" in done.err and "edge_update_interval" in done.err
+    (shell.folder / "old.toml").write_text("[train]\nedge_every = 3\nedges = 'learned'\n")
+    done = shell("train phone -c old.toml --dry-run")
+    assert done.code == 2 and "old.toml:2" in done.err and "edge_update_interval" in done.err
+    done = shell(
+        "train phone --learn-edges learned --set train.edge_update_interval=3 --dry-run --json"
+    )
+    assert done.code == 0, done.err
+
+
+def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:  # noqa: F811
+    done = shell("train phone --set train.edge_intervall=3 --set train.update.stepz=3 --dry-run")
+    assert done.code == 2
+    assert "edge_intervall" in done.err and "stepz" in done.err and "'steps'" in done.err
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("page", all_html_tasks()[::25])
+def test_a_team_may_be_trained_on_any_page_that_is_named(shell: Shell, page: str) -> None:  # noqa: F811
+    done = shell(f"train miniwob --task {page} --dry-run --json")
+    assert done.code == 0, done.err
+    wrong = shell("train miniwob --task no-such-page --dry-run")
+    assert wrong.code == 2 and "no-such-page" in wrong.err and "split" not in wrong.err
+
+
+def test_pages_of_a_named_split_are_those_of_the_split(shell: Shell) -> None:  # noqa: F811
+    done = shell("train miniwob --set environment.split=blind --dry-run")
+    assert done.code == 2 and "'reference'" in done.err
