@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 import torch
@@ -52,9 +53,9 @@ def update_team(
     total = len(together[:1]) + len(alone)
     stats: list[UpdateStats] = []
 
-    def count(finished: int) -> None:
+    def count(before: int, finished: int, _: int) -> None:
         if done is not None:
-            done(finished, total)
+            done(before + finished, total)
 
     def task(trainer: AdapterTrainer, name: str, shared: bool) -> AdapterTask:
         rng = random.Random(derive(config.seed, "update", iteration, name))
@@ -68,17 +69,15 @@ def update_team(
         if not trained:
             continue
         trainer = AdapterTrainer(model, config.update_at(iteration, shared=shared))
-        before = len(stats)
         if learners is not None:
             stats += learners.update(
                 model, [task(trainer, name, shared) for name in trained], trainer.config,
-                new_adapter(config), spread=config.spread,
-                done=lambda finished, _, before=before: count(before + finished),
+                new_adapter(config), spread=config.spread, done=partial(count, len(stats)),
             )  # fmt: skip
             continue
         for name in trained:
             stats.append(trainer.train(task(trainer, name, shared)))
-            count(len(stats))
+            count(len(stats), 0, total)
     if together and stats[0].steps:
         for name in together[1:]:
             copy_adapter(model, together[0], name)

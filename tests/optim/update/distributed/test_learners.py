@@ -316,3 +316,29 @@ def test_shares_are_all_rows_once() -> None:
         shares = [group.share(7, rank) for rank in range(size)]
         assert sorted(k for share in shares for k in share) == list(range(7))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_adapters_that_share_their_start_and_others_are_trained_in_one_iteration(
+    tmp_path: Path,
+) -> None:
+    config = replace(BATCHES, shared_iterations=1, shared_steps=4)
+    sharing = ("agent_0", "agent_2")
+
+    def updated(model: TinyModel, learners: Learners | None = None) -> list[str]:
+        stats = update_team(
+            model, examples("dpo"), AGENTS, config, 0, sharing=sharing, learners=learners
+        )
+        return [each.adapter for each in stats]
+
+    def leading(processes: Processes) -> None:
+        learners, model = Learners(processes), TinyModel(tuple(AGENTS))
+        learners.begin(b"tiny")
+        learners.ready(model)
+        assert updated(model, learners) == ["agent_0", "agent_1"]
+        save_file(weights(model), tmp_path / "together.safetensors")
+        learners.close()
+
+    in_processes([leading, other(tmp_path)], tmp_path)
+    model = TinyModel(tuple(AGENTS))
+    assert updated(model) == ["agent_0", "agent_1"]
+    assert distance(load_file(tmp_path / "together.safetensors"), weights(model)) <= 2e-5
