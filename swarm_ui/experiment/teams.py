@@ -41,13 +41,13 @@ class Arm:
     agents: int = 1
     rounds: int = 1
     edges: tuple[Edge, ...] = ()
-    temperature: float = 0.0
+    temperature: float | None = None
     temperatures: tuple[float, ...] = ()
     """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
     views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
-    max_tokens: int = 256
-    """Maximum number of tokens of a reply."""
+    max_tokens: int | None = None
+    """Maximum number of tokens of a reply; ``None``: not chosen."""
     guard: bool = False
     """Use a shuffled view if a screen occurs again."""
     trained: bool = False

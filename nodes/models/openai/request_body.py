@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise, repeat
 
@@ -121,29 +122,35 @@ def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
     return guess_tokens(prompt) + images
 
 
-def usage_of(reply: ChatReply, most: Usage) -> Usage:
-    """The usage of a reply; an estimate if the server does not report it."""
+def usage_of(reply: ChatReply, asked: int, longest: int | None) -> Usage:
+    """The usage of a reply; an estimate if the server does not report it.
+
+    Args:
+        reply: the reply.
+        asked: an estimate of the tokens of the prompt.
+        longest: the limit of tokens that was sent, if any.
+    """
     if reply.usage is not None:
         return reply.usage
     written = sum(_tokens(answer) for answer in reply.answers)
-    return Usage(
-        prompt_tokens=most.prompt_tokens,
-        completion_tokens=min(written, most.completion_tokens),
-    )
+    most = written if longest is None else min(written, longest)
+    return Usage(prompt_tokens=asked, completion_tokens=most)
 
 
-def with_plausible_usage(reply: ChatReply, most: Usage) -> ChatReply:
+def with_plausible_usage(reply: ChatReply, asked: int, longest: int | None) -> ChatReply:
     """The reply, with an implausible count of tokens replaced by our own estimate. Otherwise a
-    server could disable a budget with a negative or tiny count, or exhaust it with a huge one."""
+    server could disable a budget with a negative or tiny count, or exhaust it with a huge one.
+    ``asked`` and ``longest`` are those of :func:`usage_of`."""
     given = reply.usage
     if given is None:
         return reply
-    estimate = usage_of(reply._replace(usage=None), most)
+    estimate = usage_of(reply._replace(usage=None), asked, longest)
     written = sum(guess_tokens(answer.text) for answer in reply.answers)
     prompt, completion = given.prompt_tokens, given.completion_tokens
-    if not max(1, most.prompt_tokens // _TINY) <= prompt <= _HUGE * most.prompt_tokens + _SPARE:
+    if not max(1, asked // _TINY) <= prompt <= _HUGE * asked + _SPARE:
         prompt = estimate.prompt_tokens
-    if not -(-written // _TINY) <= completion <= _HUGE * most.completion_tokens + _SPARE:
+    most = math.inf if longest is None else _HUGE * longest + _SPARE
+    if not -(-written // _TINY) <= completion <= most:
         completion = estimate.completion_tokens
     return reply._replace(usage=Usage(prompt_tokens=prompt, completion_tokens=completion))
 

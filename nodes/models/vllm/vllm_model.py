@@ -136,8 +136,8 @@ class VLLMModel:
 
         pattern = decision_pattern(prompt, self._constrained) or request.pattern
         settings = SamplingParams(
-            temperature=request.temperature, max_tokens=request.max_tokens, seed=request.seed,
-            logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
+            temperature=request.temperature or 0.0, max_tokens=request.reply_tokens,
+            seed=request.seed, logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
             structured_outputs=None if pattern is None else StructuredOutputsParams(regex=pattern),
         )  # fmt: skip
         lora = None if request.adapter is None else self._loaded[request.adapter]
