@@ -190,8 +190,8 @@ def test_a_trace_without_a_temperature_is_written_and_answers_again(tmp_path: Pa
     recorded = team.run_sync(SCREEN, seed=2)
     assert recorded.calls[0].temperature is None
     write_jsonl(tmp_path / "t.jsonl", [recorded])
-    (read,) = read_jsonl(tmp_path / "t.jsonl")
-    assert isinstance(read, Trace) and read == recorded
+    (read,) = read_jsonl(tmp_path / "t.jsonl", kind=Trace)
+    assert read == recorded
     for heat in (None, 0.0):  # models of this process, and earlier versions, take one for the other
         again = CollabGraph.collaborative(
             agents=2, rounds=1, model=ScriptedModel.from_trace(read), temperatures=heat
@@ -451,6 +451,7 @@ async def test_a_process_does_not_keep_every_served_actor(tmp_path: Path) -> Non
             await model.prepare()
             copy = pickle.loads(pickle.dumps(model))
             await engine.close()
+            server.restart()
             del engine, model, copy
     gc.collect()
     assert sum(isinstance(each, OpenAIModel) for each in gc.get_objects()) < count

@@ -256,7 +256,9 @@ class Endpoint:
         text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {failure.advice}"
         if failure.retryable:
             return ModelUnavailable(text)
-        return ModelError(text) if failure.status is None else RequestRejected(text, failure)
+        if failure.status is None:
+            return ModelError(text)
+        return RequestRejected(text, failure.status, failure.field, failure.unsupported)
 
     async def close(self) -> None:
         """Close the connections of this event loop; those of others close with their loops."""

@@ -62,10 +62,12 @@ class AttemptFailure(NamedTuple):
 class RequestRejected(ModelError):
     """The endpoint rejected a request with an HTTP status."""
 
-    def __init__(self, message: str, failure: AttemptFailure) -> None:
+    def __init__(
+        self, message: str, status: int, field: str = "", unsupported: bool = False
+    ) -> None:
+        """For ``field`` and ``unsupported`` see :class:`AttemptFailure`."""
         super().__init__(message)
-        self.status, self.field = failure.status, failure.field
-        self.unsupported = failure.unsupported
+        self.status, self.field, self.unsupported = status, field, unsupported
 
     @property
     def about_fields(self) -> bool:
