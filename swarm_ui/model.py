@@ -208,12 +208,12 @@ class StreamingModel(ChatModel, Protocol):
     def stream(self, request: Request) -> AsyncIterator[str | Completion]:
         """Pieces of the reply as they arrive, and finally the whole :class:`Completion`.
 
-        Joined together, the pieces are the text of the completion. The completion has the same
-        prompt, usage and log-probability as from ``generate``. Closing the iterator early cancels
-        the call.
+        Joined together, the pieces are the text of the completion, unless a reply broke off and the
+        model asked again: then the completion is the new reply. It has the same prompt, usage and
+        log-probability as from ``generate``. Closing the iterator early cancels the call.
 
         Raises:
-            ModelError: the model cannot answer, or broke off; pieces may have come before.
+            ModelError: the model cannot answer; pieces may have come before.
         """
         ...
 

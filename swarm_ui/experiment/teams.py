@@ -286,7 +286,7 @@ def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> li
         rollout_arm(settings, edges), name="team", label=label, trained=False
     )
     given = tuple(adapters)
-    one = Arm(name=BASE, label="one agent, greedy", adapters=given[:1])
+    one = Arm(name=BASE, label="one agent", adapters=given[:1])
     return [one, dataclasses.replace(team, adapters=given)]
 
 

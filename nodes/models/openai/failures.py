@@ -9,7 +9,7 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import openai
@@ -73,6 +73,28 @@ class RequestRejected(ModelError):
     def about_fields(self) -> bool:
         """Whether a field of the request may be the reason."""
         return self.status in _REJECTED
+
+
+def rejected_field(
+    rejection: RequestRejected, body: Mapping[str, object], needed: Collection[str]
+) -> str | None:
+    """The field to omit in the next attempt after a rejection; ``None`` if there is none.
+
+    Args:
+        rejection: the answer of the endpoint.
+        body: the fields of the request.
+        needed: optional fields that must be sent.
+    """
+    if not rejection.about_fields:
+        return None
+    field, text = rejection.field, str(rejection)
+    if rejection.unsupported and field in OPTIONAL and field in body:
+        return None if field in needed else field
+    if "stream_options" in body and "stream_options" in text:
+        return "stream_options"
+    if "tools" in body and "tool" in text.lower():
+        return "tools"
+    return "response_format" if "response_format" in body else None
 
 
 def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:

@@ -20,7 +20,12 @@ from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.admission import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
-from swarm_ui.nodes.models.openai.failures import OPTIONAL, AttemptFailure, RequestRejected
+from swarm_ui.nodes.models.openai.failures import (
+    OPTIONAL,
+    AttemptFailure,
+    RequestRejected,
+    rejected_field,
+)
 from swarm_ui.nodes.models.openai.hot_loading import LIST_SECONDS, HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
 from swarm_ui.nodes.models.openai.sending import SentModel, sent_admission, sent_url
@@ -136,8 +141,8 @@ class OpenAIModel:
         self._usage = Usage()
         self._priced = model in self._prices
         self._unsupported: frozenset[str] = frozenset()
-        """Fields of a request, and schemas (:func:`_schema_field`), that the server has
-        rejected."""
+        """Fields of a request that the server has rejected. Each schema is a field of its own
+        (:func:`~.request_body.schema_field`)."""
         self._counts_tokens = not (
             limits.tokens_per_minute is budget.max_tokens is budget.max_cost is None
         )
@@ -213,9 +218,8 @@ class OpenAIModel:
         """Send all requests concurrently; one completion each, in order.
 
         If a server rejects a request's ``json_schema`` or ``tools``, they are written into the
-        prompt instead, now and in later requests with the same schema or with tools. The reply is
-        not changed or checked. If it does not support another field that was chosen, such as
-        ``temperature``, the field is left out from then on, and a warning says so.
+        prompt instead, now and in later requests with this schema or with tools. The reply is not
+        checked. Another chosen field that it does not support is left out then, with a warning.
 
         Raises:
             BudgetExceeded: a request could exceed the budget; it was not sent.
@@ -321,7 +325,7 @@ class OpenAIModel:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
         ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
         served = await self._endpoint.served(_CHECK_SECONDS)
-        # Ollama lists the newest version of a model with a tag, and accepts the name without it.
+        # Ollama lists a model with the tag "latest", and accepts the name without it.
         if served is None or self.name in served or f"{self.name}:latest" in served:
             return served or ()
         names = ", ".join(served[:8]) + (", …" if len(served) > 8 else "")
@@ -372,29 +376,17 @@ class OpenAIModel:
                     restored = True  # the server was restarted and has no adapters now
                     await self._hot.restore(call.model)
                     continue
-                failed, field = rejection, self._rejected_field(rejection, call)
+                # Without a limit, a reply could exceed the budget.
+                needed = (self._options.token_field,) if self._counts_tokens else ()
+                failed, field = rejection, rejected_field(rejection, call.body, needed)
             if field is None:
                 raise guess or failed
             if field == "response_format":
                 if failed.field != field:
                     guess = failed  # the next attempt shows whether the schema is the reason
-                field = _schema_field(request)
+                field = request_body.schema_field(request)
             refused[field] = failed
             unsupported |= {field}
-
-    def _rejected_field(self, rejection: RequestRejected, call: ChatCall) -> str | None:
-        """The field to omit in the next attempt after a rejection; ``None`` if there is none."""
-        body, field = call.body, rejection.field
-        if not rejection.about_fields:
-            return None
-        if rejection.unsupported and field in OPTIONAL and field in body:
-            needed = field == self._options.token_field and self._counts_tokens
-            return None if needed else field
-        if "stream_options" in body and "stream_options" in str(rejection):
-            return "stream_options"
-        if "tools" in body and "tool" in str(rejection).lower():
-            return "tools"
-        return "response_format" if "response_format" in body else None
 
     def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
         """Omit fields from now on, because a request without them was answered."""
@@ -432,22 +424,11 @@ class OpenAIModel:
         served = self._served(request.adapter)
         body: dict[str, object] = {"model": served, "messages": request_body.messages(chat)}
         limit = request.reply_tokens if self._counts_tokens else request.max_tokens
-        chosen: dict[str, object] = {
-            "temperature": request.temperature,
-            "seed": request.seed if options.send_seed else None,
-            options.token_field: limit,
-            "logprobs": options.logprobs or None,
-            "n": n if n > 1 else None,
-            "stream_options": {"include_usage": True} if stream else None,
-        }
-        body |= {
-            name: value
-            for name, value in chosen.items()
-            if value is not None and name not in unsupported
-        }
-        if request.json_schema is not None and _schema_field(request) not in unsupported:
-            schema = request_body.schema_format(request.json_schema, self._endpoint.where)
-            body["response_format"] = schema
+        chosen = request_body.chosen_fields(request, options, limit, n, stream=stream)
+        body |= {name: value for name, value in chosen.items() if name not in unsupported}
+        schema = request.json_schema
+        if schema is not None and request_body.schema_field(request) not in unsupported:
+            body["response_format"] = request_body.schema_format(schema, self._endpoint.where)
         if offered:
             body["tools"] = request_body.tools(offered, self._endpoint.where)
         extra = {**self._hot.extra_fields(served), **options.extra_body}
@@ -485,7 +466,7 @@ class OpenAIModel:
         self, request: Request, unsupported: frozenset[str]
     ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
         """The chat of a request, and its decision without the parts that the chat omits."""
-        schema_in_prompt = _schema_field(request) in unsupported
+        schema_in_prompt = request_body.schema_field(request) in unsupported
         form = format_named(self._options.prompt_format)
         render = self._options.render or form.chat
         complete = partial(self._completed, request, schema_in_prompt=schema_in_prompt)
@@ -517,9 +498,3 @@ class OpenAIModel:
 
 def _tokens(chat: tuple[ChatMessage, ...]) -> int:
     return request_body.prompt_tokens(chat, transcript(chat))
-
-
-
-def _schema_field(request: Request) -> str:
-    """A name for the ``response_format`` of a request: other schemas may be supported."""
-    return f"response_format {request.json_schema}"

@@ -99,7 +99,7 @@ async def read_response(
 async def read_stream(
     chunks: AsyncIterator[ChatCompletionChunk], timeout: float, most: int | None
 ) -> AsyncGenerator[str | ChatReply]:
-    """Pieces of text as they arrive, then the whole reply. ``most``: token limit of the request, if any.
+    """Pieces of text as they arrive, then the whole reply. ``most``: token limit of the request.
 
     Raises:
         MalformedReply: a chunk cannot be read, the reply is too long, or it is not complete.

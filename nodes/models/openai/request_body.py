@@ -11,8 +11,9 @@ from itertools import accumulate, chain, pairwise, repeat
 from swarm_ui.budget import guess_tokens
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, ToolSpec
+from swarm_ui.model import ChatMessage, Request, ToolSpec
 from swarm_ui.nodes.models.openai.replies import Answer, ChatReply
+from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.prompts import picture_size
 
 # Both are a little more than vision models are known to use.
@@ -79,6 +80,27 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
         "type": "json_schema",
         "json_schema": {"name": "reply", "schema": value, "strict": _strict(value)},
     }
+
+
+def chosen_fields(
+    request: Request, options: ChatOptions, limit: int | None, n: int, *, stream: bool
+) -> dict[str, object]:
+    """The optional fields of a request for ``n`` replies of at most ``limit`` tokens. Fields that
+    were not chosen are left out: some servers accept only their own values."""
+    fields: dict[str, object] = {
+        "temperature": request.temperature,
+        "seed": request.seed if options.send_seed else None,
+        options.token_field: limit,
+        "logprobs": options.logprobs or None,
+        "n": n if n > 1 else None,
+        "stream_options": {"include_usage": True} if stream else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def schema_field(request: Request) -> str:
+    """A name for the ``response_format`` of a request: a server may support that of another."""
+    return f"response_format {request.json_schema}"
 
 
 def _strict(schema: object) -> bool:

@@ -61,7 +61,9 @@ class RecordedReplies:
         """The recorded reply. Raises ``ModelError`` if no recorded call matches; its text names
         the closest call and how it differs."""
         contexts = _contexts(request)
-        keys = [(each, request.adapter, request.seed, request.temperature or 0.0) for each in contexts]
+        keys = [
+            (each, request.adapter, request.seed, request.temperature or 0.0) for each in contexts
+        ]
         found = next((self._replies[key] for key in keys if key in self._replies), None)
         if found is None:
             raise ModelError(self._unknown(request, contexts[0]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import traceback
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
