@@ -61,7 +61,14 @@ from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
 from swarm_ui.environments.phone import tasks
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.model import Completion, Decision, Request
-from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RateLimits, RetryPolicy
+from swarm_ui.nodes import (
+    ActorModel,
+    CausalModel,
+    ChatOptions,
+    OpenAIModel,
+    RateLimits,
+    RetryPolicy,
+)
 from swarm_ui.nodes.models.pretrained import adapter_folder, model_folder
 from swarm_ui.storage.durable import write_atomic
 
@@ -155,6 +162,7 @@ async def measure(
         server.url,
         limits=RateLimits(concurrency=concurrency),
         retry=RetryPolicy(retries=1, timeout=1800.0),
+        options=ChatOptions(send_seed=True),
     )
     actor = ActorModel(engine, model, folder, constrained=False)
     await actor.check()

@@ -34,11 +34,14 @@ class AgentNode:
     model: ChatModel
     adapter: str | None = None
     """Name of its LoRA adapter; ``None``: the base model."""
-    temperature: float = 0.0
+    temperature: float | None = None
+    """Sampling temperature; ``None``: that of the endpoint, and 0 for a model in this process."""
     view: AgentView = "same"
     """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A window or
     a pane: it sees only these elements, and may abstain."""
-    max_tokens: int = 256
+    max_tokens: int | None = None
+    """Maximum number of tokens of a reply; ``None``: that of the endpoint, and 256 for a model in
+    this process."""
     timeout: float | None = None
     """Seconds for one call; ``None``: the limit of the run."""
 

@@ -27,7 +27,7 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")
     adapter_names = [None] * agents if adapters is None else list(adapters)
-    if isinstance(warmth, int | float):
+    if warmth is None or isinstance(warmth, int | float):
         warmth = [warmth] * agents
     seen = _views(team.views, agents)
     for what, given in (("adapters", adapter_names), ("temperatures", warmth), ("views", seen)):
@@ -38,7 +38,8 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
         edges = random_dag(names, team.density, random.Random(team.seed))
     elif callable(edges):
         edges = edges(names)
-    each = zip(names, adapter_names, map(float, warmth), seen, strict=True)
+    heats = [None if heat is None else float(heat) for heat in warmth]
+    each = zip(names, adapter_names, heats, seen, strict=True)
     nodes: list[Node] = [
         AgentNode(name, model, adapter, heat, view, team.max_tokens, team.timeout)
         for name, adapter, heat, view in each
@@ -84,9 +85,9 @@ def solo(
     kind: type[G],
     model: ChatModel,
     adapter: str | None,
-    temperature: float,
+    temperature: float | None,
     view: AgentView,
-    max_tokens: int,
+    max_tokens: int | None,
     timeout: float | None,
 ) -> G:
     """Make a graph with a single agent; see :meth:`swarm_ui.graph.graph.CollabGraph.solo`."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, fsum
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
 from swarm_ui.prompts import abstains
 
+VotingRule = Literal["exact", "hierarchical"]
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 
 
@@ -36,16 +37,34 @@ class MajorityVote:
 
     Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
     rule; its released code draws at random. Agents that abstain are not counted.
+
+    Raises:
+        ConfigError: ``scope``, ``rule`` or ``ties`` is not one of its values, or ``ties`` does not
+            fit ``rule``.
     """
 
     id: str = "vote"
     scope: Scope = "last"
     """Proposals of the last round (the released code), or the whole matrix (the paper's text)."""
-    rule: Literal["exact", "hierarchical"] = "exact"
+    rule: VotingRule = "exact"
     """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
     ties: Ties = "seed"
     """``"top"``: among tied actions, the one on the first element of the screen wins; those without
     an element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
+
+    def __post_init__(self) -> None:
+        for name, choices in (("scope", Scope), ("rule", VotingRule), ("ties", Ties)):
+            value, known = getattr(self, name), get_args(choices)
+            if value not in known:
+                raise ConfigError(
+                    f"vote '{self.id}': {name} must be one of {', '.join(map(repr, known))}, got "
+                    f"{value!r}"
+                )
+        if self.rule == "hierarchical" and self.ties != "seed":
+            raise ConfigError(
+                f"vote '{self.id}': ties={self.ties!r} has no effect with rule='hierarchical', "
+                "which breaks ties by the seed; leave ties out, or set rule='exact'"
+            )
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]

@@ -95,11 +95,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     chat: tuple[ChatMessage, ...] | None = None
     adapter: str | None = None
     """Name of the LoRA adapter to answer with; ``None``: the base model."""
-    temperature: float = 0.0
-    """Sampling temperature; with 0, the most probable token is chosen."""
-    max_tokens: int = 256
+    temperature: float | None = None
+    """Sampling temperature; with 0, the most probable token is chosen. ``None``: not chosen; an
+    endpoint uses its own, a model in this process 0."""
+    max_tokens: int | None = None
+    """Maximum number of tokens of the reply. ``None``: not chosen; see :attr:`reply_tokens`."""
     seed: int = 0
-    """Seeds only the sampling of this request, so that batching does not change its answer."""
+    """Seeds only the sampling of this request, so that batching does not change its answer. An
+    endpoint gets it only with ``ChatOptions(send_seed=True)``."""
     run: str = ""
     """Name of the calling run. A model that batches serves runs in turn; ``""``: the call is not
     part of a run."""
@@ -110,6 +113,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     tools: tuple[ToolSpec, ...] = ()
     """Tools that the model may call in its reply to a chat. :func:`swarm_ui.prompts.as_chat` writes
     them into the chat for models that know only text."""
+
+    @property
+    def reply_tokens(self) -> int:
+        """``max_tokens``; if it was not chosen, 256 for a decision and 1024 for a chat. This limits
+        models in this process and reserves a budget; endpoints have limits of their own."""
+        if self.max_tokens is not None:
+            return self.max_tokens
+        return 1024 if self.decision is None else 256
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -197,12 +208,12 @@ class StreamingModel(ChatModel, Protocol):
     def stream(self, request: Request) -> AsyncIterator[str | Completion]:
         """Pieces of the reply as they arrive, and finally the whole :class:`Completion`.
 
-        Joined together, the pieces are the text of the completion. The completion has the same
-        prompt, usage and log-probability as from ``generate``. Closing the iterator early cancels
-        the call.
+        Joined together, the pieces are the text of the completion, unless a reply broke off and the
+        model asked again: then the completion is the new reply. It has the same prompt, usage and
+        log-probability as from ``generate``. Closing the iterator early cancels the call.
 
         Raises:
-            ModelError: the model cannot answer, or broke off; pieces may have come before.
+            ModelError: the model cannot answer; pieces may have come before.
         """
         ...
 

@@ -73,7 +73,7 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Exact prompt as the model read it."""
     order: tuple[int, ...] | None = None
     """Screen index of each element as shown; ``None``: the screen's own order."""
-    temperature: float = 0.0
+    temperature: float | None = None
     seed: int = 0
     ballot: dict[str, float] | None = None
     """Weight of each proposal in a vote, keyed by the action's JSON."""

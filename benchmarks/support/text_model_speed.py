@@ -47,7 +47,14 @@ from peft import PeftModel
 from benchmarks.support.solver_screens import walks
 from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RateLimits, RetryPolicy
+from swarm_ui.nodes import (
+    ActorModel,
+    CausalModel,
+    ChatOptions,
+    OpenAIModel,
+    RateLimits,
+    RetryPolicy,
+)
 from swarm_ui.nodes.models.pretrained import adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
@@ -252,7 +259,7 @@ async def actor(model: CausalModel, url: str, folder: Path) -> ActorModel:
     """A server's model with the adapters of the model in this process."""
     options: dict[str, Any] = {
         "api_key": "none", "limits": RateLimits(concurrency=64),
-        "retry": RetryPolicy(retries=1, timeout=1800.0),
+        "retry": RetryPolicy(retries=1, timeout=1800.0), "options": ChatOptions(send_seed=True),
     }  # fmt: skip
     asked = OpenAIModel("unknown", url, **options)
     [base] = [each.name for each in await asked.served() if each.parent is None]

@@ -65,9 +65,11 @@ class ChatNode:
     :class:`Tool`."""
     adapter: str | None = None
     """Name of its LoRA adapter; ``None``: the base model."""
-    temperature: float = 0.0
-    max_tokens: int = 1024
-    """Maximum number of tokens of each reply."""
+    temperature: float | None = None
+    """Sampling temperature; ``None``: that of the endpoint, and 0 for a model in this process."""
+    max_tokens: int | None = None
+    """Maximum number of tokens of each reply; ``None``: that of the endpoint, and 1024 for a model
+    in this process."""
     timeout: float | None = None
     """Seconds for the whole conversation; ``None``: the limit of the run."""
     max_tool_calls: int = 8
@@ -85,9 +87,9 @@ class ChatNode:
         check_template(self.prompt, where)
         for name, least in (("max_tokens", 1), ("max_tool_calls", 0), ("max_repairs", 0)):
             value = getattr(self, name)
-            if value < least:
+            if value is not None and value < least:
                 raise ConfigError(f"{where}: {name} must be >= {least}, got {value}")
-        if not self.temperature >= 0:
+        if self.temperature is not None and not self.temperature >= 0:
             raise ConfigError(f"{where}: temperature must be >= 0, got {self.temperature}")
         schema = None if self.schema is None else ReplySchema(self.schema, where)
         object.__setattr__(self, "_schema", schema)

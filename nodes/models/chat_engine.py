@@ -60,6 +60,9 @@ async def ask_engine(
             r,
             decision=None,
             chat=prompt.turns,
+            # As the learner samples; the defaults of the engine may be others.
+            temperature=r.temperature or 0.0,
+            max_tokens=r.reply_tokens,
             tools=(),  # they are in the text of the chat, as the learner reads them
             pattern=decision_pattern(prompt, constrained) or r.pattern,
         )

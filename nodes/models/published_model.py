@@ -193,6 +193,10 @@ class PublishedCopy:
         self.name = name
         self._key, self._make = key, make
         self._current, self._versions = current, versions
+        self._held: PublishedAdapters | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PublishedCopy, (self._key, self.name, self._make, self._current, self._versions)
 
     def __repr__(self) -> str:
         return f"PublishedCopy('{self.name}')"
@@ -236,11 +240,16 @@ class PublishedCopy:
 
     def _adapters(self) -> PublishedAdapters:
         """The base model of this process, with its adapters."""
-        if self._key not in _COPIES:
-            _COPIES[self._key] = PublishedAdapters(self._make(), kept=1)
-        return _COPIES[self._key]
+        if self._held is None:
+            self._held = _COPIES.pop(self._key, None) or PublishedAdapters(self._make(), kept=1)
+            _COPIES[self._key] = self._held
+            if len(_COPIES) > _KEPT_COPIES:
+                del _COPIES[next(iter(_COPIES))]
+        return self._held
 
 
+_KEPT_COPIES = 2
 _COPIES: dict[str, PublishedAdapters] = {}
-"""Base models by the key of a published model. They belong to the process, because a team is sent
-again in every iteration and its base model must be loaded only once."""
+"""Base models by the key of a published model, in the order of last use. They belong to the
+process, because a team is sent again in every iteration and its base model must be loaded only
+once. Older ones are freed with the last copy that uses them."""

@@ -76,13 +76,18 @@ class SentActorModel:
         await self._engine.close()
 
 
+_KEPT_ENGINES = 8
 _ENGINES: dict[str, OpenAIModel] = {}
-"""Connections by the key of an actor model. They and their limit on concurrent calls belong to the
-process, because a team is sent again in every iteration."""
+"""Connections by the key of an actor model, in the order of last use. They and their limit on
+concurrent calls belong to the process, because a team is sent again in every iteration. The copies
+of an actor model keep their own."""
 
 
 def _received(key: str, engine: OpenAIModel, *others: Any) -> SentActorModel:
     """The model in a worker, which loads nothing on the server."""
-    known = _ENGINES.setdefault(key, engine)
+    known = _ENGINES.pop(key, engine)
+    _ENGINES[key] = known
+    if len(_ENGINES) > _KEPT_ENGINES:
+        del _ENGINES[next(iter(_ENGINES))]
     known.know_loaded(engine)
     return SentActorModel(key, known, *others)

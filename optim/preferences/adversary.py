@@ -77,7 +77,7 @@ class LLMAdversary:
         self,
         model: ChatModel,
         *,
-        temperature: float = 0.8,
+        temperature: float | None = 0.8,
         max_tokens: int = 256,
         attempts: int = 2,
     ) -> None:

@@ -67,7 +67,7 @@ class LLMTeacher:
     """Asks a language model to act, such as one that is larger than the agents' own."""
 
     def __init__(
-        self, model: ChatModel, *, temperature: float = 0.0, max_tokens: int = 256
+        self, model: ChatModel, *, temperature: float | None = None, max_tokens: int = 256
     ) -> None:
         self.name, self._model = f"LLM teacher ({model.name})", model
         self._temperature, self._max_tokens = temperature, max_tokens

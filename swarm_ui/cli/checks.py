@@ -216,36 +216,45 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
 
     shown, problem = without_credentials(address), ""
     try:
-        served = asyncio.run(_served(address, model, key_env))
+        answered, served = asyncio.run(_answered(address, model, key_env))
         names = ", ".join(served[:6]) + (", …" if len(served) > 6 else "")
-        shown = f"{shown} serves {names or 'some'}"
+        shown = f"{shown} serves {names or 'some'}; {answered} answers"
     except (ModelError, ConfigError) as error:
         problem = str(error)
     found = f"{shown}; key in {key_env}: {key}"
     yield _check("endpoint", "endpoint", not problem, found, problem)
 
 
-async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
-    """The models that are served. Raises ``ModelError`` if the named one is not."""
-    from swarm_ui.budget import Budget
-    from swarm_ui.nodes import OpenAIModel, RateLimits, RetryPolicy
-    from swarm_ui.nodes.models.openai.admission import LocalAdmission
-    from swarm_ui.nodes.models.openai.endpoint import Endpoint
+async def _answered(url: str, model: str | None, key_env: str) -> tuple[str, tuple[str, ...]]:
+    """The model that answered a request such as agents send, and all models that are served.
 
-    if model is not None:
-        named = OpenAIModel(model, url, api_key_env=key_env)
-        try:
-            return await named.check()
-        finally:
-            await named.close()
-    limits = RateLimits()
-    endpoint = Endpoint("any", url, key=None, key_env=key_env, limits=limits,
-                        retry=RetryPolicy(timeout=5.0),
-                        admission=lambda: LocalAdmission(limits, Budget()))  # fmt: skip
+    Raises:
+        ModelError: the endpoint or the model does not answer.
+        ConfigError: no model is named, and not exactly one is served.
+    """
+    from swarm_ui.experiment.config import ModelSection
+    from swarm_ui.experiment.models import open_model
+    from swarm_ui.model import Decision
+    from swarm_ui.nodes import AgentNode, OpenAIModel
+    from swarm_ui.observation import Element, Observation
+
+    listing = OpenAIModel(model or "any", url, api_key_env=key_env)
     try:
-        return await endpoint.served(5.0) or ()
+        served = await listing.served()
     finally:
-        await endpoint.close()
+        await listing.close()
+    if model is None:
+        names = [each.name for each in served if each.parent is None]
+        if len(names) != 1:
+            raise ConfigError(
+                f"expected one served model, which can be asked, got {', '.join(names[:6]) or 'no'}"
+                " models; name the one that you use with --model NAME"
+            )
+        model = names[0]
+    screen = Observation(goal="save", elements=(Element(index=0, role="button", text="Save"),))
+    async with open_model(ModelSection(name=model, url=url, key_env=key_env)) as asked:
+        await asked.generate([AgentNode("agent_0", asked).request(Decision(observation=screen))])
+    return model, tuple([each.name for each in served])
 
 
 def _output(command: list[str]) -> str:

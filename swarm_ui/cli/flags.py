@@ -40,7 +40,8 @@ _PANELS = {
 """Titles of option groups in the help, by section of the configuration."""
 _LEARNING_DEFAULTS: dict[str, object] = {
     "train.iterations": 5, "train.episodes": 128, "train.seed": "0",
-    "train.update.method": DEFAULT_METHOD, "environment.seed": "0", "team.temperature": "0",
+    "train.update.method": DEFAULT_METHOD, "environment.seed": "0",
+    "team.temperature": "the endpoint's own, or 0 in this process",
     "synthesize.stray": "0", "finetune.method": "lora", "finetune.epochs": "1",
     "finetune.learning_rate": "1e-4",
 }  # fmt: skip

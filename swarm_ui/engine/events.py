@@ -34,7 +34,8 @@ class CallStarted(CallEvent, frozen=True, kw_only=True, tag="call_started"):
 
 
 class Token(CallEvent, frozen=True, kw_only=True, tag="token"):
-    """A piece of a reply, from models that stream."""
+    """A piece of a reply, from models that stream. If a reply breaks off and is asked for again,
+    no pieces of the new one come; the message has its text."""
 
     text: str
 

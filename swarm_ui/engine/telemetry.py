@@ -246,7 +246,8 @@ def _described(message: Message, call: Call) -> dict[str, _Value]:
     """Attributes of a finished call, without any text of a screen or a model."""
     found: dict[str, _Value] = {}
     if call.prompt or call.model:
-        found["gen_ai.request.temperature"] = float(call.temperature)
+        if call.temperature is not None:
+            found["gen_ai.request.temperature"] = float(call.temperature)
         found["gen_ai.request.seed"] = call.seed
         if call.model:
             found["gen_ai.request.model"] = found["gen_ai.response.model"] = call.model

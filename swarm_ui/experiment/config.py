@@ -71,6 +71,8 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     concurrency: Count = 16
     timeout: Annotated[float, Meta(gt=0.0)] = 60.0
     vision: bool = False
+    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    send_seed: bool = False
 
 
 class TeamSection(_Section, frozen=True, kw_only=True):
@@ -82,10 +84,10 @@ class TeamSection(_Section, frozen=True, kw_only=True):
     density: Share = 0.5
     views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
-    temperature: Temperature = 0.0
+    temperature: Temperature | None = None
     temperatures: tuple[Temperature, ...] = ()
     """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
-    max_tokens: Count = 256
+    max_tokens: Count | None = None
     seed: Natural = 0
 
 

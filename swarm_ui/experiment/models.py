@@ -357,6 +357,8 @@ def _endpoint(section: ModelSection) -> OpenAIModel:
         vision=section.vision,
         prompt_format=section.prompt_format or "json",
         prompt_tokens=section.prompt_tokens,
+        token_field=section.token_field,
+        send_seed=section.send_seed,
     )
     return endpoint_client(section, section.name, section.url or None, options)
 

@@ -41,13 +41,13 @@ class Arm:
     agents: int = 1
     rounds: int = 1
     edges: tuple[Edge, ...] = ()
-    temperature: float = 0.0
+    temperature: float | None = None
     temperatures: tuple[float, ...] = ()
     """A temperature for each agent, instead of ``temperature``; empty: all agents have the same."""
     views: Literal["same", "shuffle", "window", "pane"] = "same"
     vote: Literal["majority", "probability"] = "majority"
-    max_tokens: int = 256
-    """Maximum number of tokens of a reply."""
+    max_tokens: int | None = None
+    """Maximum number of tokens of a reply; ``None``: not chosen."""
     guard: bool = False
     """Use a shuffled view if a screen occurs again."""
     trained: bool = False
@@ -292,7 +292,7 @@ def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> li
         rollout_arm(settings, edges), name="team", label=label, trained=False
     )
     given = tuple(adapters)
-    one = Arm(name=BASE, label="one agent, greedy", adapters=given[:1])
+    one = Arm(name=BASE, label="one agent", adapters=given[:1])
     return [one, dataclasses.replace(team, adapters=given)]
 
 

@@ -259,9 +259,9 @@ class CollabGraph(Dag):
         model: ChatModel,
         *,
         adapter: str | None = None,
-        temperature: float = 0.0,
+        temperature: float | None = None,
         view: AgentView = "same",
-        max_tokens: int = 256,
+        max_tokens: int | None = None,
         timeout: float | None = None,
     ) -> Self:
         """A single agent, ``agent_0``: the control for every team."""

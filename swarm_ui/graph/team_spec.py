@@ -29,8 +29,9 @@ class TeamSpec:
     seed: int = 0
     adapters: Sequence[str | None] | None = None
     """One LoRA adapter name (or ``None``) for each agent."""
-    temperatures: float | Sequence[float] = 0.0
-    """The sampling temperature: one for all agents, or one for each."""
+    temperatures: float | Sequence[float | None] | None = None
+    """The sampling temperature: one for all agents, or one for each. ``None``: that of the
+    endpoint, and 0 for a model in this process."""
     views: Views | Sequence[AgentView] = "same"
     """With ``"shuffle"`` each agent except the first sees the elements in a different order.
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
@@ -42,8 +43,9 @@ class TeamSpec:
     """Whether a majority vote counts the last round's proposals or those of all rounds."""
     ties: Ties = "seed"
     """Tie rule of a majority vote. ``"top"``: the action nearest to the top of the screen."""
-    max_tokens: int = 256
-    """Maximum number of new tokens of each call."""
+    max_tokens: int | None = None
+    """Maximum number of new tokens of each call; ``None``: that of the endpoint, and 256 for a
+    model in this process."""
     timeout: float | None = None
     """Seconds for each call; ``None``: no limit."""
 
@@ -55,10 +57,10 @@ class TeamOptions(TypedDict, total=False):
     density: float
     seed: int
     adapters: Sequence[str | None] | None
-    temperatures: float | Sequence[float]
+    temperatures: float | Sequence[float | None] | None
     views: Views | Sequence[AgentView]
     vote: VoteRule
     vote_scope: Scope
     ties: Ties
-    max_tokens: int
+    max_tokens: int | None
     timeout: float | None

@@ -110,7 +110,7 @@ class LoopEscapePolicy:
 
     @classmethod
     def greedy(
-        cls, model: ChatModel, *, adapter: str | None = None, max_tokens: int = 256
+        cls, model: ChatModel, *, adapter: str | None = None, max_tokens: int | None = None
     ) -> LoopEscapePolicy:
         """One greedy agent that uses a shuffled view when a screen occurs again."""
         usual = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens)
@@ -145,7 +145,7 @@ class SlidingWindowPolicy:
         parts: int = 4,
         notes: int = 0,
         adapter: str | Sequence[str | None] | None = None,
-        max_tokens: int = 256,
+        max_tokens: int | None = None,
         name: str = "scroller",
         limits: Limits | None = None,
     ) -> None:

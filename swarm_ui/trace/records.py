@@ -49,7 +49,9 @@ class Call(
     """Name of the model that answered, as its server or class reports it; empty for nodes without a
     model."""
     adapter: str | None = None
-    temperature: float = 0.0
+    temperature: float | None = None
+    """The requested sampling temperature; ``None``: not chosen, see
+    :attr:`swarm_ui.model.Request.temperature`."""
     seed: int = 0
     logprob: float | None = None
     usage: Usage = Usage()

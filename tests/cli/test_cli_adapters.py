@@ -79,7 +79,7 @@ def test_training_starts_from_given_adapters(shell: Shell, here: Path) -> None: 
     ):
         out = f"run-{len(names)}"
         done = shell(f"{line} {more} --out {out}")
-        assert done.code == 5, done.err  # nothing was learned
+        assert done.code == 0, done.err
         saved = sorted(p.parent.name for p in (here / out / "adapters").glob(f"*/{WEIGHTS}"))
         assert tuple(saved) == names
         assert all(equal(here / out / "adapters" / name, here / "saved" / "final")

@@ -43,7 +43,9 @@ def test_train_shows_its_own_defaults() -> None:
     for name, text in (("agents", "4"), ("rounds", "3"), ("views", "shuffle"),
                        ("temperature", "0.8"), ("method", "rft")):  # fmt: skip
         assert described("train")[name].help.endswith(f"(default: {text})")
-    for name, text in (("agents", "1"), ("rounds", "1"), ("views", "same"), ("temperature", "0")):
+    served = "the endpoint's own, or 0 in this process"
+    for name, text in (("agents", "1"), ("rounds", "1"), ("views", "same"),
+                       ("temperature", served)):  # fmt: skip
         assert described("run")[name].help.endswith(f"(default: {text})")
 
 

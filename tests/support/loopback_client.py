@@ -29,7 +29,10 @@ _RECORDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "limits": (RateLimits, ("requests", "period", "tokens_per_minute", "concurrency")),
     "retry": (RetryPolicy, ("retries", "backoff", "max_wait", "timeout", "jitter")),
     "budget": (Budget, ("max_calls", "max_tokens", "max_cost", "prices")),
-    "options": (ChatOptions, ("extra_body", "logprobs", "vision", "token_field", "render")),
+    "options": (
+        ChatOptions,
+        ("extra_body", "logprobs", "vision", "token_field", "render", "send_seed"),
+    ),
 }
 
 

@@ -223,7 +223,7 @@ def test_equal_records_give_equal_bytes(episode: Episode) -> None:
 
 
 def test_a_default_is_left_out_however_it_came_about() -> None:
-    call = Call(message="a:0", node="a", round=0, temperature=float("0"), usage=Usage(), started=0)
+    call = Call(message="a:0", node="a", round=0, usage=Usage(), started=float("0"))
     assert encoded(call) == b'{"message":"a:0","node":"a","round":0}'
     zeros = [msgspec.structs.replace(call, ballot={"a": zero}) for zero in (0.0, -0.0, 0)]
     assert zeros[0] == zeros[1] == zeros[2]

@@ -44,7 +44,6 @@ from swarm_ui.nodes.models.openai.settings import RateLimits, RetryPolicy
 
 OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 5.0
-_SHOWN_CHARACTERS = 80
 _SHOWN_OF_FAILURE = 400
 
 
@@ -62,6 +61,8 @@ class ChatCall:
     price: Price | None = None
     dropped: Dropped | None = None
     """The parts of the decision that the prompt leaves out."""
+    longest: int | None = None
+    """The limit of tokens of all its replies together that is sent; ``None``: none is sent."""
 
 
 class ServedModel(NamedTuple):
@@ -169,8 +170,8 @@ class Endpoint:
     async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
         """Make one chat completion, with as many attempts as allowed; the whole reply comes last.
 
-        With ``stream``, the pieces of the reply come before it, and the request is not sent again
-        after the first piece.
+        With ``stream``, the pieces of the reply come before it. If a reply breaks off after some
+        pieces, the next attempt gives no pieces, only the whole reply.
 
         Raises:
             BudgetExceeded: an attempt could exceed the budget; it was not sent.
@@ -178,28 +179,21 @@ class Endpoint:
             RequestRejected: the endpoint rejected the request with an HTTP status.
             ModelError: it failed for another reason, and a retry would not help.
         """
+        shown = 0
+        """The attempt whose pieces were given; 0: none so far."""
         for attempt in itertools.count(1):
-            received: list[str] = []
             try:
                 async with aclosing(self._attempt(call, stream=stream)) as pieces:
                     async for piece in pieces:
                         if isinstance(piece, str):
-                            received.append(piece)
-                        yield piece
+                            shown = shown or attempt
+                        if not isinstance(piece, str) or shown == attempt:
+                            yield piece
                 return
             except Exception as error:
                 failure = attempt_failure(error, self._key_name)
                 if failure is None:
                     raise
-            if received:
-                text = "".join(received)
-                # Redacted before it is cut, because half a secret would not be recognised.
-                end = self._redacted(text)[-_SHOWN_CHARACTERS:]
-                raise self.error(
-                    f"the stream broke off after {len(text)} characters that end in {end!r}",
-                    "the rest of the reply",
-                    failure,
-                )
             await self._pause(attempt, failure)
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
@@ -262,7 +256,9 @@ class Endpoint:
         text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {failure.advice}"
         if failure.retryable:
             return ModelUnavailable(text)
-        return ModelError(text) if failure.status is None else RequestRejected(text, failure.status)
+        if failure.status is None:
+            return ModelError(text)
+        return RequestRejected(text, failure.status, failure.field, failure.unsupported)
 
     async def close(self) -> None:
         """Close the connections of this event loop; those of others close with their loops."""
@@ -271,25 +267,25 @@ class Endpoint:
             await connection.closing.aclose()
 
     async def _attempt(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
-        timeout = self.retry.timeout
+        timeout, asked = self.retry.timeout, call.most.prompt_tokens
         async with self._admitted(call) as admitted:
             create = admitted.client.chat.completions.create
             try:
                 if stream:
                     async with asyncio.timeout(timeout):
                         response = await create(**call.body, stream=True)  # type: ignore[call-overload]
-                    most = call.most.completion_tokens
-                    async with response, aclosing(read_response(response, timeout, most)) as pieces:
+                    read = read_response(response, timeout, call.longest)
+                    async with response, aclosing(read) as pieces:
                         async for piece in pieces:
                             if isinstance(piece, ChatReply):
-                                piece = with_plausible_usage(piece, call.most)
+                                piece = with_plausible_usage(piece, asked, call.longest)
                                 admitted.used = piece.usage
                             yield piece
                 else:
                     async with asyncio.timeout(timeout):
                         reply = read_chat(await create(**call.body))  # type: ignore[call-overload]
-                    check_length(sum(map(written, reply.answers)), call.most.completion_tokens)
-                    reply = with_plausible_usage(reply, call.most)
+                    check_length(sum(map(written, reply.answers)), call.longest)
+                    reply = with_plausible_usage(reply, asked, call.longest)
                     admitted.used = reply.usage
                     yield reply
             except Exception as error:

@@ -9,7 +9,7 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import openai
@@ -21,6 +21,23 @@ _RETRIED = frozenset({408, 409, 425, 429})
 _NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 _QUOTA_USED_UP = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _CHECK_ENDPOINT = "check that this is an OpenAI-compatible endpoint"
+_TOKENS = "of an agent ([team] max_tokens), or the field's name (token_field, [model] token_field)"
+OPTIONAL = {
+    "temperature": "temperature= of an agent ([team] temperature)",
+    "seed": "ChatOptions(send_seed=) ([model] send_seed)",
+    "max_tokens": f"max_tokens= {_TOKENS}",
+    "max_completion_tokens": f"max_tokens= {_TOKENS}",
+    "logprobs": "ChatOptions(logprobs=)",
+}
+"""Fields of a request that are sent only if they were chosen, and the settings that choose them."""
+_NAMED = re.compile(rf"\b({'|'.join((*OPTIONAL, 'response_format'))})\b")
+_NOT_SUPPORTED = re.compile(
+    r"(\bnot|n't)\b.{0,20}(support|accept|allow|permit)|unsupported|unknown|unrecogni[sz]ed|"
+    r"unexpected",
+    re.IGNORECASE,
+)
+_REJECTED = frozenset({400, 404, 422, 501})
+"""HTTP statuses of servers that do not support a field of the request."""
 
 
 class AttemptFailure(NamedTuple):
@@ -36,14 +53,48 @@ class AttemptFailure(NamedTuple):
     """HTTP status; ``None`` if no reply arrived."""
     unbilled: bool = False
     """The server did no work: it answered with an HTTP error, or there was no connection."""
+    field: str = ""
+    """The field of the request that the server names as the reason."""
+    unsupported: bool = False
+    """Whether the server does not know the ``field``, or accepts only its default."""
 
 
 class RequestRejected(ModelError):
     """The endpoint rejected a request with an HTTP status."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(
+        self, message: str, status: int, field: str = "", unsupported: bool = False
+    ) -> None:
+        """For ``field`` and ``unsupported`` see :class:`AttemptFailure`."""
         super().__init__(message)
-        self.status = status
+        self.status, self.field, self.unsupported = status, field, unsupported
+
+    @property
+    def about_fields(self) -> bool:
+        """Whether a field of the request may be the reason."""
+        return self.status in _REJECTED
+
+
+def rejected_field(
+    rejection: RequestRejected, body: Mapping[str, object], needed: Collection[str]
+) -> str | None:
+    """The field to omit in the next attempt after a rejection; ``None`` if there is none.
+
+    Args:
+        rejection: the answer of the endpoint.
+        body: the fields of the request.
+        needed: optional fields that must be sent.
+    """
+    if not rejection.about_fields:
+        return None
+    field, text = rejection.field, str(rejection)
+    if rejection.unsupported and field in OPTIONAL and field in body:
+        return None if field in needed else field
+    if "stream_options" in body and "stream_options" in text:
+        return "stream_options"
+    if "tools" in body and "tool" in text.lower():
+        return "tools"
+    return "response_format" if "response_format" in body else None
 
 
 def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:
@@ -99,8 +150,13 @@ def _status_failure(error: openai.APIStatusError, key_name: str) -> AttemptFailu
         advice = f"put a valid key into {key_name}"
     elif status == 404:
         advice = "check the model name and that the address ends in /v1"
+    named = _NAMED.search(f"{error.param or ''} {detail}") if status in _REJECTED else None
+    field = "" if named is None else named[0]
+    if field in OPTIONAL:
+        advice = f"change or leave out '{field}', which is set by {OPTIONAL[field]}"
     got = f"HTTP {status} ({detail})"
-    return AttemptFailure(got, advice, retryable, wait, status, unbilled=True)
+    unsupported = bool(field and _NOT_SUPPORTED.search(detail))
+    return AttemptFailure(got, advice, retryable, wait, status, True, field, unsupported)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -19,7 +20,12 @@ from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.admission import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
-from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
+from swarm_ui.nodes.models.openai.failures import (
+    OPTIONAL,
+    AttemptFailure,
+    RequestRejected,
+    rejected_field,
+)
 from swarm_ui.nodes.models.openai.hot_loading import LIST_SECONDS, HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
 from swarm_ui.nodes.models.openai.sending import SentModel, sent_admission, sent_url
@@ -44,8 +50,6 @@ from swarm_ui.prompts import (
 )
 
 _CHECK_SECONDS = 5.0
-_UNSUPPORTED = frozenset({400, 404, 422, 501})
-"""HTTP statuses of servers that do not support a field of the request."""
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +63,9 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
     seconds_waiting: float = 0.0
     """Summed over calls: time spent waiting for a slot, the rate limits or the next attempt."""
     cost: float | None = None
-    """Money, in the currency of the prices; ``None`` if the model has no price. A call whose usage
-    is unknown (cut off, timed out, cancelled) counts with the most it may have used."""
+    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
+    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
+    limit of tokens, or, without one, with ``Request.reply_tokens``."""
 
 
 class OpenAIModel:
@@ -134,8 +139,14 @@ class OpenAIModel:
         self._adapters = ServedAdapters(model, adapter_names, self._endpoint.where)
         self._hot = HotAdapters(self._endpoint)
         self._usage = Usage()
+        self._priced = model in self._prices
         self._unsupported: frozenset[str] = frozenset()
-        """Fields of a request that the server has rejected."""
+        """Fields of a request that the server has rejected. Each schema is a field of its own
+        (:func:`~.request_body.schema_field`)."""
+        self._counts_tokens = not (
+            limits.tokens_per_minute is budget.max_tokens is budget.max_cost is None
+        )
+        """Whether a reply without a limit could exceed a rate or a budget."""
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._endpoint.where})"
@@ -156,6 +167,7 @@ class OpenAIModel:
             adapter_names=None if names is None else dict(names),
             loaded=dict(self._hot.loaded),
             unsupported=self._unsupported,
+            counts_tokens=self._counts_tokens,
             admission=sent_admission(endpoint.admission, self.limits, endpoint.where),
         )
 
@@ -163,7 +175,7 @@ class OpenAIModel:
         OpenAIModel.__init__(self, **sent.arguments())
         self._endpoint.key_elsewhere = sent.key_given
         self._hot.know(sent.loaded)
-        self._unsupported = sent.unsupported
+        self._unsupported, self._counts_tokens = sent.unsupported, sent.counts_tokens
         if sent.admission is not None:
             self._endpoint.admission = sent.admission
 
@@ -199,14 +211,15 @@ class OpenAIModel:
             prompt_tokens=self._usage.prompt_tokens,
             completion_tokens=self._usage.completion_tokens,
             seconds_waiting=self._endpoint.seconds_waiting,
-            cost=self._endpoint.cost if self.name in self._prices else None,
+            cost=self._endpoint.cost if self._priced else None,
         )
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Send all requests concurrently; one completion each, in order.
 
         If a server rejects a request's ``json_schema`` or ``tools``, they are written into the
-        prompt instead, now and in later requests. The reply is not changed or checked.
+        prompt instead, now and in later requests with this schema or with tools. The reply is not
+        checked. Another chosen field that it does not support is left out then, with a warning.
 
         Raises:
             BudgetExceeded: a request could exceed the budget; it was not sent.
@@ -233,7 +246,7 @@ class OpenAIModel:
         try:
             first = await self._complete(request, n)
         except RequestRejected as rejection:
-            if rejection.status not in _UNSUPPORTED:
+            if not rejection.about_fields:
                 raise
             first = []
         rest = await self._one_by_one(request, range(len(first), n))
@@ -245,12 +258,12 @@ class OpenAIModel:
         """Pieces of the reply as they arrive, then the whole completion.
 
         Close the iterator (``contextlib.aclosing``) to stop early: the call is cancelled, and
-        counts with the most it may have used.
+        counts with the most it may have used. A reply that breaks off is requested again, as
+        :meth:`generate` does; no pieces of the new reply come, and the completion has its text.
 
         Raises:
             BudgetExceeded: it could exceed the budget; it was not sent.
-            ModelError: it failed before the first piece and cannot be retried, or it broke off
-                after some pieces.
+            ModelError: it failed and cannot be retried.
         """
         async with aclosing(self._replies(request, 1, stream=True)) as pieces:
             async for piece in pieces:
@@ -312,7 +325,8 @@ class OpenAIModel:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
         ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
         served = await self._endpoint.served(_CHECK_SECONDS)
-        if served is None or self.name in served:
+        # Ollama lists a model with the tag "latest", and accepts the name without it.
+        if served is None or self.name in served or f"{self.name}:latest" in served:
             return served or ()
         names = ", ".join(served[:8]) + (", …" if len(served) > 8 else "")
         failure = AttemptFailure(
@@ -342,7 +356,9 @@ class OpenAIModel:
         self, request: Request, n: int, *, stream: bool
     ) -> AsyncGenerator[str | list[Completion]]:
         """Pieces of the reply, then its completions, without fields that the server rejects."""
-        unsupported, first, restored = self._unsupported, None, False
+        unsupported, restored = self._unsupported, False
+        refused: dict[str, RequestRejected] = {}
+        guess: RequestRejected | None = None
         while True:
             call = self._call(request, n, unsupported, stream=stream)
             try:
@@ -351,7 +367,7 @@ class OpenAIModel:
                         if isinstance(piece, str):
                             yield piece
                         else:
-                            self._unsupported |= unsupported
+                            self._leave_out(refused)
                             reply = piece._replace(answers=piece.answers[:n])
                             yield self._completions(request, call, reply)
                 return
@@ -360,14 +376,27 @@ class OpenAIModel:
                     restored = True  # the server was restarted and has no adapters now
                     await self._hot.restore(call.model)
                     continue
-                first = first or rejection
-                field = _rejected_field(rejection, call)
+                # Without a limit, a reply could exceed the budget.
+                needed = (self._options.token_field,) if self._counts_tokens else ()
+                failed, field = rejection, rejected_field(rejection, call.body, needed)
             if field is None:
-                raise first
+                raise guess or failed
+            if field == "response_format":
+                if failed.field != field:
+                    guess = failed  # the next attempt shows whether the schema is the reason
+                field = request_body.schema_field(request)
+            refused[field] = failed
             unsupported |= {field}
 
+    def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
+        """Omit fields from now on, because a request without them was answered."""
+        for field, rejection in refused.items():
+            if field in OPTIONAL and field not in self._unsupported:
+                warnings.warn(f"{rejection}; it is left out from now on", stacklevel=2)
+        self._unsupported |= frozenset(refused)
+
     def _completions(self, request: Request, call: ChatCall, reply: ChatReply) -> list[Completion]:
-        usage = request_body.usage_of(reply, call.most)
+        usage = request_body.usage_of(reply, call.most.prompt_tokens, call.longest)
         self._usage += usage
         shares = request_body.shares(usage, reply.answers)
         return [
@@ -393,22 +422,13 @@ class OpenAIModel:
         offered = request.tools if self._offers(request, unsupported) else ()
         prompt = transcript(chat, offered)
         served = self._served(request.adapter)
-        body: dict[str, object] = {
-            "model": served,
-            "messages": request_body.messages(chat),
-            "temperature": request.temperature,
-            "seed": request.seed,
-            options.token_field: request.max_tokens,
-        }
-        if n > 1:
-            body["n"] = n
-        if options.logprobs:
-            body["logprobs"] = True
-        if stream and "stream_options" not in unsupported:
-            body["stream_options"] = {"include_usage": True}
-        if request.json_schema is not None and "response_format" not in unsupported:
-            schema = request_body.schema_format(request.json_schema, self._endpoint.where)
-            body["response_format"] = schema
+        body: dict[str, object] = {"model": served, "messages": request_body.messages(chat)}
+        limit = request.reply_tokens if self._counts_tokens else request.max_tokens
+        chosen = request_body.chosen_fields(request, options, limit, n, stream=stream)
+        body |= {name: value for name, value in chosen.items() if name not in unsupported}
+        schema = request.json_schema
+        if schema is not None and request_body.schema_field(request) not in unsupported:
+            body["response_format"] = request_body.schema_format(schema, self._endpoint.where)
         if offered:
             body["tools"] = request_body.tools(offered, self._endpoint.where)
         extra = {**self._hot.extra_fields(served), **options.extra_body}
@@ -417,10 +437,12 @@ class OpenAIModel:
         if extra:
             body["extra_body"] = extra
         asked = request_body.prompt_tokens(chat, prompt)
-        most = Usage(prompt_tokens=asked, completion_tokens=n * request.max_tokens)
+        most = Usage(prompt_tokens=asked, completion_tokens=n * request.reply_tokens)
+        longest = most.completion_tokens if options.token_field in body else None
         price = self._prices.get(served) or self._prices.get(self.name)
+        self._priced = self._priced or price is not None
         dropped = None if decision is None else decision.dropped
-        return ChatCall(body, most, prompt, served, price, dropped)
+        return ChatCall(body, most, prompt, served, price, dropped, longest)
 
     def _served(self, adapter: str | None) -> str:
         """The served name of an adapter, of a version, or of the base model."""
@@ -444,7 +466,7 @@ class OpenAIModel:
         self, request: Request, unsupported: frozenset[str]
     ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
         """The chat of a request, and its decision without the parts that the chat omits."""
-        schema_in_prompt = "response_format" in unsupported
+        schema_in_prompt = request_body.schema_field(request) in unsupported
         form = format_named(self._options.prompt_format)
         render = self._options.render or form.chat
         complete = partial(self._completed, request, schema_in_prompt=schema_in_prompt)
@@ -476,14 +498,3 @@ class OpenAIModel:
 
 def _tokens(chat: tuple[ChatMessage, ...]) -> int:
     return request_body.prompt_tokens(chat, transcript(chat))
-
-
-def _rejected_field(rejection: RequestRejected, call: ChatCall) -> str | None:
-    """The field to omit in the next attempt after a rejection; ``None`` if there is none."""
-    if rejection.status not in _UNSUPPORTED:
-        return None
-    if "stream_options" in call.body and "stream_options" in str(rejection):
-        return "stream_options"
-    if "tools" in call.body and "tool" in str(rejection).lower():
-        return "tools"
-    return "response_format" if "response_format" in call.body else None

@@ -79,7 +79,7 @@ def read_chat(chat: object) -> ChatReply:
 
 
 async def read_response(
-    response: AsyncStream[ChatCompletionChunk], timeout: float, most: int
+    response: AsyncStream[ChatCompletionChunk], timeout: float, most: int | None
 ) -> AsyncGenerator[str | ChatReply]:
     """:func:`read_stream`, also for a server that ignores ``stream`` and answers at once."""
     raw = response.response
@@ -97,7 +97,7 @@ async def read_response(
 
 
 async def read_stream(
-    chunks: AsyncIterator[ChatCompletionChunk], timeout: float, most: int
+    chunks: AsyncIterator[ChatCompletionChunk], timeout: float, most: int | None
 ) -> AsyncGenerator[str | ChatReply]:
     """Pieces of text as they arrive, then the whole reply. ``most``: token limit of the request.
 
@@ -150,8 +150,10 @@ def written(answer: Answer) -> int:
     return len(answer.text) + sum(len(c.name) + len(c.arguments) for c in answer.calls)
 
 
-def check_length(characters: int, most: int) -> None:
+def check_length(characters: int, most: int | None) -> None:
     """Raise :class:`MalformedReply` for a text that is too long for ``most`` tokens."""
+    if most is None:
+        return
     longest = most * _LONGEST_TOKEN + _SPARE
     if characters > longest:
         raise MalformedReply(f"more than {longest} characters, for at most {most} tokens")

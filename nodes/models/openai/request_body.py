@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise, repeat
 
 from swarm_ui.budget import guess_tokens
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, ToolSpec
+from swarm_ui.model import ChatMessage, Request, ToolSpec
 from swarm_ui.nodes.models.openai.replies import Answer, ChatReply
+from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.prompts import picture_size
 
 # Both are a little more than vision models are known to use.
@@ -80,6 +82,27 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
     }
 
 
+def chosen_fields(
+    request: Request, options: ChatOptions, limit: int | None, n: int, *, stream: bool
+) -> dict[str, object]:
+    """The optional fields of a request for ``n`` replies of at most ``limit`` tokens. Fields that
+    were not chosen are left out: some servers accept only their own values."""
+    fields: dict[str, object] = {
+        "temperature": request.temperature,
+        "seed": request.seed if options.send_seed else None,
+        options.token_field: limit,
+        "logprobs": options.logprobs or None,
+        "n": n if n > 1 else None,
+        "stream_options": {"include_usage": True} if stream else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def schema_field(request: Request) -> str:
+    """A name for the ``response_format`` of a request: a server may support that of another."""
+    return f"response_format {request.json_schema}"
+
+
 def _strict(schema: object) -> bool:
     """Whether a schema is of the kind that OpenAI accepts with ``strict``: every object lists all
     of its fields as required, and allows no others."""
@@ -121,29 +144,35 @@ def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
     return guess_tokens(prompt) + images
 
 
-def usage_of(reply: ChatReply, most: Usage) -> Usage:
-    """The usage of a reply; an estimate if the server does not report it."""
+def usage_of(reply: ChatReply, asked: int, longest: int | None) -> Usage:
+    """The usage of a reply; an estimate if the server does not report it.
+
+    Args:
+        reply: the reply.
+        asked: an estimate of the tokens of the prompt.
+        longest: the limit of tokens that was sent, if any.
+    """
     if reply.usage is not None:
         return reply.usage
     written = sum(_tokens(answer) for answer in reply.answers)
-    return Usage(
-        prompt_tokens=most.prompt_tokens,
-        completion_tokens=min(written, most.completion_tokens),
-    )
+    most = written if longest is None else min(written, longest)
+    return Usage(prompt_tokens=asked, completion_tokens=most)
 
 
-def with_plausible_usage(reply: ChatReply, most: Usage) -> ChatReply:
+def with_plausible_usage(reply: ChatReply, asked: int, longest: int | None) -> ChatReply:
     """The reply, with an implausible count of tokens replaced by our own estimate. Otherwise a
-    server could disable a budget with a negative or tiny count, or exhaust it with a huge one."""
+    server could disable a budget with a negative or tiny count, or exhaust it with a huge one.
+    ``asked`` and ``longest`` are those of :func:`usage_of`."""
     given = reply.usage
     if given is None:
         return reply
-    estimate = usage_of(reply._replace(usage=None), most)
+    estimate = usage_of(reply._replace(usage=None), asked, longest)
     written = sum(guess_tokens(answer.text) for answer in reply.answers)
     prompt, completion = given.prompt_tokens, given.completion_tokens
-    if not max(1, most.prompt_tokens // _TINY) <= prompt <= _HUGE * most.prompt_tokens + _SPARE:
+    if not max(1, asked // _TINY) <= prompt <= _HUGE * asked + _SPARE:
         prompt = estimate.prompt_tokens
-    if not -(-written // _TINY) <= completion <= _HUGE * most.completion_tokens + _SPARE:
+    most = math.inf if longest is None else _HUGE * longest + _SPARE
+    if not -(-written // _TINY) <= completion <= most:
         completion = estimate.completion_tokens
     return reply._replace(usage=Usage(prompt_tokens=prompt, completion_tokens=completion))
 

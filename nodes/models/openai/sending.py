@@ -43,6 +43,8 @@ class SentModel:
     loaded: Mapping[str, tuple[Path, str]]
     """Folder and salt of each version that was loaded on the server, by its served name."""
     unsupported: frozenset[str]
+    counts_tokens: bool
+    """Whether a rate or a budget, which another process keeps, limits tokens or money."""
     admission: Callable[[], Admission] | None
     """Makes the admission that asks for permits elsewhere; ``None``: nothing is limited."""
 

@@ -74,8 +74,9 @@ class ChatOptions:
     """Fields of each request.
 
     Raises:
-        ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or
-            ``prompt_tokens`` is not positive, or ``tools`` is neither ``"api"`` nor ``"text"``.
+        ConfigError: ``extra_body`` cannot be written as JSON, there is no such format,
+            ``prompt_tokens`` is not positive, ``tools`` is neither ``"api"`` nor ``"text"``, or
+            there is no such ``token_field``.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
@@ -85,7 +86,10 @@ class ChatOptions:
     vision: bool = False
     """The model accepts images: the screenshot of a decision, if there is one, is sent."""
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """The endpoint's name for the limit of tokens of a reply."""
+    """The endpoint's name for the limit of tokens of a reply. OpenAI's newer models accept only
+    ``"max_completion_tokens"``."""
+    send_seed: bool = False
+    """Send the seed of each request, for servers that can repeat a sample (vLLM, SGLang)."""
     prompt_format: str = "json"
     """Format of prompts and replies; see :data:`swarm_ui.prompts.FORMATS`."""
     prompt_tokens: int | None = None
@@ -102,6 +106,11 @@ class ChatOptions:
         format_named(self.prompt_format)
         if self.tools not in ("api", "text"):
             raise ConfigError(f"ChatOptions: tools must be 'api' or 'text', got {self.tools!r}")
+        if self.token_field not in ("max_tokens", "max_completion_tokens"):
+            raise ConfigError(
+                "ChatOptions: token_field must be 'max_tokens' or 'max_completion_tokens', got "
+                f"{self.token_field!r}"
+            )
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
         try:

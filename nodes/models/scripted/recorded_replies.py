@@ -17,7 +17,8 @@ from swarm_ui.trace.records import Call, Episode, Trace
 Recorded = Trace | Episode | Iterable[Trace | Episode]
 
 _Key = tuple[object, str | None, int, float]
-"""Context, adapter, seed and temperature of a request."""
+"""Context, adapter, seed and temperature of a request. No temperature is like 0: models in this
+process take one for the other, and so did earlier versions of this library."""
 
 
 class _Reply(NamedTuple):
@@ -60,7 +61,9 @@ class RecordedReplies:
         """The recorded reply. Raises ``ModelError`` if no recorded call matches; its text names
         the closest call and how it differs."""
         contexts = _contexts(request)
-        keys = [(each, request.adapter, request.seed, request.temperature) for each in contexts]
+        keys = [
+            (each, request.adapter, request.seed, request.temperature or 0.0) for each in contexts
+        ]
         found = next((self._replies[key] for key in keys if key in self._replies), None)
         if found is None:
             raise ModelError(self._unknown(request, contexts[0]))
@@ -91,7 +94,7 @@ class RecordedReplies:
             contexts.append(_given(decision))
         for context in contexts:
             for adapter in _names(call.adapter):
-                key = (context, adapter, call.seed, call.temperature)
+                key = (context, adapter, call.seed, call.temperature or 0.0)
                 self._replies.setdefault(key, deque()).append(_Reply(call, prompt_format))
 
     def _unknown(self, request: Request, context: object) -> str:
@@ -160,7 +163,8 @@ def _differences(known: _Known, request: Request, context: object) -> list[str]:
         found.append(f"the prompt from character {same} on {told}")
     for name in ("adapter", "seed", "temperature"):
         recorded, wanted = getattr(call, name), getattr(request, name)
-        if recorded != wanted and not (name == "adapter" and wanted in _names(recorded)):
+        same = wanted in _names(recorded) if name == "adapter" else not (recorded or wanted)
+        if recorded != wanted and not same:
             found.append(f"{name} (recorded {recorded!r}, requested {wanted!r})")
     if not call.prompt:
         found.append("the reply, which no model gave")

@@ -171,9 +171,9 @@ class LocalModel(InProcessModel[Encoded]):
             grammar = WordGrammar(trie, free, (self.tokenizer.eos_id,))
         return Row(
             prompt=prompt.ids,
-            temperature=request.temperature,
+            temperature=request.temperature or 0.0,
             seed=request.seed,
-            max_tokens=min(request.max_tokens, _REPLY_TOKENS),
+            max_tokens=min(request.reply_tokens, _REPLY_TOKENS),
             grammar=grammar,
             sparse=False,
         )

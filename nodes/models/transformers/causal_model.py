@@ -292,12 +292,12 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         return self._chats.tokens(text, literal=literal)
 
     def _row(self, request: Request, prompt: ChatPrompt) -> Row:
-        room = request.max_tokens if self._context is None else self._context - len(prompt.ids)
+        room = request.reply_tokens if self._context is None else self._context - len(prompt.ids)
         return Row(
             prompt=prompt.ids,
-            temperature=request.temperature,
+            temperature=request.temperature or 0.0,
             seed=request.seed,
-            max_tokens=min(request.max_tokens, room),
+            max_tokens=min(request.reply_tokens, room),
             grammar=self._grammar(prompt),
         )
 

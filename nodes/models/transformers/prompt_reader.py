@@ -33,7 +33,7 @@ class PromptLimits:
         limits = [sys.maxsize]
         if self.context is not None:
             again = request.decision is not None and request.decision.dropped is not None
-            room = max(self.context - request.max_tokens, self.context // 2)
+            room = max(self.context - request.reply_tokens, self.context // 2)
             limits.append(self.context - 1 if again or self.prompt_tokens is not None else room)
         if self.prompt_tokens is not None:
             limits.append(self.prompt_tokens)

@@ -21,6 +21,7 @@ from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import decision_pattern
 from swarm_ui.nodes.models.leases import give_up
+from swarm_ui.nodes.models.loop_locks import LoopLocks
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import parsed_version
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
@@ -83,6 +84,7 @@ class VLLMModel:
         """Versions that are removed when nobody leases them any more."""
         self._leases: Counter[str] = Counter()
         self._ids = count(1)
+        self._loading = LoopLocks()
 
     def __repr__(self) -> str:
         return f"VLLMModel('{self.name}' in this process)"
@@ -136,8 +138,8 @@ class VLLMModel:
 
         pattern = decision_pattern(prompt, self._constrained) or request.pattern
         settings = SamplingParams(
-            temperature=request.temperature, max_tokens=request.max_tokens, seed=request.seed,
-            logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
+            temperature=request.temperature or 0.0, max_tokens=request.reply_tokens,
+            seed=request.seed, logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
             structured_outputs=None if pattern is None else StructuredOutputsParams(regex=pattern),
         )  # fmt: skip
         lora = None if request.adapter is None else self._loaded[request.adapter]
@@ -173,11 +175,12 @@ class VLLMModel:
         Raises:
             ConfigError: the engine refuses the adapter.
         """
-        old = self._current.get(name)
-        version = f"{name}@{self._highest.get(name, -1) + 1}"
-        await self.load_version(version, folder)
-        if old is not None:
-            self._replaced.add(f"{name}@{old}")
+        async with self._loading.current():
+            old = self._current.get(name)
+            version = f"{name}@{self._highest.get(name, -1) + 1}"
+            await self._load(version, folder)
+            if old is not None:
+                self._replaced.add(f"{name}@{old}")
         await self._remove_replaced()
         return version
 
@@ -185,6 +188,11 @@ class VLLMModel:
         """Load a version, such as ``"agent_2@7"``; it then also answers requests to ``"agent_2"``.
         Earlier versions stay until :meth:`unload_version`. Raises ``ConfigError`` if the engine
         refuses the adapter, or this is no version."""
+        async with self._loading.current():
+            await self._load(version, folder)
+
+    async def _load(self, version: str, folder: Path) -> None:
+        """:meth:`load_version`; versions are loaded one at a time, so that none is added twice."""
         from vllm.lora.request import LoRARequest
 
         name, number = parsed_version(version)

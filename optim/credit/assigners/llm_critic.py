@@ -65,7 +65,8 @@ class LLMCritic:
     ) -> None:
         """
         Args:
-            model: gives the scores, at temperature 0.
+            model: gives the scores. A model in this process is greedy; an endpoint uses its own
+                temperature.
             threshold: a score above it becomes 1.0, one below it 0.0, and one equal to it
                 ("cannot tell") ``None``. ``None`` keeps the scores as they are.
             max_tokens: the maximum length of a reply.
@@ -143,7 +144,6 @@ class LLMCritic:
     async def _ask(self, chat: tuple[ChatMessage, ...], agents: list[str], seed: int) -> str:
         request = Request(
             chat=chat,
-            temperature=0.0,
             max_tokens=self._max_tokens,
             seed=seed,
             json_schema=verdict_schema(agents) if self._schema else None,

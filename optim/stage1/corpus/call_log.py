@@ -166,7 +166,7 @@ class LoggedModel:
         return self._completion(said, read)
 
     async def _ask(self, key: str, request: Request, read: str) -> Completion:
-        most = Usage(prompt_tokens=guess_tokens(read), completion_tokens=request.max_tokens)
+        most = Usage(prompt_tokens=guess_tokens(read), completion_tokens=request.reply_tokens)
         hold = self._log.begin(key, self.name, most)
         called = CallRecord(key=key, model=self.name, failed=True)
         try:

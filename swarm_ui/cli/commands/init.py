@@ -64,6 +64,9 @@ quantize = ""             # "4bit": load a model from a folder in 4 bits, to tra
 concurrency = 16          # concurrent requests
 timeout = 60.0            # seconds of one attempt
 vision = false            # the model accepts images: send it screenshots
+token_field = "max_tokens"  # the endpoint's name for [team] max_tokens; OpenAI's newer models
+                          # know only "max_completion_tokens"
+send_seed = false         # send seeds, to an endpoint that can repeat its replies (vLLM, SGLang)
 
 [team]
 # agents = 1              # train: 4
@@ -73,9 +76,9 @@ density = 0.5             # chance that two agents are joined at random
 # views = "same"          # train: "shuffle", different orders; "window", "pane": parts
 vote = "majority"         # "probability": the proposal that all agents together find most
                           # probable; needs a model that can score replies
-# temperature = 0.0       # train: 0.8
+# temperature = 0.0       # train: 0.8; default: the endpoint's own, or 0 in this process
 # temperatures = [0.2, 0.5, 0.6, 0.8]  # one for each agent, instead of temperature
-max_tokens = 256          # of a reply
+# max_tokens = 256        # of a reply; default: the endpoint's own, or 256 in this process
 seed = 0                  # of random edges
 
 [run]

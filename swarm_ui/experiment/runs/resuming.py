@@ -16,7 +16,8 @@ from swarm_ui.storage.run_directory import RunDirectory
 
 _FREE = {
     *(("model", name) for name in ("url", "actor", "actor_name", "key_env", "device", "max_calls",
-                                   "max_tokens_total", "rate_limit", "concurrency", "timeout")),
+                                   "max_tokens_total", "rate_limit", "concurrency", "timeout",
+                                   "token_field")),
     *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report", "log", "on")),
     *(("ray", name) for name in RaySection.__struct_fields__),
     *(("critic", name) for name in ("url", "key_env")),

@@ -28,7 +28,8 @@ from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.placement.shared_model import model_actors
 from swarm_ui.experiment.training.roles import critic_kind
 
-OVER_NETWORK = ("key_env", "max_calls", "max_tokens_total", "rate_limit", "concurrency", "timeout")
+OVER_NETWORK = ("key_env", "max_calls", "max_tokens_total", "rate_limit", "concurrency", "timeout",
+                "token_field", "send_seed")  # fmt: skip
 """Settings of ``[model]`` for a client of an endpoint or of a server that acts."""
 _NOT_IN_TRAINING: dict[Name, str] = {
     ("environment", "episodes"): "give the number of rollouts with --rollouts",

@@ -65,7 +65,7 @@ async def check_actor(section: ModelSection) -> None:
 async def _engine(section: ModelSection) -> OpenAIModel:
     from swarm_ui.nodes import ChatOptions
 
-    options = ChatOptions(logprobs=True)
+    options = ChatOptions(logprobs=True, token_field=section.token_field, send_seed=True)
     engine = endpoint_client(section, section.actor_name or "the actor", section.actor, options)
     try:
         served = [model.name for model in await engine.served() if model.parent is None]

@@ -29,7 +29,7 @@ async def test_sends_the_request_and_returns_the_exact_prompt() -> None:
     decision = Decision(observation=screen)
     schema = {"type": "object"}
     async with Loopback([Reply(logprobs=(-0.5, -0.25))]) as server:
-        client = model(server, logprobs=True, extra_body={"top_k": 5})
+        client = model(server, logprobs=True, send_seed=True, extra_body={"top_k": 5})
         assert isinstance(client, ChatModel)
         request = Request(
             decision=decision,

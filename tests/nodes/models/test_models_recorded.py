@@ -129,7 +129,7 @@ async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
     ("request_", "says"),
     [
         (asks(seed=9), "'a:0' of run r1, which differs in: seed .recorded 4, requested 9"),
-        (asks(seed=4, temperature=1.0), "temperature .recorded 0.0, requested 1.0"),
+        (asks(seed=4, temperature=1.0), "temperature .recorded None, requested 1.0"),
         (asks(seed=4, adapter="x"), "adapter .recorded None, requested 'x'"),
         (
             Request(

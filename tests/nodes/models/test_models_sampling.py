@@ -38,7 +38,7 @@ def screen(picture: bytes | None) -> Observation:
 
 async def test_samples_come_from_one_call_and_the_prompt_counts_once() -> None:
     async with Loopback([Reply(texts=("a", "bb", "cccccc"))]) as server:
-        client = model(server)
+        client = model(server, send_seed=True)
         assert isinstance(client, SamplingModel)
         got = await client.sample(ask(temperature=1.0, seed=5), 3)
         await client.close()
@@ -55,7 +55,7 @@ async def test_samples_a_server_does_not_give_are_asked_for_with_other_seeds() -
         return Reply(texts=(f"seed {body['seed']}",))
 
     async with Loopback(ignores) as server:
-        client = model(server)
+        client = model(server, send_seed=True)
         got = await client.sample(ask(seed=5), 3)
         await client.close()
     assert [c.text for c in got] == ["seed 5", "seed 6", "seed 7"]
@@ -67,7 +67,7 @@ async def test_a_server_that_refuses_n_is_not_asked_for_it_again() -> None:
         return failing(400, "n must be 1") if "n" in body else Reply(f"seed {body['seed']}")
 
     async with Loopback(refuses) as server:
-        client = model(server)
+        client = model(server, send_seed=True)
         for _ in range(2):
             got = await client.sample(ask(), 2)
             assert [c.text for c in got] == ["seed 0", "seed 1"]

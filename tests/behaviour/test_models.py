@@ -1,0 +1,258 @@
+"""Versions and caches of models, their names and prices, votes, and ``doctor``."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import sys
+import tomllib
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+from cli_world import LAMP, RIGHT, Shell, shell  # noqa: F401
+from local_models import untrained, with_adapters
+from loopback import Loopback, failing
+from loopback_client import ask, no_proxy  # noqa: F401
+from packaging.requirements import Requirement
+from tiny_causal import causal, screen, tokenizer
+from vllm_stand_in import StandIn
+
+from swarm_ui import (
+    Budget,
+    CollabGraph,
+    ConfigError,
+    MajorityVote,
+    ModelError,
+    Price,
+    Request,
+    ScriptedModel,
+)
+from swarm_ui.nodes import (
+    ActorModel,
+    LocalModel,
+    OpenAIModel,
+    PublishedModel,
+    RetryPolicy,
+    VLLMModel,
+)
+
+
+def client(url: str, **settings: Any) -> OpenAIModel:
+    retry = settings.pop("retry", RetryPolicy(backoff=0.001))
+    return OpenAIModel("tiny", url, retry=retry, **settings)
+
+
+# -- versions and caches -------------------------------------------------------------------------
+
+
+class LoRARequest(NamedTuple):
+    lora_name: str
+    lora_int_id: int
+    lora_path: str
+
+
+class Engine:
+    """Stands in for vLLM's engine: it holds adapters, and takes time to load one."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, str] = {}
+
+    def get_tokenizer(self) -> object:
+        return tokenizer()
+
+    async def add_lora(self, lora: LoRARequest) -> None:
+        await asyncio.sleep(0)
+        self.held[lora.lora_int_id] = lora.lora_path
+
+    async def remove_lora(self, id: int) -> None:
+        del self.held[id]
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    made = Engine()
+    modules: dict[str, dict[str, object]] = {
+        "vllm": {}, "vllm.engine": {}, "vllm.v1": {}, "vllm.v1.engine": {}, "vllm.lora": {},
+        "vllm.engine.arg_utils": {"AsyncEngineArgs": dict},
+        "vllm.lora.request": {"LoRARequest": LoRARequest},
+        "vllm.v1.engine.async_llm": {
+            "AsyncLLM": type("AsyncLLM", (), {"from_engine_args": staticmethod(lambda _: made)})
+        },
+    }  # fmt: skip
+    for name, members in modules.items():
+        module = ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+    return made
+
+
+async def test_a_version_that_is_loaded_twice_at_once_is_held_once(
+    engine: Engine, tmp_path: Path
+) -> None:
+    model = VLLMModel("base")
+    await asyncio.gather(*(model.load_version("agent@3", tmp_path) for _ in range(3)))
+    assert len(engine.held) == 1
+    await model.unload_version("agent@3")
+    assert engine.held == {} and model.loaded == ()
+
+
+async def test_adapters_that_are_loaded_at_once_under_one_name_have_two_versions(
+    engine: Engine, tmp_path: Path
+) -> None:
+    model = VLLMModel("base")
+    folders = [tmp_path / name for name in ("one", "two")]
+    versions = await asyncio.gather(*(model.load_adapter(each, "agent") for each in folders))
+    assert list(versions) == ["agent@0", "agent@1"]
+    assert model.loaded == ("agent@1",) and list(engine.held.values()) == [str(folders[1])]
+
+
+_MADE: list[weakref.ref[LocalModel]] = []
+
+
+def copied() -> LocalModel:
+    model = untrained()
+    _MADE.append(weakref.ref(model))
+    return model
+
+
+async def test_a_process_does_not_keep_every_published_model(tmp_path: Path) -> None:
+    _MADE.clear()
+    learner = with_adapters(1)
+    asked = Request(decision=screen(), adapter="agent_0", max_tokens=1)
+    for k in range(6):
+        model = PublishedModel(learner, copied, tmp_path / str(k))
+        model.publish()
+        for _ in range(2):  # a team is sent in every iteration
+            copy = pickle.loads(pickle.dumps(model))
+            version = copy.lease("agent_0")
+            await copy.generate([asked])
+            copy.release(version)
+        del copy
+    gc.collect()
+    assert len(_MADE) == 6 and sum(made() is not None for made in _MADE) < 6
+
+
+async def test_a_published_model_in_use_outlives_newer_ones(tmp_path: Path) -> None:
+    learner = with_adapters(1)
+    copies = []
+    for k in range(6):
+        model = PublishedModel(learner, copied, tmp_path / str(k))
+        model.publish()
+        copies.append(pickle.loads(pickle.dumps(model)))
+        copies[-1].lease("agent_0")
+    for copy in copies:
+        copy.release("agent_0@0")
+        assert pickle.loads(pickle.dumps(copy)).lease("agent_0") == "agent_0@0"
+
+
+async def test_a_process_does_not_keep_every_served_actor(tmp_path: Path) -> None:
+    learner = causal("llama")
+    learner.add_adapter("agent_0", rank=2, alpha=4)
+    count = 12
+    with StandIn("base") as server:
+        for k in range(count):
+            engine = OpenAIModel("base", f"{server.address}/v1")
+            model = ActorModel(engine, learner, tmp_path / str(k))
+            model.publish()
+            await model.prepare()
+            copy = pickle.loads(pickle.dumps(model))
+            await engine.close()
+            server.restart()
+            del engine, model, copy
+    gc.collect()
+    assert sum(isinstance(each, OpenAIModel) for each in gc.get_objects()) < count
+
+
+# -- names, versions and prices ------------------------------------------------------------------
+
+
+async def test_a_server_may_list_a_model_with_its_tag() -> None:
+    """Ollama lists ``llama3:latest`` and accepts ``llama3``."""
+    async with Loopback(models=["llama3:latest", "qwen:7b"]) as server:
+        for name in ("llama3", "llama3:latest", "qwen:7b"):
+            model = OpenAIModel(name, server.url)
+            assert await model.check() == ("llama3:latest", "qwen:7b")
+            await model.close()
+        for name in ("qwen", "llama"):
+            model = OpenAIModel(name, server.url)
+            with pytest.raises(ModelError, match="not served"):
+                await model.check()
+            await model.close()
+
+
+def test_vllm_is_new_enough_for_structured_outputs() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (needed,) = map(Requirement, project["optional-dependencies"]["vllm"])
+    assert "0.10.1" not in needed.specifier and "0.10.2" in needed.specifier
+
+
+async def test_the_cost_of_an_adapter_with_a_price_is_counted() -> None:
+    price = Price(prompt=1.0, completion=2.0)
+    async with Loopback() as server:
+        budget = Budget(prices={"agent_0": price, "another model": price})
+        model = client(server.url, budget=budget)
+        await model.generate([ask()])
+        assert model.spent.cost is None
+        await model.generate([ask(adapter="agent_0")])
+        assert model.spent.cost == pytest.approx(budget.cost) and budget.cost > 0
+        await model.close()
+
+
+# -- votes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"rule": "hierarchicl"}, "rule"),
+        ({"ties": "first"}, "ties"),
+        ({"scope": "every"}, "scope"),
+        ({"rule": "hierarchical", "ties": "top"}, "ties"),
+    ],
+)
+def test_a_mistyped_rule_of_a_vote_is_an_error(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        MajorityVote(**given)
+
+
+@pytest.mark.parametrize("given", [{"ties": "first"}, {"vote_scope": "every"}])
+def test_a_mistyped_rule_of_a_team_is_an_error(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(given.values()))):
+        CollabGraph.collaborative(2, 1, model=ScriptedModel([RIGHT]), **given)
+
+
+# -- doctor --------------------------------------------------------------------------------------
+
+
+def endpoint_check(done: Any) -> dict[str, Any]:
+    (found,) = [check for check in done.json["checks"] if check["area"] == "endpoint"]
+    return dict(found)
+
+
+def test_doctor_asks_an_endpoint_before_it_is_ok(shell: Shell) -> None:  # noqa: F811
+    seen: list[Mapping[str, Any]] = []
+    with StandIn("tiny", reply=lambda body: seen.append(body) or RIGHT) as server:
+        for named in ("", " --model tiny"):
+            done = shell(f"doctor --json --url {server.address}/v1{named}")
+            assert endpoint_check(done)["state"] == "ok"
+    assert [set(body) for body in seen] == [{"model", "messages"}] * 2  # as agents ask
+
+
+async def test_doctor_reports_an_endpoint_that_refuses_every_request(shell: Shell) -> None:  # noqa: F811
+    refusing = failing(400, "this model is for embeddings")
+    async with Loopback(lambda body: refusing, models=["tiny"]) as server:
+        done = await asyncio.to_thread(shell, f"doctor --json --url {server.url} --model tiny")
+    found = endpoint_check(done)
+    assert done.code == 1 and found["state"] == "missing" and "for embeddings" in found["do"]
+
+
+async def test_doctor_does_not_guess_which_of_several_models_is_meant(shell: Shell) -> None:  # noqa: F811
+    async with Loopback(models=["one", "two"]) as server:
+        done = await asyncio.to_thread(shell, f"doctor --json --url {server.url}")
+    found = endpoint_check(done)
+    assert found["state"] == "missing" and "--model" in found["do"] and not server.requests
