@@ -103,13 +103,13 @@ class Action(
 
     @property
     def key(self) -> ActionKey:
-        """A value that is equal for equal actions; it ignores ``target`` and the case of texts."""
-        fold = None if self.text is None else self.text.casefold()
-        app = self.app_name.casefold() if self.app_name else None
+        """A value that is equal for equal actions. It ignores only ``target``."""
         where = (self.action_type, self.index, self.x, self.y)
+        what = (self.text, self.direction, self.goal_status, self.app_name, self.keycode)
         drag = (self.to_index, self.to_x, self.to_y)
-        key = (*where, fold, self.direction, self.goal_status, app, self.keycode)
-        return key if drag == (None, None, None) else (*key, *drag)
+        # Ties of votes are broken by a hash of the key, so fields that few actions have come last.
+        more = drag if drag != (None, None, None) else ()
+        return (*where, *what, *more, *(() if self.clear_text is None else (self.clear_text,)))
 
     def json(self) -> str:
         """The action as one line of JSON: fields in the order of the class, without unset ones."""

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from cli_world import RIGHT, Lamp
 
-from swarm_ui import Action, Decision, Element, Heard, Observation, Request
-from swarm_ui.nodes import ScriptedModel
+from swarm_ui import Action, CollabGraph, Decision, Element, Heard, Observation, Request, Trace
+from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, ScriptedModel
+from swarm_ui.optim import ScriptedCritic
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.prompts import FORMATS
 
@@ -92,3 +93,65 @@ async def test_prompts_of_the_synthesis_name_only_actions_of_the_screen(tmp_path
         named = [kind for kind in KINDS - {"click"} if f'"{kind}"' in system]
         named += [w for w in ("goal_status", "going back", "too early", "app_name") if w in system]
         assert named == []
+
+
+# -- which actions are equal ------------------------------------------------------------------
+
+FORM = Observation(
+    goal="Write “tea”", elements=(Element(index=0, role="field", text="Note", editable=True),)
+)
+
+
+async def voted(*proposals: Action, vote: MajorityVote | ProbabilityVote | None = None) -> Trace:
+    """The decision of agents that propose these actions."""
+    agents = [
+        AgentNode(f"agent_{k}", ScriptedModel([f"Action: {action.json()}"]))
+        for k, action in enumerate(proposals)
+    ]
+    return await CollabGraph([*agents, vote or MajorityVote()]).run(FORM)
+
+
+def typed(text: str, *, clear: bool | None = None) -> Action:
+    return Action(action_type="input_text", target="Note", index=0, text=text, clear_text=clear)
+
+
+@pytest.mark.parametrize("rule", ["exact", "hierarchical"])
+async def test_texts_that_differ_in_case_or_spaces_are_different_proposals(rule: str) -> None:
+    texts = ("Oil", "oil", "OIL", "o il", "tea", "tea")
+    trace = await voted(*map(typed, texts), vote=MajorityVote(rule=rule))  # type: ignore[arg-type]
+    assert trace.action == typed("tea")
+    assert sorted(trace.ballot.values()) == [1.0, 1.0, 1.0, 1.0, 2.0]
+
+
+async def test_a_vote_does_not_take_append_for_replace() -> None:
+    trace = await voted(
+        typed("oil"), typed("oil", clear=False), typed("oil", clear=True), typed("tea"),
+        typed("tea"),
+    )  # fmt: skip
+    assert trace.action == typed("tea")
+
+
+async def test_labels_do_not_divide_a_vote() -> None:
+    named, other = typed("oil"), msgspec.structs.replace(typed("oil"), target="Notes")
+    trace = await voted(named, other, typed("tea"), typed("milk"), named)
+    assert trace.action == named and trace.ballot[named.json()] == 3.0
+
+
+class Grader:
+    """An environment whose task is solved by one action."""
+
+    def __init__(self, right: Action) -> None:
+        self.right = right
+
+    def restore(self, snapshot: object) -> None:
+        """There is one state."""
+
+    def grade(self, action: Action) -> float:
+        return float(action == self.right)
+
+
+async def test_credit_tells_append_from_replace_and_texts_by_case() -> None:
+    right = typed("tea", clear=False)
+    trace = await voted(typed("tea"), right, typed("Tea", clear=False))
+    table = await ScriptedCritic(lambda: Grader(right)).assign(trace, object())
+    assert table.values == ((0.0, 1.0, 0.0),)
