@@ -4,13 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-from cli_world import RIGHT, Lamp
+from cli_world import LAMP, RIGHT, Lamp, Shell, shell  # noqa: F401
+from hypothesis import given
+from hypothesis import strategies as st
 
-from swarm_ui import Action, CollabGraph, Decision, Element, Heard, Observation, Request, Trace
-from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, ScriptedModel
+from swarm_ui import (
+    Action,
+    CollabGraph,
+    Completion,
+    Decision,
+    Element,
+    Heard,
+    Message,
+    NodeContext,
+    Observation,
+    Request,
+    RunPaused,
+    Trace,
+    parse_action,
+    read_jsonl,
+    write_jsonl,
+)
+from swarm_ui.nodes import (
+    AgentNode,
+    Ask,
+    ChatNode,
+    FunctionNode,
+    MajorityVote,
+    ProbabilityVote,
+    ScriptedModel,
+)
 from swarm_ui.optim import ScriptedCritic
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.prompts import FORMATS
@@ -155,3 +182,102 @@ async def test_credit_tells_append_from_replace_and_texts_by_case() -> None:
     trace = await voted(typed("tea"), right, typed("Tea", clear=False))
     table = await ScriptedCritic(lambda: Grader(right)).assign(trace, object())
     assert table.values == ((0.0, 1.0, 0.0),)
+
+
+# -- characters that no file can hold ---------------------------------------------------------
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)  # lone surrogates too
+REPLIES = st.one_of(
+    ANY_TEXT,
+    st.builds("{} [0] : {}".format, st.sampled_from(sorted(KINDS)), ANY_TEXT),
+    st.builds('answer "\\u{:04x}{}"'.format, st.integers(0xD700, 0xE0FF), ANY_TEXT),
+    st.builds(
+        '{{"action_type": "{}", "index": 0, "text": "\\u{:04x}{}", "app_name": "{}"}}'.format,
+        st.sampled_from(sorted(KINDS)), st.integers(0xD700, 0xE0FF), ANY_TEXT, ANY_TEXT,
+    ),
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(FORMATS)), REPLIES)
+def test_the_action_of_any_reply_can_be_written_and_read_again(format: str, reply: str) -> None:
+    form = FORMATS[format]
+    action = form.parse(reply, FORM)
+    if isinstance(action, Action):
+        assert parse_action(action.json()) == action
+        assert form.parse(form.write(action, FORM), FORM) == action
+
+
+def test_half_characters_in_an_action_are_replaced() -> None:
+    action = Action(action_type="open_app", app_name="http://shop/\ud800", target="\udfff")
+    assert (action.app_name, action.target) == ("http://shop/?", "?")
+    assert msgspec.structs.replace(action, app_name="caf\u00e9 \ud800").app_name == "café ?"
+
+
+HALF = "\ud800"
+
+
+def fails(inbox: Sequence[Message], context: NodeContext) -> str:
+    raise ValueError(HALF)
+
+
+class Node:
+    """Returns a message that it made itself."""
+
+    id = "node"
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> Message:
+        return Message(id="", sender="", round=0, content=HALF, error=HALF)
+
+
+def look(place: str) -> str:
+    """Look at a place."""
+    return HALF
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        FunctionNode("says", lambda inbox, context: HALF),
+        FunctionNode("acts", lambda inbox, context: typed(HALF)),
+        FunctionNode("fails", fails),
+        Node(),
+        AgentNode("ada", ScriptedModel([Completion(
+            text=f"answer {HALF}", prompt=HALF, model=HALF, prompt_format="compact"
+        )])),
+        ChatNode(
+            "chat",
+            ScriptedModel(['{"tool": "look", "arguments": {"place": "\\ud800"}}', HALF]),
+            prompt=HALF,
+            tools=[look],
+        ),
+    ],
+    ids=lambda node: node.id,
+)  # fmt: skip
+async def test_half_characters_never_reach_a_trace(node: Any, tmp_path: Path) -> None:
+    trace = await CollabGraph([node]).run(FORM)
+    write_jsonl(tmp_path / "trace.jsonl", [trace])
+    assert list(read_jsonl(tmp_path / "trace.jsonl", kind=Trace)) == [trace]
+
+
+async def test_half_characters_of_a_person_never_reach_a_trace(tmp_path: Path) -> None:
+    graph = CollabGraph([Ask("approve", HALF)])
+    with pytest.raises(RunPaused) as paused:
+        await graph.run(FORM)
+    trace = await graph.resume(paused.value.partial, answers={"approve:0": HALF})
+    assert [m.content for m in trace.messages] == ["?"]
+    write_jsonl(tmp_path / "trace.jsonl", [trace])
+
+
+def half_answers() -> ScriptedModel:
+    """A model for the command line, in the format ``compact``."""
+    said = Completion(text='answer "\\ud800"', prompt="", prompt_format="compact")
+    return ScriptedModel(lambda request: said)
+
+
+def test_such_a_reply_ends_no_evaluation(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"eval {LAMP} -n 2 --model {__name__}:half_answers --out run")
+    assert done.code == 0, done.err
+    (path,) = (shell.folder / "run/traces").glob("*.jsonl")
+    assert [e.steps[0].executed for e in read_jsonl(path)] == 2 * [
+        Action(action_type="answer", text="?")
+    ]
