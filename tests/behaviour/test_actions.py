@@ -29,6 +29,7 @@ from swarm_ui import (
     read_jsonl,
     write_jsonl,
 )
+from swarm_ui.environments.wrappers import ActionFilter, Rule
 from swarm_ui.nodes import (
     AgentNode,
     Ask,
@@ -281,3 +282,39 @@ def test_such_a_reply_ends_no_evaluation(shell: Shell) -> None:  # noqa: F811
     assert [e.steps[0].executed for e in read_jsonl(path)] == 2 * [
         Action(action_type="answer", text="?")
     ]
+
+
+# -- the words of a filter --------------------------------------------------------------------
+
+
+def refused(word: str, label: str) -> bool:
+    button = msgspec.structs.replace(FORM.elements[0], role="button", text=label, editable=False)
+    shown = msgspec.structs.replace(FORM, elements=(button,))
+    rule = Rule(name="rule", words=(word,))
+    press = Action(action_type="click", index=0)
+    return bool(ActionFilter(Lamp(), deny=(rule,)).refusal(press, shown))
+
+
+@pytest.mark.parametrize(
+    ("word", "label"),
+    [
+        ("call", "Cal"), ("call", "Caal"), ("call", "Cal Newport"), ("book now", "Bok now"),
+        ("add card", "ad card"), ("cancell*", "Cancelar"), ("clear all", "clear al"),
+        ("哈哈", "哈"),
+    ],
+)  # fmt: skip
+def test_a_double_letter_of_a_word_must_be_double(word: str, label: str) -> None:
+    assert not refused(word, label)
+
+
+@pytest.mark.parametrize(
+    ("word", "label"),
+    [
+        ("call", "Call"), ("call", "Caall"), ("call", "CALLLL now"), ("call", "c a l l"),
+        ("call", "c-a-l-l-l"), ("call", "ca11"), ("call", "caIl"), ("pay", "Paay"),
+        ("book now", "boooknow"), ("clear all", "cleara ll"), ("cancell*", "cancelled"),
+        ("哈哈", "哈哈哈"),
+    ],
+)  # fmt: skip
+def test_repeated_letters_hide_no_word(word: str, label: str) -> None:
+    assert refused(word, label)
