@@ -29,6 +29,7 @@ from swarm_ui import (
     read_jsonl,
     write_jsonl,
 )
+from swarm_ui.environments.androidworld.handset import APPS, Adb, AdbFailure, Handset
 from swarm_ui.environments.wrappers import ActionFilter, Rule
 from swarm_ui.nodes import (
     AgentNode,
@@ -318,3 +319,39 @@ def test_a_double_letter_of_a_word_must_be_double(word: str, label: str) -> None
 )  # fmt: skip
 def test_repeated_letters_hide_no_word(word: str, label: str) -> None:
     assert refused(word, label)
+
+
+# -- find on the handset ----------------------------------------------------------------------
+
+
+def sh(adb: Adb, line: str) -> str:
+    return adb.run(["shell", line]).decode()
+
+
+@pytest.fixture
+def adb() -> Adb:
+    made = Adb(Handset(APPS))
+    sh(made, "mkdir -p /sdcard/a/b/c /sdcard/a/d")
+    return made
+
+
+def test_find_deletes_empty_folders_from_below(adb: Adb) -> None:
+    assert sh(adb, "find /sdcard/a -mindepth 1 -type d -delete") == ""
+    assert sh(adb, "find /sdcard/a") == "/sdcard/a\n"
+    assert sh(adb, "find /sdcard/a -delete; ls /sdcard").splitlines().count("a") == 0
+
+
+def test_find_keeps_full_folders_and_says_so(adb: Adb) -> None:
+    sh(adb, "echo x > /sdcard/a/b/file")
+    with pytest.raises(AdbFailure, match="/sdcard/a/b: Directory not empty") as failed:
+        sh(adb, "find /sdcard/a -type d -delete")
+    assert failed.value.code == 1 and "/sdcard/a: Directory not empty" in str(failed.value)
+    assert sh(adb, "find /sdcard/a") == "/sdcard/a\n/sdcard/a/b\n/sdcard/a/b/file\n"
+    assert sh(adb, "find /sdcard/a -delete || echo failed") == ""
+
+
+def test_find_deletes_files_alone_if_asked_to(adb: Adb) -> None:
+    sh(adb, "echo x > /sdcard/a/b/file")
+    sh(adb, "find /sdcard/a -type f -delete")
+    assert sh(adb, "find /sdcard/a -type f") == ""
+    assert sh(adb, "ls /sdcard/a/b") == "c\n"
