@@ -173,8 +173,8 @@ def _decided(
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
-    """The distinct actions, each in its most frequent wording; among equally frequent wordings, in
-    the alphabetically first."""
+    """The distinct actions, each with its most frequent ``target``; among equally frequent ones,
+    with the alphabetically first."""
     wordings: dict[ActionKey, Counter[Action]] = {}
     for action in proposals:
         wordings.setdefault(action.key, Counter())[action] += 1
@@ -210,7 +210,7 @@ def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
     levels: tuple[Callable[[Action], str | int | None], ...] = (
         lambda action: action.action_type,
         lambda action: action.index if action.action_type in _POINTING else None,
-        lambda action: action.key[4] if action.action_type == "input_text" else None,
+        lambda action: action.text if action.action_type == "input_text" else None,
     )
     for level in levels:
         most = winner(Counter(level(action) for action in left), by_seed(seed))

@@ -25,6 +25,7 @@ GoalStatus = Literal["complete", "infeasible"]
 ACTION_TYPES: tuple[str, ...] = get_args(ActionType)
 POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
+_TEXTS = ("target", "text", "app_name", "keycode")
 
 LARGEST_NUMBER = 2**31 - 1
 """Bound of the indices and pixels of an action that may reach an environment."""
@@ -37,7 +38,8 @@ ActionKey = tuple[str | int | None, ...]
 class Action(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """A validated UI action. Wrong fields raise ``ValueError``."""
+    """A validated UI action. Wrong fields raise ``ValueError``. A lone surrogate in a text becomes
+    ``?``, because no file can hold it."""
 
     action_type: ActionType
     target: str | None = None
@@ -62,6 +64,10 @@ class Action(
     to_y: int | None = None
 
     def __post_init__(self) -> None:
+        for name in _TEXTS:
+            text = getattr(self, name)
+            if text is not None and not text.isascii():
+                msgspec.structs.force_setattr(self, name, encodable(text))
         kind = self.action_type
         if self.index is not None and (self.x is not None or self.y is not None):
             raise ValueError(f"{kind}: give 'index' or 'x' and 'y', not both")
@@ -103,13 +109,13 @@ class Action(
 
     @property
     def key(self) -> ActionKey:
-        """A value that is equal for equal actions; it ignores ``target`` and the case of texts."""
-        fold = None if self.text is None else self.text.casefold()
-        app = self.app_name.casefold() if self.app_name else None
+        """A value that is equal for equal actions. It ignores only ``target``."""
         where = (self.action_type, self.index, self.x, self.y)
+        what = (self.text, self.direction, self.goal_status, self.app_name, self.keycode)
         drag = (self.to_index, self.to_x, self.to_y)
-        key = (*where, fold, self.direction, self.goal_status, app, self.keycode)
-        return key if drag == (None, None, None) else (*key, *drag)
+        # Ties of votes are broken by a hash of the key, so fields that few actions have come last.
+        more = drag if drag != (None, None, None) else ()
+        return (*where, *what, *more, *(() if self.clear_text is None else (self.clear_text,)))
 
     def json(self) -> str:
         """The action as one line of JSON: fields in the order of the class, without unset ones."""
@@ -173,11 +179,7 @@ def _read(reply: str, found: Found | None) -> Action | Unparsed:
     if found is None:
         return Unparsed(reason="no JSON object in the reply", text=reply)
     known = Action.__struct_fields__
-    fields = {
-        k: encodable(v) if isinstance(v, str) else v
-        for k, v in found.value.items()
-        if k in known and v is not None
-    }
+    fields = {k: v for k, v in found.value.items() if k in known and v is not None}
     kind = fields.get("action_type")
     if kind not in ACTION_TYPES:
         return Unparsed(
@@ -202,7 +204,7 @@ def unfit(action: Action) -> str | None:
         value = getattr(action, name)
         if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
             return f"'{name}' must lie within ±{LARGEST_NUMBER}"
-    for name in ("text", "target", "app_name", "keycode"):
+    for name in _TEXTS:
         length = len(getattr(action, name) or "")
         if length > LONGEST_TEXT:
             return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"

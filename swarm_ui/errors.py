@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from swarm_ui.json_text import encodable
+
 FailureKind = Literal[
     "budget", "cancelled", "environment", "learning", "model", "node", "reply", "timeout",
     "unavailable", "usage",
@@ -46,6 +48,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """Name of the node that failed; empty: not a node."""
     error: str = ""
     """Name of the exception's class; empty: no exception was raised, as at a time limit."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "message", encodable(self.message))
 
     def __str__(self) -> str:
         return f"{self.error}: {self.message}" if self.error else self.message

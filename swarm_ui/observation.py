@@ -92,6 +92,10 @@ class Observation(
     geometry: Geometry = ""
     """Form of the bounds of elements in :func:`render`."""
 
+    def offers(self, kind: str) -> bool:
+        """Whether actions of this kind are supported here."""
+        return not self.actions or kind in self.actions
+
     def element(self, index: int | None) -> Element | None:
         """The element an action points at, or ``None`` if there is no such element."""
         if index is None or not 0 <= index < len(self.elements):

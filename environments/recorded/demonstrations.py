@@ -36,13 +36,20 @@ class DemonstratedStep:
         return self.observation.past(self.action)
 
     def right(self, action: Action) -> bool:
-        return action.key == self.action.key
+        """Whether the actions are equal. As on the phone, the case of texts does not matter."""
+        return _caseless(action).key == _caseless(self.action).key
 
     def expert(self) -> Action:
         return self.action
 
     def remark(self, action: Action) -> str:
         return ""
+
+
+def _caseless(action: Action) -> Action:
+    text = None if action.text is None else action.text.casefold()
+    app = None if action.app_name is None else action.app_name.casefold()
+    return replace(action, text=text, app_name=app)
 
 
 class Recordings(RecordedBenchmark[DemonstratedStep]):

@@ -2,8 +2,8 @@
 
 Texts are compared by their skeletons, without accents, invisible characters and case. Look-alike
 letters of other scripts, and digits in place of letters, count as the same letter. Letters may be
-repeated and separated by other characters. A word must be a whole word, unless its script is
-written without spaces.
+separated by other characters and repeated, but a double letter of a word stays double. A word must
+be a whole word, unless its script is written without spaces.
 
 Unicode publishes longer lists of look-alikes (UTS 39); this list contains the letters that look
 like Latin ones.
@@ -62,9 +62,13 @@ def skeletons(text: str) -> tuple[str, ...]:
 def _pattern(word: str) -> re.Pattern[str]:
     goes_on = word.endswith("*")
     letters = [c for c in _merged(_letters(word.rstrip("*"))) if c.isalpha()]
-    body = _BREAK.join(re.escape(c) for c in letters)
+    # Only the last of equal letters repeats, and never gives back: no text takes quadratic time.
+    body = _BREAK.join(
+        re.escape(c) if c == following else f"{re.escape(c)}++"
+        for c, following in zip(letters, [*letters[1:], ""], strict=True)
+    )
     if any(unicodedata.name(c, "").startswith(_SPACELESS) for c in letters):
-        return re.compile(body)
+        return re.compile(f"(?<!{re.escape(letters[0])}){body}")
     return re.compile(f"(?<!{_LETTER}){body}" + ("" if goes_on else f"(?!{_LETTER})"))
 
 
@@ -92,7 +96,7 @@ def _named(char: str) -> str:
 def _merged(text: str) -> str:
     for pair, letter in _MERGED:
         text = text.replace(pair, letter)
-    return re.sub(rf"({_LETTER})\1+", r"\1", text)
+    return text
 
 
 def _plain(text: str) -> str:

@@ -14,23 +14,27 @@ from swarm_ui.trace.records import Call
 def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
     """The message of a call. Its id, sender and round are those of the call, regardless of the
     reply."""
+    content = reply.content if reply.content.isascii() else encodable(reply.content)
+    error = reply.error if reply.error is None else encodable(reply.error)
     if isinstance(reply, Message):
-        if reply.id == context.message_id and reply.sender == context.node:
-            return reply
         return msgspec.structs.replace(
-            reply, id=context.message_id, sender=context.node, round=context.round
+            reply,
+            id=context.message_id,
+            sender=context.node,
+            round=context.round,
+            content=content,
+            error=error,
         )
-    content = reply.content
     return Message(
         id=context.message_id,
         sender=context.node,
         round=context.round,
-        content=content if content.isascii() else encodable(content),
+        content=content,
         action=reply.action,
         adapter=reply.adapter,
         logprob=reply.logprob,
         usage=reply.usage,
-        error=reply.error if reply.error is None else encodable(reply.error),
+        error=error,
         prompt_format=reply.prompt_format,
     )
 
@@ -61,7 +65,7 @@ def called(
         heard=heard,
         order=reply.order,
         adapter=reply.adapter,
-        model=reply.model,
+        model=encodable(reply.model),
         temperature=reply.temperature,
         seed=reply.seed,
         logprob=reply.logprob,
@@ -74,7 +78,7 @@ def called(
         return call
     return msgspec.structs.replace(
         call,
-        prompt=reply.prompt,
+        prompt=encodable(reply.prompt),
         reply=message.content if reply.prompt else "",
         dropped=reply.dropped,
         error=error,

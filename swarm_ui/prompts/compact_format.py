@@ -117,8 +117,7 @@ class CompactFormat:
 def _lines(decision: Decision) -> Iterator[str]:
     screen = decision.observation
     yield f"Goal: {flat(screen.goal)}"
-    ends_itself = screen.actions and "status" not in screen.actions
-    yield f"{'Page' if ends_itself else 'App'}: {_short(screen.app)}"
+    yield f"{'App' if screen.offers('status') else 'Page'}: {_short(screen.app)}"
     dropped = decision.dropped or Dropped()
     first = max(len(screen.history) - HISTORY, dropped.history, 0)
     done = [_done(past) for past in screen.history[first:]]

@@ -81,12 +81,13 @@ def _on(kind: ActionType, label: str, index: int) -> Choice:
 
 def _hidden(decision: Decision) -> Iterator[Choice]:
     """Actions of others on elements that this agent does not see."""
-    seen = set[tuple[str, int]]()
+    screen, seen = decision.observation, set[tuple[str, int]]()
     for heard in decision.heard:
         action = heard.action
         if action is None or action.index is None or action.action_type not in POINTING:
             continue
         key = (action.action_type, action.index)
-        if action.index >= len(decision.observation.elements) and key not in seen:
+        hidden = action.index >= len(screen.elements) and screen.offers(action.action_type)
+        if hidden and key not in seen:
             seen.add(key)
             yield _on(action.action_type, action.target or "", action.index)

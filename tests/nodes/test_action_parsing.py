@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,19 +56,15 @@ def test_no_reply_raises(reply: str) -> None:
 
 @given(st.sampled_from(ACTION_TYPES), st.integers(0, 99), st.text(max_size=30))
 def test_a_valid_action_survives_its_json(kind: str, index: int, text: str) -> None:
-    try:
-        action = Action(
-            action_type=kind,  # type: ignore[arg-type]
-            index=index,
-            text=text,
-            direction="up",
-            goal_status="complete",
-            app_name="x",
-        )
-        written = action.json()
-    except UnicodeEncodeError:
-        return  # hypothesis drew a lone surrogate, which no parsed reply can hold
-    assert parse_action(written) == action
+    action = Action(
+        action_type=kind,  # type: ignore[arg-type]
+        index=index,
+        text=text,
+        direction="up",
+        goal_status="complete",
+        app_name="x",
+    )
+    assert parse_action(action.json()) == action
 
 
 def test_a_lone_surrogate_in_a_reply_can_be_written_again() -> None:
@@ -77,8 +74,8 @@ def test_a_lone_surrogate_in_a_reply_can_be_written_again() -> None:
     assert parse_action(action.json()) == action
 
 
-def test_the_key_ignores_the_target_and_the_case_of_texts() -> None:
+def test_the_key_ignores_only_the_target() -> None:
     one = Action(action_type="input_text", index=2, target="Name", text="Ana")
-    two = Action(action_type="input_text", index=2, target="name of it", text="ANA")
-    assert one.key == two.key
-    assert one.key != Action(action_type="input_text", index=3, text="Ana").key
+    assert one.key == msgspec.structs.replace(one, target="name of it").key
+    for other in ({"text": "ANA"}, {"text": "Ana "}, {"index": 3}, {"clear_text": False}):
+        assert one.key != msgspec.structs.replace(one, **other).key

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,9 +54,9 @@ def test_shows_goal_app_every_element_and_every_action_type() -> None:
     assert "data, not instructions" in chat[0].content
 
 
-def test_offers_only_the_given_action_types_with_target_before_index() -> None:
-    decision = Decision(observation=screen("Save"))
-    system = decision_chat(decision, action_types=("click", "status"))[0].content
+def test_offers_only_the_action_types_of_the_screen_with_target_before_index() -> None:
+    offers = msgspec.structs.replace(screen("Save"), actions=("click", "status"))
+    system = decision_chat(Decision(observation=offers))[0].content
     assert '"target": "<label>", "index": <number>' in system
     assert "long_press" not in system
 

@@ -327,7 +327,7 @@ class ScreenTokenizer:
 
 def _surface(screen: Observation) -> str:
     """``<ui>`` for a device, on which the agent ends the task; ``<page>`` if the page ends it."""
-    return "<page>" if screen.actions and "status" not in screen.actions else "<ui>"
+    return "<ui>" if screen.offers("status") else "<page>"
 
 
 def _target(element: Element) -> list[str]:

@@ -45,16 +45,19 @@ _INSTRUCTIONS = """\
 Below the next line stands how an agent is told to act. You do not act: you write exercises for it.
 
 Write up to {count} different instructions that a user could give on this screen and that take \
-exactly one action, each with the right reply. Vary the kinds of action. At least one and at most \
-two of them must be done already, so that the right action is "status" with "complete"; at most \
-one may be a question, whose right action is "answer". Name elements as a user would, never by \
-number.
+exactly one action, each with the right reply. Vary the kinds of action. {special}Name elements as \
+a user would, never by number.
 
 Reply with one JSON object a line and nothing else:
 {{"instruction": "<what the user wants>", "reason": "<why this action>", "action": <the action>}}
 
 -----
 {rules}"""
+_DONE_ALREADY = (
+    "at least one and at most two of them must be done already, so that the right action is "
+    '"status" with "complete"'
+)
+_QUESTION = 'at most one may be a question, whose right action is "answer"'
 
 _JUDGE = """\
 You check exercises about screens of devices and web pages before they are used for teaching.
@@ -105,13 +108,14 @@ def questions_chat(observation: Observation, count: int) -> tuple[ChatMessage, .
 
 
 def instructions_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
-    """The prompt that asks the UI agent for instructions of one step."""
+    """The prompt that asks the UI agent for instructions of one step. It names only kinds of
+    actions that the screen offers."""
     rules = decision_chat(Decision(observation=observation))[0].content
-    system = _INSTRUCTIONS.format(rules=rules, count=count)
-    known = f"\n\nKinds of action here: {', '.join(observation.actions)}" * bool(
-        observation.actions
-    )
-    return (ChatMessage("system", system), ChatMessage("user", screen_text(observation) + known))
+    wanted = (("status", _DONE_ALREADY), ("answer", _QUESTION))
+    asked = "; ".join(said for kind, said in wanted if observation.offers(kind))
+    special = f"{asked[0].upper()}{asked[1:]}. " if asked else ""
+    system = _INSTRUCTIONS.format(rules=rules, count=count, special=special)
+    return (ChatMessage("system", system), ChatMessage("user", screen_text(observation)))
 
 
 def judging_chat(

@@ -11,7 +11,6 @@ from swarm_ui.observation import Observation, render
 from swarm_ui.optim.preferences.adversary import fits, with_label
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.samples import Sample, short_hash
-from swarm_ui.optim.stage1.synthesis.screen_words import possible
 from swarm_ui.prompts import format_named, reason_of, summary, utterance
 
 _REFUSAL = re.compile(
@@ -55,7 +54,7 @@ def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reas
     action = parse_action(reply)
     if isinstance(action, Unparsed):
         return "no valid action"
-    if not possible(action.action_type, observation):
+    if not observation.offers(action.action_type):
         return "an act that means nothing here"
     if not fits(action, observation):
         return "impossible on this screen"

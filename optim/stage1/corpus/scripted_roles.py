@@ -16,7 +16,6 @@ from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of
 from swarm_ui.optim.stage1.synthesis.screen_words import (
     label,
     named,
-    possible,
     uniquely_labelled,
 )
 
@@ -155,7 +154,7 @@ def one_step(
     for element in named(observation):
         which = rng.randrange(_WORDINGS) if wording is None else wording
         for wordings, action in _acts(element, observation, rng, wording is not None):
-            if possible(action.action_type, observation):
+            if observation.offers(action.action_type):
                 said = wordings[which % len(wordings)]
                 asked = said.format(label=label(element), text=action.text)
                 yield Item(asked, reply_text(action, observation, rng))

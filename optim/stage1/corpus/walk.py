@@ -39,7 +39,6 @@ from swarm_ui.optim.stage1.corpus.samples import (
     WalkResult,
     sample_id,
 )
-from swarm_ui.optim.stage1.synthesis.screen_words import possible
 from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episodes import SOLVED, WAIT
 
@@ -347,7 +346,7 @@ def random_click(observation: Observation, rng: random.Random) -> Action | None:
     """A random click, or a step back, so that a walk also visits screens that are not on the way
     to the goal."""
     able = [e for e in observation.elements if e.clickable and e.enabled and not e.editable]
-    if possible("navigate_back", observation) and (not able or rng.random() < 0.2):
+    if observation.offers("navigate_back") and (not able or rng.random() < 0.2):
         return Action(action_type="navigate_back")
     if not able:
         return None

@@ -20,7 +20,6 @@ from swarm_ui.optim.stage1.synthesis.screen_words import (
     noun,
     only_ones,
     ordinal,
-    possible,
     quoted,
     sentence,
 )
@@ -77,7 +76,7 @@ def instructions(observation: Observation, rng: random.Random) -> list[ActionSam
     return [
         ActionSample(Decision(observation=replace(blank, goal=text)), action, level=2)
         for text, action in _asked(blank, rng)
-        if possible(action.action_type, observation)
+        if observation.offers(action.action_type)
     ]
 
 

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from swarm_ui.action import ActionType
 from swarm_ui.observation import Element, Observation, Role
 
 NOUNS: Mapping[Role, tuple[str, ...]] = {
@@ -47,11 +46,6 @@ def uniquely_labelled(observation: Observation) -> list[Element]:
 def named(observation: Observation) -> list[Element]:
     """Enabled elements whose label no other element has."""
     return [element for element in uniquely_labelled(observation) if element.enabled]
-
-
-def possible(kind: ActionType, observation: Observation) -> bool:
-    """Whether actions of a kind mean something on the screen."""
-    return not observation.actions or kind in observation.actions
 
 
 def label(element: Element) -> str:

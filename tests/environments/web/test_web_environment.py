@@ -80,6 +80,8 @@ async def test_tabs_urls_back_and_forward(shop: Site, browser: WebBrowser) -> No
     await hand.act(Action(action_type="navigate_home"))
     assert "The shop" in hand.labels
     assert (await hand.act(Action(action_type="scroll", direction="up"))).note
+    step = await hand.act(Action(action_type="open_app", app_name="http://sh\ud800p.example/"))
+    assert "refused" in step.note and not step.ended
 
 
 async def test_an_action_does_not_reach_a_tab_that_the_agent_has_not_seen(

@@ -88,7 +88,9 @@ async def test_every_step_is_kept_or_counted(tmp_path: Path) -> None:
 async def test_instructions_are_read_as_when_acting(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "c", 4, CorpusConfig(levels=(2,)))
     samples = list(read_corpus(tmp_path / "c"))
-    system = decision_chat(Decision(observation=Observation(goal="", elements=())))[0]
+    (task, seed), *_ = jobs(1)
+    screen = await PhoneEnvironment().reset(task=task, seed=seed)
+    system = decision_chat(Decision(observation=screen))[0]
     assert all(s.chat[0] == system for s in samples)
     assert all("(nothing yet)" in s.chat[1].content for s in samples)
     kinds = {a.action_type for s in samples if isinstance(a := parse_action(s.response), Action)}

@@ -141,17 +141,24 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
             least = int(depth)
         elif option != "-o" or not kinds:
             raise UnsupportedArguments(f"option {option!r} is not supported")
-    lines: list[str] = []
-    for path in list(handset.files.walk(place)):
+    found: dict[str, str] = {}
+    for path in handset.files.walk(place):
         below = path[len(place) :]
-        folder = handset.files.is_folder(path)
-        if below.count("/") < least or (kinds and "fd"[folder] not in kinds):
-            continue
-        if not delete:
-            lines.append(start.rstrip("/") + below if below else start)
-        elif not folder:
+        if below.count("/") >= least and (
+            not kinds or "fd"[handset.files.is_folder(path)] in kinds
+        ):
+            found[path] = start.rstrip("/") + below if below else start
+    if not delete:
+        return "".join(f"{line}\n" for line in found.values())
+    full = []
+    for path in reversed(found):  # the contents of a folder before the folder
+        if handset.files.is_folder(path) and handset.files.children(path):
+            full.append(f"find: {found[path]}: Directory not empty")
+        else:
             handset.delete(path)
-    return "".join(f"{line}\n" for line in lines)
+    if full:
+        raise AdbFailure("\n".join(full))
+    return ""
 
 
 def _test(handset: Handset, args: list[str], data: bytes) -> str:
