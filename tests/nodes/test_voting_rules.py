@@ -81,15 +81,15 @@ def test_the_hierarchical_rule_can_differ_from_the_exact_one() -> None:
     assert {exact(acts, s) for s in range(50)} == {back.key, tap(2).key}
     # click is the most common type, element 2 the most common among clicks
     assert {hierarchical(acts, s) for s in range(50)} == {tap(2).key}
-    texts = [type_text(1, "a"), type_text(1, "b"), type_text(1, "B"), type_text(2, "a"), back, back]
+    texts = [type_text(1, "a"), type_text(1, "b"), type_text(1, "b"), type_text(2, "a"), back, back]
     assert {hierarchical(texts, s) for s in range(50)} == {type_text(1, "b").key}
 
 
-def test_acts_that_differ_in_wording_alone_count_together() -> None:
-    acts = [type_text(1, "Bob", "Name"), type_text(1, "bob"), type_text(1, "bob"), tap(0)]
+def test_acts_that_differ_in_their_label_alone_count_together() -> None:
+    acts = [type_text(1, "Bob", "Name"), type_text(1, "Bob"), type_text(1, "Bob"), tap(0)]
     chosen = candidates(acts)
     assert len(chosen) == 2
-    assert chosen[acts[0].key] == type_text(1, "bob")  # the wording most used
+    assert chosen[acts[0].key] == type_text(1, "Bob")  # the label most used
 
 
 def team(replies: Sequence[str], **options: object) -> Trace:
