@@ -60,7 +60,7 @@ class RunContext:
 
     __slots__ = (
         "around_edits", "clock", "deadlines", "edits", "end", "gate", "inside", "journal",
-        "limits", "on_event", "past", "pins", "questions", "run", "start", "written",
+        "limits", "on_event", "past", "pins", "questions", "raised", "run", "start", "written",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +97,8 @@ class RunContext:
         self.deadlines = Deadlines(self.end)
         self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self.pins: dict[tuple[int, str], str] = {}
+        #: exceptions of the calls that failed, by message id
+        self.raised: dict[str, Exception] = {}
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
 

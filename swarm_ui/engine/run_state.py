@@ -28,6 +28,7 @@ from swarm_ui.errors import (
     Failure,
     NodeError,
     NodeTimeout,
+    RunFailed,
     RunPaused,
 )
 from swarm_ui.graph.conditions import function_name
@@ -88,6 +89,8 @@ class RunState:
             NodeError, ConfigError, BudgetExceeded: the failure that ended the run early.
             RunPaused: a question is open. Only the outermost graph raises it; a nested graph with
                 an open question is ``waiting``.
+            RunFailed: no node succeeded and at least one failed. Only the outermost graph raises
+                it; a nested one answers with the error of its output.
         """
         if self._graph.until is None:
             await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
@@ -98,12 +101,31 @@ class RunState:
                 open_ones = sorted(self._session.questions.values(), key=lambda q: (q.round, q.id))
                 raise RunPaused(self._session.run, tuple(open_ones))
             return
-        if self._session.on_event is not None and not self._prefix:
+        if self._prefix:
+            return
+        self._check_success()
+        if self._session.on_event is not None:
             answer = self.answer()
             action = None if answer is None else answer.action
             self._session.on_event(
                 Voted(run=self._session.run, ballot=self.ballot(), action=action)
             )
+
+    def _check_success(self) -> None:
+        """Raise ``RunFailed`` if no node succeeded and at least one failed."""
+        for message, call in zip(self._said, self._calls, strict=True):
+            if message is not None and call is not None and succeeded(message, call):
+                return  # nearly always the first call, so this check takes no time
+        pairs = self.recorded_calls()
+        failed = [call for _, call in pairs if call.error is not None]
+        if not failed or any(succeeded(message, call) for message, call in pairs):
+            return
+        first, run = failed[0], self._session.run
+        told = f"no node of the run succeeded; the first failure: {first.error}"
+        error = RunFailed(told, node=first.node, round=first.round, run=run)
+        assert isinstance(first.error, Failure)
+        error.kind = first.error.kind
+        raise error from self._session.raised.get(first.message)
 
     # -- rounds that may end early --------------------------------------------------------------
 
@@ -346,6 +368,7 @@ class RunState:
         if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if not abort:
+            self._session.raised[id] = failure
             return reason
         kind = NodeTimeout if isinstance(failure, Expired) else NodeError
         error = kind(str(reason), node=name, round=self._plan.rounds[k], run=self._session.run)
@@ -473,6 +496,14 @@ class RunState:
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
         )
+
+
+def succeeded(message: Message, call: Call) -> bool:
+    """Whether a node answered. A vote or a nested graph that received only failures, a step inside
+    a node and an item of a mapped graph are no answers; a model's unusable reply is one."""
+    if call.step is not None or call.error is not None or call.node.endswith("/item"):
+        return False
+    return message.error is None or bool(call.model or call.prompt)
 
 
 def _is_step(call: Call, id: str) -> bool:

@@ -1,0 +1,181 @@
+"""Runs of graphs: how they fail, resume, spend a budget, end their rounds and are traced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from swarm_ui import (
+    Action,
+    AgentNode,
+    CollabGraph,
+    Completion,
+    DirectoryStore,
+    Element,
+    GraphPolicy,
+    Limits,
+    MajorityVote,
+    Message,
+    ModelError,
+    ModelUnavailable,
+    NodeContext,
+    NodeError,
+    Observation,
+    ReplyError,
+    Request,
+    RunFailed,
+    Step,
+    Trace,
+    function_node,
+    rollout_many,
+)
+
+SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
+
+
+class Failing:
+    """A model that raises for the adapters named, and clicks for all others."""
+
+    name = "failing"
+
+    def __init__(self, error: Exception, *adapters: str | None) -> None:
+        self.error: Exception | None = error
+        self.adapters = adapters
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        if self.error is not None and any(r.adapter in self.adapters for r in requests):
+            raise self.error
+        text = Action(action_type="click", index=0).json()
+        return [Completion(text=text, prompt="p", adapter=r.adapter) for r in requests]
+
+
+class OneScreen:
+    """An environment of three steps with a reward at the end."""
+
+    name = "one-screen"
+
+    def __init__(self) -> None:
+        self.taken: list[Action] = []
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self.taken = []
+        return SCREEN
+
+    async def step(self, action: Action) -> Step:
+        self.taken.append(action)
+        return Step(observation=SCREEN, reward=1.0, terminated=len(self.taken) == 3)
+
+    async def close(self) -> None: ...
+
+
+def team(model: Failing, *adapters: str | None) -> CollabGraph:
+    agents = [AgentNode(f"agent_{k}", model, adapter=name) for k, name in enumerate(adapters)]
+    edges = [(agent.id, "vote") for agent in agents]
+    return CollabGraph([*agents, MajorityVote()], edges)
+
+
+# -- failures ------------------------------------------------------------------------------------
+
+
+def test_a_run_in_which_every_call_failed_raises_the_first_failure() -> None:
+    cause = ModelError("no key in OPENAI_API_KEY")
+    graph = team(Failing(cause, "a", "b"), "a", "b")
+    with pytest.raises(RunFailed, match=r"agent_0.*monday.*no key in OPENAI_API_KEY") as failed:
+        graph.run_sync(SCREEN, run_id="monday")
+    error = failed.value
+    assert isinstance(error, NodeError)
+    assert (error.node, error.round, error.run, error.kind) == ("agent_0", 0, "monday", "model")
+    assert error.__cause__ is cause
+    trace = error.partial
+    assert isinstance(trace, Trace) and len(trace.calls) == 3 and trace.action is None
+
+
+async def test_the_stream_of_a_run_in_which_every_call_failed_raises_too() -> None:
+    graph = team(Failing(ModelUnavailable("busy"), "a"), "a")
+    with pytest.raises(RunFailed, match="busy") as failed:
+        async for _ in graph.stream(SCREEN):
+            pass
+    assert failed.value.kind == "unavailable"
+
+
+def test_one_of_several_failures_is_data() -> None:
+    graph = team(Failing(ModelError("down"), "a"), "a", "b")
+    trace = graph.run_sync(SCREEN)
+    assert trace.action == Action(action_type="click", index=0)
+    assert [call.error is not None for call in trace.calls] == [True, False, False]
+
+
+def test_a_failed_node_whose_successor_answers_is_data() -> None:
+    @function_node
+    def broken(inbox: Sequence[Message], context: NodeContext) -> str:
+        raise ValueError("no")
+
+    @function_node
+    def careful(inbox: Sequence[Message], context: NodeContext) -> str:
+        return "told: " + str(inbox[0].error)
+
+    trace = CollabGraph([broken, careful], [("broken", "careful")]).run_sync("a goal")
+    assert trace.output == "told: ValueError: no"
+
+
+def test_a_nested_graph_counts_by_the_nodes_inside_it() -> None:
+    inner = team(Failing(ModelError("down"), "a", "b"), "a", "b").named("inner")
+    with pytest.raises(RunFailed, match=r"inner/agent_0.*down"):
+        CollabGraph([inner]).run_sync(SCREEN)
+    inner = team(Failing(ModelError("down"), "a"), "a", "b").named("inner")
+    assert CollabGraph([inner]).run_sync(SCREEN).action is not None
+
+
+def test_unusable_replies_alone_are_no_failure() -> None:
+    class Talker(Failing):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            return [Completion(text="hm", prompt="p") for _ in requests]
+
+    trace = team(Talker(ModelError("unused")), "a").run_sync(SCREEN)
+    assert trace.action is None and trace.calls[0].error is None
+
+
+async def test_a_replay_returns_the_trace_also_if_no_node_succeeds() -> None:
+    graph = team(Failing(ModelError("down"), "a"), "a", "b")
+    trace = await graph.run(SCREEN)
+    worse = await graph.replay(
+        trace, nodes={"agent_1": AgentNode("agent_1", graph["agent_0"].model, "a")}
+    )
+    assert worse.action is None
+    assert await graph.replay(trace) == trace
+
+
+def test_a_stored_run_in_which_every_call_failed_is_made_again(tmp_path: Path) -> None:
+    model = Failing(ModelError("no key"), "a")
+    graph = team(model, "a")
+    for _ in range(2):
+        with pytest.raises(RunFailed), DirectoryStore(tmp_path) as store:
+            graph.run_sync(SCREEN, run_id="r", store=store)
+    model.error = None
+    with DirectoryStore(tmp_path) as store:
+        assert [kept.finished for kept in store.runs()] == [False]
+        assert graph.run_sync(SCREEN, run_id="r", store=store).action is not None
+        assert [kept.finished for kept in store.runs()] == [True]
+
+
+def test_abort_raises_at_the_first_failure() -> None:
+    graph = team(Failing(ModelError("down"), "a"), "a", "b")
+    with pytest.raises(NodeError, match="down") as failed:
+        graph.run_sync(SCREEN, limits=Limits(on_failure="abort"))
+    assert not isinstance(failed.value, RunFailed)
+
+
+async def test_in_episodes_a_failure_of_all_agents_is_a_fault_and_never_reward_0() -> None:
+    policy = GraphPolicy(team(Failing(ModelUnavailable("down"), "a", "b"), "a", "b"))
+    [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
+    assert episode.success is None and not episode.steps
+    assert episode.fault is not None and episode.fault.kind == "unavailable"
+
+
+async def test_in_episodes_unusable_replies_of_all_agents_cost_a_step() -> None:
+    policy = GraphPolicy(team(Failing(ReplyError("nothing in it"), "a", "b"), "a", "b"))
+    [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
+    assert episode.fault is None and len(episode.steps) == 3
+    assert all(step.executed == Action(action_type="wait") for step in episode.steps)
