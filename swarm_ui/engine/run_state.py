@@ -156,11 +156,29 @@ class RunState:
             return bool(until(MappingProxyType(newest)))
         except Exception as failure:
             name = function_name(until)
-            raise ConfigError(
+            told = (
                 f"until: '{name}' of graph '{self._path}{self._graph.name}' failed after round "
-                f"{round}: {Failure.of(failure)}. It gets the newest message of each agent that "
-                f"has answered: {', '.join(newest)}"
+                f"{round}: {Failure.of(failure)}"
+            )
+            for message in newest.values():
+                if message.error is not None:
+                    raise self._no_answer(message, told) from failure
+            raise ConfigError(
+                f"{told}. It gets the newest message of each agent that has answered: "
+                f"{', '.join(newest)}"
             ) from failure
+
+    def _no_answer(self, message: Message, told: str) -> NodeError:
+        """The error of a run that ends because a node gave no answer."""
+        call = next(c for c in self._calls if c is not None and c.message == message.id)
+        error = NodeError(
+            f"{message.error}; {told}", node=call.node, round=call.round, run=self._session.run
+        )
+        if isinstance(call.error, Failure):
+            error.kind = call.error.kind
+        elif call.model or call.prompt:
+            error.kind = "reply"
+        return error
 
     def _end_after(self, round: int) -> None:
         """Make ``round`` the last round, and go on with the calls that follow the last round."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from swarm_ui import (
     AgentNode,
     CollabGraph,
     Completion,
+    ConfigError,
     DirectoryStore,
     Element,
     GraphPolicy,
@@ -20,6 +22,7 @@ from swarm_ui import (
     Message,
     ModelError,
     ModelUnavailable,
+    Node,
     NodeContext,
     NodeError,
     Observation,
@@ -179,3 +182,70 @@ async def test_in_episodes_unusable_replies_of_all_agents_cost_a_step() -> None:
     [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
     assert episode.fault is None and len(episode.steps) == 3
     assert all(step.executed == Action(action_type="wait") for step in episode.steps)
+
+
+# -- rounds that end early -----------------------------------------------------------------------
+
+
+def rounds_of_a_critic(critic: Node, rounds: int = 5) -> CollabGraph:
+    """A writer and a critic, until the critic's newest message says that it is good."""
+
+    @function_node
+    def writer(inbox: Sequence[Message], context: NodeContext) -> str:
+        return f"draft {context.round}"
+
+    def good(newest: Mapping[str, Message]) -> bool:
+        return bool(json.loads(newest["critic"].content)["good"])
+
+    return CollabGraph(
+        [writer, critic], [("writer", "critic")], "critic", rounds=rounds, until=good
+    )
+
+
+@function_node(id="critic")
+def strict_critic(inbox: Sequence[Message], context: NodeContext) -> str:
+    return json.dumps({"good": context.round == 2})
+
+
+def test_until_that_reads_a_failed_node_reports_the_failure_of_the_node() -> None:
+    @function_node(id="critic")
+    def broken(inbox: Sequence[Message], context: NodeContext) -> str:
+        raise ModelUnavailable("the endpoint is busy")
+
+    with pytest.raises(NodeError, match="the endpoint is busy") as failed:
+        rounds_of_a_critic(broken).run_sync("a letter", run_id="r")
+    error = failed.value
+    assert (error.node, error.round, error.run, error.kind) == ("critic", 0, "r", "unavailable")
+    assert "good" in str(error), "the function is named too"
+
+
+def test_until_that_fails_by_itself_is_an_error_of_the_configuration() -> None:
+    @function_node(id="critic")
+    def chatty(inbox: Sequence[Message], context: NodeContext) -> str:
+        return "well done"
+
+    with pytest.raises(ConfigError, match="good"):
+        rounds_of_a_critic(chatty).run_sync("a letter")
+
+
+def test_with_rounds_keeps_until() -> None:
+    graph = rounds_of_a_critic(strict_critic)
+    assert graph.run_sync("a letter").rounds == 3
+    assert graph.with_rounds(6).until is graph.until
+    assert graph.with_rounds(6).run_sync("a letter").rounds == 3
+    assert graph.with_rounds(2).run_sync("a letter").rounds == 2
+    assert graph.with_rounds(6, until=None).run_sync("a letter").rounds == 6
+    assert graph.with_rounds(6, until=lambda newest: True).run_sync("a letter").rounds == 1
+
+
+# -- traces --------------------------------------------------------------------------------------
+
+
+def test_the_decision_of_a_call_is_found_by_the_id_of_its_message() -> None:
+    model = Failing(ModelError("unused"))
+    agents = [AgentNode("a", model), AgentNode("b", model)]
+    trace = CollabGraph(agents, [("a", "b")]).run_sync(SCREEN)
+    assert trace.decision("b:0") == trace.decision(trace.calls[1])
+    assert [heard.sender for heard in trace.decision("b:0").heard] == ["a"]
+    with pytest.raises(KeyError, match="b:0"):
+        trace.decision("b:1")
