@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from loopback import Loopback, Reply
+from tokenizers import ByteLevelBPETokenizer
 
 from swarm_ui import (
     Action,
     AgentNode,
+    Budget,
+    BudgetExceeded,
+    ChatMessage,
     CollabGraph,
     Completion,
     ConfigError,
@@ -34,6 +42,7 @@ from swarm_ui import (
     function_node,
     rollout_many,
 )
+from swarm_ui.nodes import OpenAIModel
 
 SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
 
@@ -249,3 +258,80 @@ def test_the_decision_of_a_call_is_found_by_the_id_of_its_message() -> None:
     assert [heard.sender for heard in trace.decision("b:0").heard] == ["a"]
     with pytest.raises(KeyError, match="b:0"):
         trace.decision("b:1")
+
+
+# -- budgets -------------------------------------------------------------------------------------
+
+TEXTS = {
+    "prose": "The quick brown fox jumps over the lazy dog. " * 4,
+    "digits": "1" * 90,
+    "telephone numbers": "+49 731 5550123, +1 (212) 555-0187; " * 4,
+    "json": '{"a":[1,2,{"b":null}],"c":"\\u00e9"}' * 4,
+    "base64": "aGVsbG8gd29ybGQhIC8rPQ==Zm9vYmFyL3o5" * 4,
+    "brackets": "[[({<>})]]" * 12,
+    "hieroglyphs": "\U00013000\U00013001\U00013216" * 20,
+    "emoji": "\U0001f469\u200d\U0001f680\U0001f3fd" * 20,
+    "chinese": "点击保存并返回主屏幕" * 6,
+}
+
+
+def count_bytes(text: str) -> int:
+    """A tokenizer without merges: one token for each byte, so for each digit too."""
+    return len(text.encode())
+
+
+@cache
+def trained_tokenizer() -> Callable[[str], int]:
+    """A byte-level BPE as of GPT and Qwen, trained on a little prose."""
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator([TEXTS["prose"]], vocab_size=300)
+    return lambda text: len(tokenizer.encode(text).ids)
+
+
+async def spend(
+    text: str, tokens: Callable[[str], int], budget: Budget, *, reported: bool
+) -> tuple[int, int]:
+    """Call a server until the budget is used up, four calls at a time. Returns the number of calls
+    and the tokens that the server counted."""
+    counted: list[int] = []
+
+    def serve(body: dict[str, Any]) -> Reply:
+        turns = body["messages"]
+        prompt = sum(tokens(turn["content"]) + 5 for turn in turns)
+        reply = text[:20]
+        counted.append(prompt + min(tokens(reply), body["max_tokens"]))
+        usage = {"prompt_tokens": prompt, "completion_tokens": counted[-1] - prompt}
+        answer = {"index": 0, "message": {"role": "assistant", "content": reply}}
+        chat: dict[str, Any] = {"id": "1", "object": "chat.completion", "created": 0}
+        chat |= {"model": "tiny", "choices": [answer | {"finish_reason": "stop"}]}
+        return Reply(body=json.dumps(chat | ({"usage": usage} if reported else {})))
+
+    request = Request(chat=(ChatMessage("user", text),), max_tokens=100)
+    async with Loopback(serve) as server:
+        model = OpenAIModel("tiny", server.url, budget=budget)
+        with pytest.raises(BudgetExceeded):
+            while True:
+                calls = (model.generate([request]) for _ in range(4))
+                done = await asyncio.gather(*calls, return_exceptions=True)
+                for error in done:
+                    if isinstance(error, BaseException):
+                        raise error
+        await model.close()
+    return len(counted), sum(counted)
+
+
+@pytest.mark.parametrize("reported", [True, False], ids=["reported", "not-reported"])
+@pytest.mark.parametrize("kind", TEXTS)
+async def test_no_text_exceeds_a_budget_of_tokens(kind: str, reported: bool) -> None:
+    for tokens in (count_bytes, trained_tokenizer()):
+        budget = Budget(max_tokens=1500)
+        calls, counted = await spend(TEXTS[kind], tokens, budget, reported=reported)
+        assert calls >= 1 and counted <= 1500
+        assert counted <= budget.tokens <= 1500
+
+
+async def test_a_budget_lets_calls_through_as_long_as_they_fit() -> None:
+    """What a call reserved and did not use is free again when it has finished."""
+    budget = Budget(max_tokens=5000)
+    calls, counted = await spend(TEXTS["prose"], trained_tokenizer(), budget, reported=True)
+    assert counted > 5000 - 4 * (len(TEXTS["prose"]) + 120) and calls > 4
