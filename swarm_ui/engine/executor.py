@@ -17,10 +17,11 @@ from threading import Thread
 from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.deprecation import renamed_keywords
+from swarm_ui.engine.call_record import succeeded
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Unanswered
-from swarm_ui.engine.run_state import RunState, succeeded
+from swarm_ui.engine.run_state import RunState
 from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.errors import ConfigError, Failure, RunFailed, SwarmError
 from swarm_ui.graph.dag import Dag

@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from swarm_ui.agent_view import View, identity
-from swarm_ui.engine.call_record import called, message_of
+from swarm_ui.engine.call_record import (
+    called,
+    first_failure,
+    is_step,
+    message_of,
+    node_error,
+    succeeded,
+    until_error,
+)
 from swarm_ui.engine.events import CallFinished, CallStarted, Failed, Skipped, Voted
 from swarm_ui.engine.node_call import (
     Answer,
@@ -24,7 +32,6 @@ from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.engine.scheduler import Scheduler, run_part
 from swarm_ui.errors import (
     FOR_THE_USER,
-    ConfigError,
     Failure,
     NodeError,
     NodeTimeout,
@@ -116,16 +123,11 @@ class RunState:
         for message, call in zip(self._said, self._calls, strict=True):
             if message is not None and call is not None and succeeded(message, call):
                 return  # nearly always the first call, so this check takes no time
-        pairs = self.recorded_calls()
-        failed = [call for _, call in pairs if call.error is not None]
-        if not failed or any(succeeded(message, call) for message, call in pairs):
-            return
-        first, run = failed[0], self._session.run
-        told = f"no node of the run succeeded; the first failure: {first.error}"
-        error = RunFailed(told, node=first.node, round=first.round, run=run)
-        assert isinstance(first.error, Failure)
-        error.kind = first.error.kind
-        raise error from self._session.raised.get(first.message)
+        first = first_failure(self.recorded_calls())
+        if first is not None:
+            told = f"no node of the run succeeded; the first failure: {first.error}"
+            cause = self._session.raised.get(first.message)
+            raise node_error(RunFailed, told, first, self._session.run) from cause
 
     # -- rounds that may end early --------------------------------------------------------------
 
@@ -155,30 +157,12 @@ class RunState:
         try:
             return bool(until(MappingProxyType(newest)))
         except Exception as failure:
-            name = function_name(until)
             told = (
-                f"until: '{name}' of graph '{self._path}{self._graph.name}' failed after round "
-                f"{round}: {Failure.of(failure)}"
+                f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
+                f"after round {round}: {Failure.of(failure)}"
             )
-            for message in newest.values():
-                if message.error is not None:
-                    raise self._no_answer(message, told) from failure
-            raise ConfigError(
-                f"{told}. It gets the newest message of each agent that has answered: "
-                f"{', '.join(newest)}"
-            ) from failure
-
-    def _no_answer(self, message: Message, told: str) -> NodeError:
-        """The error of a run that ends because a node gave no answer."""
-        call = next(c for c in self._calls if c is not None and c.message == message.id)
-        error = NodeError(
-            f"{message.error}; {told}", node=call.node, round=call.round, run=self._session.run
-        )
-        if isinstance(call.error, Failure):
-            error.kind = call.error.kind
-        elif call.model or call.prompt:
-            error.kind = "reply"
-        return error
+            calls = (call for call in self._calls if call is not None)
+            raise until_error(told, newest, calls, self._session.run) from failure
 
     def _end_after(self, round: int) -> None:
         """Make ``round`` the last round, and go on with the calls that follow the last round."""
@@ -339,7 +323,7 @@ class RunState:
         inside = self._session.inside.get(id, ())
         if inside:  # the steps of a node belong to it also if it failed
             failed = call.error is not None or call.rescued is not None
-            own = [pair for pair in inside if not failed or _is_step(pair[1], id)]
+            own = [pair for pair in inside if not failed or is_step(pair[1], id)]
             self._inner[k] = tuple(own)
         return True
 
@@ -360,7 +344,7 @@ class RunState:
         if found is None or found[1].rescued is None or id in edits.again:
             return
         edited = (past[e][1] for e in (*edits.messages, *edits.without, *edits.again) if e in past)
-        if not any(_is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
+        if not any(is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
             raise FailedBefore(found[1].rescued)
 
     def _separate(self, k: int, context: NodeContext, *, fallback: bool) -> None:
@@ -514,16 +498,3 @@ class RunState:
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
         )
-
-
-def succeeded(message: Message, call: Call) -> bool:
-    """Whether a node answered. A vote or a nested graph that received only failures, a step inside
-    a node and an item of a mapped graph are no answers; a model's unusable reply is one."""
-    if call.step is not None or call.error is not None or call.node.endswith("/item"):
-        return False
-    return message.error is None or bool(call.model or call.prompt)
-
-
-def _is_step(call: Call, id: str) -> bool:
-    """Whether a call is a step of the call with this id, and not of one further inside."""
-    return call.step is not None and call.message.rpartition("/")[0] == id
