@@ -9,7 +9,7 @@ makes more tokens than a text has bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -93,6 +93,7 @@ class Budget:
         """Tokens of the finished calls."""
         self._parts = 0
         self._held_tokens = self._held_parts = 0
+        self._runs: set[tuple[str, int]] = set()
 
     @property
     def cost(self) -> float:
@@ -147,6 +148,20 @@ class Budget:
         self.calls -= 1
         self._held_tokens -= hold.tokens
         self._held_parts -= hold.parts
+
+    def count(self, used: Usage, calls: int = 1, price: Price | None = None) -> None:
+        """Count calls that an earlier process sent."""
+        self.calls += calls
+        self.tokens += total(used)
+        self._parts += 0 if price is None else price.parts(used)
+
+    def resume(self, run: tuple[str, int], made: Iterable[tuple[Usage, Price | None]]) -> None:
+        """Count the calls that were made in a run before it was resumed, unless this budget knows
+        the run (its name and seed): then it has counted them when they were made."""
+        if run not in self._runs:
+            self._runs.add(run)
+            for used, price in made:
+                self.count(used, price=price)
 
     @property
     def limited(self) -> bool:

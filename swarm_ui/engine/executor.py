@@ -23,6 +23,7 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
 from swarm_ui.engine.schedule import schedule_of
+from swarm_ui.engine.spent import count_spent
 from swarm_ui.errors import ConfigError, Failure, RunFailed, SwarmError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.serialization import to_json
@@ -90,6 +91,7 @@ async def execute(
         head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
         journal = await store.open(head)
         past |= _to_keep(journal.past)
+    count_spent(graph, run_id, seed, {} if journal is None else journal.past)
     try:
         session = RunContext(
             run_id, limits or Limits(), on_event=on_event, journal=journal, past=past, edits=edits

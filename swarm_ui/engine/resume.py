@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from swarm_ui.engine.events import OnEvent
-from swarm_ui.engine.executor import execute
+from swarm_ui.engine.executor import execute, recorded
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import Edits
+from swarm_ui.engine.spent import count_spent
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
@@ -37,6 +38,7 @@ async def resume(
     edits = Edits(answers=dict(answers))
     if isinstance(run, Trace):
         _check_open(answers, (message.id for message in run.messages), run.run)
+        count_spent(graph, run.run, run.seed, recorded(run))
         return await execute(
             graph,
             run.observation,

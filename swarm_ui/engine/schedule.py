@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
+from swarm_ui.budget import Budget
 from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import inner_graph
@@ -20,9 +21,27 @@ class Schedule:
     """
 
     __slots__ = (
-        "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids", "inputs",
-        "leases", "names", "nested", "nodes", "open", "own", "rounds", "size", "successors",
-        "team", "timeouts", "waiting",
+        "budgeted",
+        "closes",
+        "conditional",
+        "conditions",
+        "fallbacks",
+        "final",
+        "heard",
+        "ids",
+        "inputs",
+        "leases",
+        "names",
+        "nested",
+        "nodes",
+        "open",
+        "own",
+        "rounds",
+        "size",
+        "successors",
+        "team",
+        "timeouts",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, graph: Dag, last: int) -> None:
@@ -51,6 +70,8 @@ class Schedule:
             graph.fallbacks.get(name) for name in self.names
         )
         self.leases = _leases(graph)
+        #: budgets and names of the models that have a budget, by the path of their node
+        self.budgeted = _budgeted(graph)
         repeats = frozenset(team)
         self.own = tuple(number[name, r - 1] if r and name in repeats else -1 for name, r in places)
         self.inputs = tuple(
@@ -112,6 +133,19 @@ def _leases(graph: Dag) -> tuple[Lease, ...]:
         if adapter is not None and isinstance(model, VersionedModel):
             found[id(model), adapter] = (model, adapter)
     return tuple(found.values())
+
+
+def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
+    found: dict[str, tuple[Budget, str]] = {}
+    for name, node in (*graph.fallbacks.items(), *graph.nodes.items()):
+        inner = inner_graph(node)
+        if inner is not None:
+            found |= {f"{name}/{path}": each for path, each in schedule_of(inner).budgeted.items()}
+        model = getattr(node, "model", None)
+        budget = getattr(model, "budget", None)
+        if isinstance(budget, Budget):
+            found[name] = budget, str(getattr(model, "name", ""))
+    return found
 
 
 def _inputs(

@@ -16,6 +16,7 @@ from tokenizers import ByteLevelBPETokenizer
 from swarm_ui import (
     Action,
     AgentNode,
+    Ask,
     Budget,
     BudgetExceeded,
     ChatMessage,
@@ -34,9 +35,11 @@ from swarm_ui import (
     NodeContext,
     NodeError,
     Observation,
+    Price,
     ReplyError,
     Request,
     RunFailed,
+    RunPaused,
     Step,
     Trace,
     function_node,
@@ -335,3 +338,50 @@ async def test_a_budget_lets_calls_through_as_long_as_they_fit() -> None:
     budget = Budget(max_tokens=5000)
     calls, counted = await spend(TEXTS["prose"], trained_tokenizer(), budget, reported=True)
     assert counted > 5000 - 4 * (len(TEXTS["prose"]) + 120) and calls > 4
+
+
+# -- budgets of runs that are resumed ------------------------------------------------------------
+
+
+def team_with_a_person(url: str, budget: Budget) -> tuple[CollabGraph, OpenAIModel]:
+    """Two agents, a person, and an agent that reads the answer."""
+    model = OpenAIModel("tiny", url, budget=budget)
+    nodes = [AgentNode("a", model), AgentNode("b", model), Ask("person", "Go on?")]
+    nodes += [AgentNode("c", model), AgentNode("d", model)]
+    edges = [("a", "person"), ("b", "person"), ("person", "c"), ("c", "d")]
+    return CollabGraph(nodes, edges), model
+
+
+@pytest.mark.parametrize("kept", ["store", "trace"])
+async def test_a_budget_counts_what_a_resumed_run_spent_before(kept: str, tmp_path: Path) -> None:
+    prices = {"tiny": Price(prompt=1e6, completion=0)}
+    async with Loopback() as server:
+        graph, model = team_with_a_person(server.url, Budget(max_calls=3))
+        with DirectoryStore(tmp_path) as store, pytest.raises(RunPaused) as paused:
+            await graph.run(SCREEN, run_id="r", store=store)
+        await model.close()
+        assert len(server.requests) == 2
+        # What follows happens in another process, whose budget has counted nothing.
+        budget = Budget(max_calls=3, prices=prices)
+        graph, model = team_with_a_person(server.url, budget)
+        with DirectoryStore(tmp_path) as store, pytest.raises(BudgetExceeded, match="max_calls"):
+            if kept == "store":
+                await graph.resume("r", {"person": "yes"}, store=store)
+            else:
+                await graph.resume(paused.value.partial, {"person": "yes"})
+        await model.close()
+    assert len(server.requests) == 3 == budget.calls
+    assert budget.tokens == 3 * 18 and budget.cost == pytest.approx(3 * 11)
+
+
+async def test_calls_of_this_process_are_counted_once(tmp_path: Path) -> None:
+    budget = Budget(max_calls=4)
+    async with Loopback() as server:
+        graph, model = team_with_a_person(server.url, budget)
+        with DirectoryStore(tmp_path) as store:
+            with pytest.raises(RunPaused):
+                await graph.run(SCREEN, run_id="r", store=store)
+            await graph.resume("r", {"person": "yes"}, store=store)
+            await graph.run(SCREEN, run_id="r", store=store)
+        await model.close()
+    assert budget.calls == len(server.requests) == 4
