@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
 from loopback import Loopback, Reply
 from tokenizers import ByteLevelBPETokenizer
 
@@ -385,3 +389,41 @@ async def test_calls_of_this_process_are_counted_once(tmp_path: Path) -> None:
             await graph.run(SCREEN, run_id="r", store=store)
         await model.close()
     assert budget.calls == len(server.requests) == 4
+
+
+@contextmanager
+def serving() -> Iterator[Loopback]:
+    """A server for commands, which have an event loop of their own, in another thread."""
+    ready, stop = Future[Loopback](), threading.Event()
+
+    async def serve() -> None:
+        async with Loopback() as server:
+            ready.set_result(server)
+            while not stop.is_set():
+                await asyncio.sleep(0.01)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        yield ready.result(timeout=30)
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["ended", "killed"])
+def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
+    shell: Shell,  # noqa: F811
+    written: bool,
+) -> None:
+    with serving() as server:
+        line = f"run {LAMP} -n 6 -j 1 --model tiny --url {server.url} --set model.max_calls=3"
+        first = shell(f"{line} --set run.report=false --out r")
+        assert first.code == 4 and len(server.requests) == 3
+        if not written:  # as after a kill: only the traces tell what was spent
+            (shell.folder / "r/spent.json").unlink()
+        again = shell("run --resume r --trust -j 1")
+        assert again.code == 4 and len(server.requests) == 3
+        rest = shell("run --resume r --trust -j 1 --set model.max_calls=6 --json")
+        assert rest.code == 0 and rest.json["plans"][0]["episodes"] == 6
+        assert len(server.requests) == 6
