@@ -22,8 +22,7 @@ from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
-from swarm_ui.engine.schedule import schedule_of
-from swarm_ui.engine.spent import count_spent
+from swarm_ui.engine.schedule import count_spent, schedule_of
 from swarm_ui.errors import ConfigError, Failure, RunFailed, SwarmError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.serialization import to_json
@@ -165,11 +164,13 @@ def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Recor
 
 
 def _to_keep(past: Mapping[str, RecordedCall]) -> Mapping[str, RecordedCall]:
-    """The calls of a stored run that are not made again: all, except the failed ones of a run in
-    which no node succeeded, for which a run raises."""
+    """The calls of a stored run that are not made again: all, except those of failed nodes if no
+    node succeeded, because such a run raised. The steps of a node stay."""
     if any(succeeded(*pair) for pair in past.values()):
         return past
-    return {id: pair for id, pair in past.items() if pair[1].error is None}
+    return {
+        id: pair for id, pair in past.items() if pair[1].error is None or pair[1].step is not None
+    }
 
 
 def recorded(trace: Trace) -> dict[str, RecordedCall]:
@@ -221,7 +222,13 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        pass  # run below, so that errors of the run do not have this one as their context
+    else:
+        return _run_in_thread(coroutine)
+    return asyncio.run(coroutine)
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     begun: Future[Callable[[], object]] = Future()
     done: Future[T] = Future()
 

@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.engine.adapter_pins import lease
 from swarm_ui.engine.deadlines import Deadlines
-from swarm_ui.engine.events import OnEvent
+from swarm_ui.engine.events import OnEvent, traceparent_of
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.message import Message, Question
@@ -144,6 +144,8 @@ class RunContext:
         answer = answers.get(question.id, answers.get(question.node))
         if answer is not None:
             return answer
+        parent = traceparent_of(self.on_event)
+        question = msgspec.structs.replace(question, traceparent=parent)
         self.questions[question.id] = question
         if self.journal is not None:
             await self.journal.ask(question)

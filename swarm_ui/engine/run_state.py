@@ -17,7 +17,7 @@ from swarm_ui.engine.call_record import (
     succeeded,
     until_error,
 )
-from swarm_ui.engine.events import CallFinished, CallStarted, Failed, Skipped, Voted
+from swarm_ui.engine.events import CallFinished, CallStarted, Failed, Skipped, Voted, traceparent_of
 from swarm_ui.engine.node_call import (
     Answer,
     Expired,
@@ -123,8 +123,7 @@ class RunState:
         for message, call in zip(self._said, self._calls, strict=True):
             if message is not None and call is not None and succeeded(message, call):
                 return  # nearly always the first call, so this check takes no time
-        first = first_failure(self.recorded_calls())
-        if first is not None:
+        if (first := first_failure(self.recorded_calls())) is not None:
             told = f"no node of the run succeeded; the first failure: {first.error}"
             cause = self._session.raised.get(first.message)
             raise node_error(RunFailed, told, first, self._session.run) from cause
@@ -161,7 +160,7 @@ class RunState:
                 f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
                 f"after round {round}: {Failure.of(failure)}"
             )
-            calls = (call for call in self._calls if call is not None)
+            calls = filter(None, self._calls)
             raise until_error(told, newest, calls, self._session.run) from failure
 
     def _end_after(self, round: int) -> None:
@@ -497,4 +496,5 @@ class RunState:
             ballot=self.ballot(),
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
+            traceparent=traceparent_of(self._session.on_event) if self.waiting else "",
         )

@@ -111,6 +111,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     release that did not record it."""
     action: Action | None = None
     """The decision; ``None`` if no node proposed a valid action."""
+    traceparent: str = ""
+    """Of a run that waits for a person and made spans: its W3C trace context."""
 
     @property
     def output(self) -> str | None:
