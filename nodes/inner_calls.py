@@ -47,6 +47,7 @@ class InnerCalls:
         heard: Sequence[Message],
         answer: Answer,
         *,
+        model: str = "",
         arguments: str = "",
         tolerant: bool = False,
     ) -> Message:
@@ -56,6 +57,7 @@ class InnerCalls:
             name: the name of the model or tool; the recorded node is ``"<outer node>/<name>"``.
             heard: messages that the call depends on.
             answer: makes the call.
+            model: for a turn, the name of the model that is asked; empty: a tool is called.
             arguments: the arguments of a tool call.
             tolerant: convert an exception to a message with an error, as for a node that failed,
                 instead of raising it.
@@ -72,7 +74,8 @@ class InnerCalls:
         session = inside.session
         started = session.clock() - session.start
         ids = tuple([message.id for message in heard])
-        self._tell(CallStarted, inside, heard=ids, at=started)
+        asked = {"model": model} if model else {"tool": name}
+        self._tell(CallStarted, inside, heard=ids, at=started, **asked)
         failed: BaseException | None = None
         reply: NodeReply | Message | None = session.edits.messages.get(inside.message_id)
         try:
@@ -85,9 +88,8 @@ class InnerCalls:
             reply = NodeReply(error=str(failure))
             self._tell(Failed, inside, error=failure)
         assert reply is not None
-        message = message_of(reply, inside)
-        times = (started, session.clock() - session.start)
-        call = called(reply, message, ids, times, failure, None)
+        message, ended = message_of(reply, inside), session.clock() - session.start
+        call = called(reply, message, ids, (started, ended), failure, None)
         call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
         self._made.append((message, call))
         if session.on_event is not None:

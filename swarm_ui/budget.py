@@ -1,9 +1,15 @@
-"""Budgets for language model calls: upper limits that are never exceeded."""
+"""Budgets for language model calls: upper limits that are never exceeded.
+
+Each call reserves the most that it may use before it is sent: :func:`most_tokens` of its prompt,
+and the limit of its reply. A budget can be exceeded only if a server counts more than that: if it
+adds long instructions of its own to a prompt, ignores the limit of a reply, or has a tokenizer that
+makes more tokens than a text has bytes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -87,6 +93,7 @@ class Budget:
         """Tokens of the finished calls."""
         self._parts = 0
         self._held_tokens = self._held_parts = 0
+        self._runs: set[tuple[str, int]] = set()
 
     @property
     def cost(self) -> float:
@@ -142,6 +149,20 @@ class Budget:
         self._held_tokens -= hold.tokens
         self._held_parts -= hold.parts
 
+    def count(self, used: Usage, calls: int = 1, price: Price | None = None) -> None:
+        """Count calls that an earlier process sent."""
+        self.calls += calls
+        self.tokens += total(used)
+        self._parts += 0 if price is None else price.parts(used)
+
+    def resume(self, run: tuple[str, int], made: Iterable[tuple[Usage, Price | None]]) -> None:
+        """Count the calls that were made in a run before it was resumed, unless this budget knows
+        the run (its name and seed): then it has counted them when they were made."""
+        if run not in self._runs:
+            self._runs.add(run)
+            for used, price in made:
+                self.count(used, price=price)
+
     @property
     def limited(self) -> bool:
         """Whether there is any limit."""
@@ -188,11 +209,27 @@ class Budget:
             )
 
 
-def guess_tokens(text: str) -> int:
-    """An upper estimate of the number of tokens of a text.
+def most_tokens(text: str) -> int:
+    """The most tokens of a text: its bytes in UTF-8.
 
-    One token for three ASCII characters and two for any other character, which is more than most
-    tokenizers need, because the estimate is used to stay below a limit.
+    Tokenizers make at least one byte of a text into a token: those of bytes (GPT, Llama 3, Qwen)
+    and those of SentencePiece with bytes for unknown characters (Llama 2, Gemma).
+    """
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def likely_tokens(most: Usage) -> int:
+    """An estimate of the tokens of a call that may use ``most``: a third of the prompt's most. For
+    rates, where an error only delays or repeats a call."""
+    return -(-most.prompt_tokens // 3) + most.completion_tokens
+
+
+def guess_tokens(text: str) -> int:
+    """An estimate of the number of tokens of a text: one for three ASCII characters, and two for
+    any other character.
+
+    This is more than most tokenizers need for prose and JSON, and less than they need for digits,
+    encoded bytes or rare scripts; :func:`most_tokens` is never less.
     """
     plain = len(text) if text.isascii() else sum(map(str.isascii, text))
     return (plain + 2) // 3 + 2 * (len(text) - plain)

@@ -6,7 +6,8 @@ SwarmError
 ├── GraphError         a graph cannot be composed that way
 ├── RunPaused          a person has to answer a question before a run can continue
 ├── NodeError          a node failed during a run of a graph
-│   └── NodeTimeout    the node or the run exceeded its time limit
+│   ├── NodeTimeout    the node or the run exceeded its time limit
+│   └── RunFailed      no node of a run succeeded
 ├── ModelError         a language model could not answer
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
 │   ├── ModelUnavailable no answer at present; the same request may succeed later
@@ -170,6 +171,11 @@ class NodeTimeout(NodeError):
     """A node exceeded its own time limit or the remaining time of the run."""
 
     kind: FailureKind = "timeout"
+
+
+class RunFailed(NodeError):
+    """No node of a run succeeded, and at least one failed. The error describes the first failure
+    and has its kind; ``partial`` is the trace of the whole run."""
 
 
 class ModelError(SwarmError):

@@ -47,6 +47,14 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Width and height of the picture in the observation; ``None``: no picture."""
 
 
+class _SpaceText(str):
+    """A text of an observation, with the ``dtype`` of its space. PettingZoo's ``api_test`` compares
+    the two."""
+
+    __slots__ = ()
+    dtype = str
+
+
 class ScreenSpace:
     """Observations as a dictionary: ``goal``, ``app`` and ``screen`` as text, ``elements`` as an
     array ``[elements, len(COLUMNS)]``, and ``screenshot`` ``[height, width, 3]`` if asked for."""
@@ -78,10 +86,10 @@ class ScreenSpace:
             found["screenshot"] = picture(screen, self._sizes.screenshot)
         return found
 
-    def _text(self, text: str, what: str) -> str:
+    def _text(self, text: str, what: str) -> _SpaceText:
         plain = "".join(c if c in _CHARACTERS else _escaped(c) for c in text)
         _fits(len(plain), self._sizes.text, f"characters of the {what}", "text")
-        return plain
+        return _SpaceText(plain)
 
     def _rows(self, elements: Sequence[Element]) -> Any:
         _fits(len(elements), self._sizes.elements, "elements of the screen", "elements")

@@ -142,7 +142,7 @@ class _Conversation:
             return await self._ask(self._context)
         inner, repairs, refused = InnerCalls(self._context), 0, False
         while True:
-            said = await inner.make(MODEL, self._heard, self._ask)
+            said = await inner.make(MODEL, self._heard, self._ask, model=self._node.model.name)
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))

@@ -31,6 +31,10 @@ class CallStarted(CallEvent, frozen=True, kw_only=True, tag="call_started"):
 
     heard: tuple[str, ...]
     at: float
+    model: str = ""
+    """For a turn of a node's conversation: the name of the model that is asked."""
+    tool: str = ""
+    """For a call of a tool inside a node: the name of the tool."""
 
 
 class Token(CallEvent, frozen=True, kw_only=True, tag="token"):
@@ -88,14 +92,26 @@ OnEvent = Callable[[Event], None]
 """Called with each event at once, in the event loop: must not block, and must not raise."""
 
 
-def call_all(*callbacks: OnEvent) -> OnEvent:
+class call_all:  # used as a function
     """One callback that calls several, in the order given."""
 
-    def on_event(event: Event) -> None:
-        for callback in callbacks:
+    def __init__(self, *callbacks: OnEvent) -> None:
+        self._callbacks = callbacks
+
+    def __call__(self, event: Event) -> None:
+        for callback in self._callbacks:
             callback(event)
 
-    return on_event
+    @property
+    def traceparent(self) -> str:
+        """See :attr:`swarm_ui.engine.telemetry.Spans.traceparent`."""
+        return next(filter(None, map(traceparent_of, self._callbacks)), "")
+
+
+def traceparent_of(on_event: OnEvent | None) -> str:
+    """The W3C trace context of the run that a listener follows; empty if it makes no spans."""
+    found: str = getattr(on_event, "traceparent", "")
+    return found
 
 
 if not TYPE_CHECKING:  # type checkers know only the present names

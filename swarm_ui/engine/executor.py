@@ -8,7 +8,7 @@ Except for timings, a trace does not depend on the order in which answers arrive
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from contextvars import copy_context
@@ -17,12 +17,13 @@ from threading import Thread
 from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.deprecation import renamed_keywords
+from swarm_ui.engine.call_record import succeeded
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
-from swarm_ui.engine.schedule import schedule_of
-from swarm_ui.errors import ConfigError, Failure, SwarmError
+from swarm_ui.engine.schedule import count_spent, schedule_of
+from swarm_ui.errors import ConfigError, Failure, RunFailed, SwarmError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.serialization import to_json
 from swarm_ui.message import Message
@@ -76,6 +77,8 @@ async def execute(
 
     Raises:
         NodeError: a node failed and the policy is ``abort``.
+        RunFailed: no node succeeded and at least one failed; under any policy but ``abort``, which
+            raises earlier. Its ``partial`` is the complete trace.
         RunPaused: a node asked a person, and there is no answer in ``edits``.
         ConfigError, BudgetExceeded: under any policy. Like every
             :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
@@ -86,7 +89,8 @@ async def execute(
     if store is not None:
         head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
         journal = await store.open(head)
-        past |= journal.past
+        past |= _to_keep(journal.past)
+    count_spent(graph, run_id, seed, {} if journal is None else journal.past)
     try:
         session = RunContext(
             run_id, limits or Limits(), on_event=on_event, journal=journal, past=past, edits=edits
@@ -100,6 +104,15 @@ async def execute(
     if on_event is not None:
         on_event(Finished(run=run_id, trace=trace))
     return trace
+
+
+async def trace_of(running: Awaitable[Trace]) -> Trace:
+    """The trace of a run, also if no node of it succeeded."""
+    try:
+        return await running
+    except RunFailed as failed:
+        trace: Trace = failed.partial
+        return trace
 
 
 async def _finish(
@@ -121,6 +134,7 @@ async def _finish(
         raise
     finally:
         session.deadlines.stop()
+        session.raised.clear()  # their frames refer to the session
         held.close()
 
 
@@ -147,6 +161,16 @@ def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Recor
         f"the given trace '{trace.run}' was made with another {what}{told}; "
         f"run with the trace's own {what}, or without it"
     )
+
+
+def _to_keep(past: Mapping[str, RecordedCall]) -> Mapping[str, RecordedCall]:
+    """The calls of a stored run that are not made again: all, except those of failed nodes if no
+    node succeeded, because such a run raised. The steps of a node stay."""
+    if any(succeeded(*pair) for pair in past.values()):
+        return past
+    return {
+        id: pair for id, pair in past.items() if pair[1].error is None or pair[1].step is not None
+    }
 
 
 def recorded(trace: Trace) -> dict[str, RecordedCall]:
@@ -198,7 +222,13 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        pass  # run below, so that errors of the run do not have this one as their context
+    else:
+        return _run_in_thread(coroutine)
+    return asyncio.run(coroutine)
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     begun: Future[Callable[[], object]] = Future()
     done: Future[T] = Future()
 

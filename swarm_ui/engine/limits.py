@@ -27,7 +27,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Calls of one run at the same time, those in nested graphs too; ``None``: no limit."""
     on_failure: Literal["tombstone", "abort"] = "tombstone"
     """Effect of the failure of a node without a fallback. ``tombstone``: successors see a message
-    with an ``error``. ``abort``: the run raises."""
+    with an ``error``, and the run raises ``RunFailed`` at its end if no node succeeded. ``abort``:
+    the run raises ``NodeError`` at the first failure."""
 
     def __post_init__(self) -> None:
         for name, seconds in (("timeout", self.timeout), ("run_timeout", self.run_timeout)):

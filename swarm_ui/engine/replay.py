@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from swarm_ui.engine.executor import execute, recorded
+from swarm_ui.engine.executor import execute, recorded, trace_of
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import Edits, Rewrite
 from swarm_ui.engine.scheduler import together
@@ -62,7 +62,7 @@ async def replay(
         samples=drawn,
         rewrites={id: _rewrite(new) for id, new in rewrites.items()},
     )
-    return await execute(
+    running = execute(
         graph,
         trace.observation,
         seed=trace.seed,
@@ -72,6 +72,7 @@ async def replay(
         cached=trace,
         edits=edits,
     )
+    return await trace_of(running)
 
 
 async def resample(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from swarm_ui.engine.events import OnEvent
-from swarm_ui.engine.executor import execute
+from swarm_ui.engine.executor import execute, recorded
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import Edits
+from swarm_ui.engine.schedule import count_spent
+from swarm_ui.engine.telemetry import in_trace
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
@@ -37,17 +39,19 @@ async def resume(
     edits = Edits(answers=dict(answers))
     if isinstance(run, Trace):
         _check_open(answers, (message.id for message in run.messages), run.run)
-        return await execute(
-            graph,
-            run.observation,
-            seed=run.seed,
-            run_id=run.run,
-            edge_logprob=run.edge_logprob,
-            cached=run,
-            limits=limits,
-            on_event=on_event,
-            edits=edits,
-        )
+        count_spent(graph, run.run, run.seed, recorded(run))
+        with in_trace(run.traceparent):
+            return await execute(
+                graph,
+                run.observation,
+                seed=run.seed,
+                run_id=run.run,
+                edge_logprob=run.edge_logprob,
+                cached=run,
+                limits=limits,
+                on_event=on_event,
+                edits=edits,
+            )
     if store is None:
         raise ConfigError(
             f"resume: to find the run '{run}' by its name, set store=; or pass the attribute "
@@ -55,17 +59,18 @@ async def resume(
         )
     record = store.read(run)
     _check_open(answers, (message.id for message, _ in record.calls), run)
-    return await execute(
-        graph,
-        record.head.observation,
-        seed=record.head.seed,
-        run_id=run,
-        edge_logprob=edge_logprob,
-        limits=limits,
-        store=store,
-        on_event=on_event,
-        edits=edits,
-    )
+    with in_trace(next((question.traceparent for question in record.questions), "")):
+        return await execute(
+            graph,
+            record.head.observation,
+            seed=record.head.seed,
+            run_id=run,
+            edge_logprob=edge_logprob,
+            limits=limits,
+            store=store,
+            on_event=on_event,
+            edits=edits,
+        )
 
 
 def _check_asks(graph: Dag, key: str) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.engine.adapter_pins import lease
 from swarm_ui.engine.deadlines import Deadlines
-from swarm_ui.engine.events import OnEvent
+from swarm_ui.engine.events import OnEvent, traceparent_of
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.message import Message, Question
@@ -60,7 +60,7 @@ class RunContext:
 
     __slots__ = (
         "around_edits", "clock", "deadlines", "edits", "end", "gate", "inside", "journal",
-        "limits", "on_event", "past", "pins", "questions", "run", "start", "written",
+        "limits", "on_event", "past", "pins", "questions", "raised", "run", "start", "written",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +97,8 @@ class RunContext:
         self.deadlines = Deadlines(self.end)
         self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self.pins: dict[tuple[int, str], str] = {}
+        #: exceptions of the calls that failed, by message id
+        self.raised: dict[str, Exception] = {}
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
 
@@ -142,6 +144,8 @@ class RunContext:
         answer = answers.get(question.id, answers.get(question.node))
         if answer is not None:
             return answer
+        parent = traceparent_of(self.on_event)
+        question = msgspec.structs.replace(question, traceparent=parent)
         self.questions[question.id] = question
         if self.journal is not None:
             await self.journal.ask(question)

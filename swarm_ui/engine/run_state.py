@@ -8,8 +8,16 @@ from types import MappingProxyType
 from typing import Any
 
 from swarm_ui.agent_view import View, identity
-from swarm_ui.engine.call_record import called, message_of
-from swarm_ui.engine.events import CallFinished, CallStarted, Failed, Skipped, Voted
+from swarm_ui.engine.call_record import (
+    called,
+    first_failure,
+    is_step,
+    message_of,
+    node_error,
+    succeeded,
+    until_error,
+)
+from swarm_ui.engine.events import CallFinished, CallStarted, Failed, Skipped, Voted, traceparent_of
 from swarm_ui.engine.node_call import (
     Answer,
     Expired,
@@ -24,10 +32,10 @@ from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.engine.scheduler import Scheduler, run_part
 from swarm_ui.errors import (
     FOR_THE_USER,
-    ConfigError,
     Failure,
     NodeError,
     NodeTimeout,
+    RunFailed,
     RunPaused,
 )
 from swarm_ui.graph.conditions import function_name
@@ -88,6 +96,8 @@ class RunState:
             NodeError, ConfigError, BudgetExceeded: the failure that ended the run early.
             RunPaused: a question is open. Only the outermost graph raises it; a nested graph with
                 an open question is ``waiting``.
+            RunFailed: no node succeeded and at least one failed. Only the outermost graph raises
+                it; a nested one answers with the error of its output.
         """
         if self._graph.until is None:
             await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
@@ -98,12 +108,25 @@ class RunState:
                 open_ones = sorted(self._session.questions.values(), key=lambda q: (q.round, q.id))
                 raise RunPaused(self._session.run, tuple(open_ones))
             return
-        if self._session.on_event is not None and not self._prefix:
+        if self._prefix:
+            return
+        self._check_success()
+        if self._session.on_event is not None:
             answer = self.answer()
             action = None if answer is None else answer.action
             self._session.on_event(
                 Voted(run=self._session.run, ballot=self.ballot(), action=action)
             )
+
+    def _check_success(self) -> None:
+        """Raise ``RunFailed`` if no node succeeded and at least one failed."""
+        for message, call in zip(self._said, self._calls, strict=True):
+            if message is not None and call is not None and succeeded(message, call):
+                return  # nearly always the first call, so this check takes no time
+        if (first := first_failure(self.recorded_calls())) is not None:
+            told = f"no node of the run succeeded; the first failure: {first.error}"
+            cause = self._session.raised.get(first.message)
+            raise node_error(RunFailed, told, first, self._session.run) from cause
 
     # -- rounds that may end early --------------------------------------------------------------
 
@@ -133,12 +156,12 @@ class RunState:
         try:
             return bool(until(MappingProxyType(newest)))
         except Exception as failure:
-            name = function_name(until)
-            raise ConfigError(
-                f"until: '{name}' of graph '{self._path}{self._graph.name}' failed after round "
-                f"{round}: {Failure.of(failure)}. It gets the newest message of each agent that "
-                f"has answered: {', '.join(newest)}"
-            ) from failure
+            told = (
+                f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
+                f"after round {round}: {Failure.of(failure)}"
+            )
+            calls = filter(None, self._calls)
+            raise until_error(told, newest, calls, self._session.run) from failure
 
     def _end_after(self, round: int) -> None:
         """Make ``round`` the last round, and go on with the calls that follow the last round."""
@@ -299,7 +322,7 @@ class RunState:
         inside = self._session.inside.get(id, ())
         if inside:  # the steps of a node belong to it also if it failed
             failed = call.error is not None or call.rescued is not None
-            own = [pair for pair in inside if not failed or _is_step(pair[1], id)]
+            own = [pair for pair in inside if not failed or is_step(pair[1], id)]
             self._inner[k] = tuple(own)
         return True
 
@@ -320,7 +343,7 @@ class RunState:
         if found is None or found[1].rescued is None or id in edits.again:
             return
         edited = (past[e][1] for e in (*edits.messages, *edits.without, *edits.again) if e in past)
-        if not any(_is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
+        if not any(is_step(call, id) for call in edited) and hears_the_same(found[1], inbox, past):
             raise FailedBefore(found[1].rescued)
 
     def _separate(self, k: int, context: NodeContext, *, fallback: bool) -> None:
@@ -346,6 +369,7 @@ class RunState:
         if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if not abort:
+            self._session.raised[id] = failure
             return reason
         kind = NodeTimeout if isinstance(failure, Expired) else NodeError
         error = kind(str(reason), node=name, round=self._plan.rounds[k], run=self._session.run)
@@ -472,9 +496,5 @@ class RunState:
             ballot=self.ballot(),
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
+            traceparent=traceparent_of(self._session.on_event) if self.waiting else "",
         )
-
-
-def _is_step(call: Call, id: str) -> bool:
-    """Whether a call is a step of the call with this id, and not of one further inside."""
-    return call.step is not None and call.message.rpartition("/")[0] == id

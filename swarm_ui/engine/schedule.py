@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
+from swarm_ui.budget import Budget, Price
 from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import inner_graph
+from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel, VersionedModel
 from swarm_ui.node import Condition, Node, scope_of
+from swarm_ui.storage.protocol import RecordedCall
+from swarm_ui.trace.records import Call
 
 
 class Schedule:
@@ -20,9 +24,27 @@ class Schedule:
     """
 
     __slots__ = (
-        "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids", "inputs",
-        "leases", "names", "nested", "nodes", "open", "own", "rounds", "size", "successors",
-        "team", "timeouts", "waiting",
+        "budgeted",
+        "closes",
+        "conditional",
+        "conditions",
+        "fallbacks",
+        "final",
+        "heard",
+        "ids",
+        "inputs",
+        "leases",
+        "names",
+        "nested",
+        "nodes",
+        "open",
+        "own",
+        "rounds",
+        "size",
+        "successors",
+        "team",
+        "timeouts",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, graph: Dag, last: int) -> None:
@@ -51,6 +73,8 @@ class Schedule:
             graph.fallbacks.get(name) for name in self.names
         )
         self.leases = _leases(graph)
+        #: budgets and names of the models that have a budget, by the path of their node
+        self.budgeted = _budgeted(graph)
         repeats = frozenset(team)
         self.own = tuple(number[name, r - 1] if r and name in repeats else -1 for name, r in places)
         self.inputs = tuple(
@@ -114,6 +138,19 @@ def _leases(graph: Dag) -> tuple[Lease, ...]:
     return tuple(found.values())
 
 
+def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
+    found: dict[str, tuple[Budget, str]] = {}
+    for name, node in (*graph.fallbacks.items(), *graph.nodes.items()):
+        inner = inner_graph(node)
+        if inner is not None:
+            found |= {f"{name}/{path}": each for path, each in schedule_of(inner).budgeted.items()}
+        model = getattr(node, "model", None)
+        budget = getattr(model, "budget", None)
+        if isinstance(budget, Budget):
+            found[name] = budget, str(getattr(model, "name", ""))
+    return found
+
+
 def _inputs(
     graph: Dag, name: str, round: int, own: int, number: Mapping[tuple[str, int], int]
 ) -> tuple[int, ...]:
@@ -130,3 +167,37 @@ def _inputs(
     sent = [(sender, round - delays.get((sender, name), 0)) for sender in senders]
     # In the first rounds a delayed edge has nothing to deliver.
     return before + tuple(number[place] for place in sent if place[1] >= 0)
+
+
+# -- what was spent before a run was resumed --------------------------------------------------
+
+
+def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, RecordedCall]) -> None:
+    """Count the recorded calls of a run in the budgets of their models.
+
+    A budget that has counted the run already is left as it is: this process made the calls.
+    """
+    models = schedule_of(graph).budgeted
+    if not models:
+        return
+    calls = [call for _, call in past.values()]
+    around = {call.message.rpartition("/")[0] for call in calls if call.step is not None}
+    spent: dict[int, tuple[Budget, list[tuple[Usage, Price | None]]]] = {}
+    for budget, _ in models.values():
+        spent.setdefault(id(budget), (budget, []))
+    for call in calls:
+        found = models.get(call.node if call.step is None else call.node.rpartition("/")[0])
+        if found is not None and _asked_model(call, around):
+            budget, name = found
+            price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
+            spent[id(budget)][1].append((call.usage, price))
+    for budget, made in spent.values():
+        budget.resume((run, seed), made)
+
+
+def _asked_model(call: Call, around: set[str]) -> bool:
+    """Whether a call asked its model itself: it has an answer of it, or it failed and has no steps
+    that asked."""
+    if call.model or call.prompt:
+        return True
+    return call.error is not None and call.step is None and call.message not in around

@@ -11,9 +11,11 @@ Needs ``pip install 'swarm-ui[telemetry]'`` and a configured tracer provider; wi
 are discarded. Prompts, screens and replies leave the process only with ``content=True``.
 
 A run is a span ``invoke_workflow {name}``; every call is a span ``invoke_agent {node}`` in it. The
-calls of a nested graph are inside the span of its node. The span of a call has links to the spans
-of the messages it received, so the spans also show the data flow. Calls that are read from a
-record or a store are not executed and have no span.
+calls of a nested graph are inside the span of its node, and so are the turns of a conversation
+(``chat {model}``, of the kind ``CLIENT``) and its calls of tools (``execute_tool {tool}``). The
+span of a call has links to the spans of the messages it received, so the spans also show the data
+flow. Calls that are read from a record or a store are not executed and have no span. A run that
+waited for a person continues its trace when it is resumed, also in another process.
 
 Conventions: https://github.com/open-telemetry/semantic-conventions-genai (all of ``gen_ai.*`` is
 in development there). Other attributes are named ``swarm_ui.*``: ``run``, ``seed``, ``rounds``,
@@ -26,7 +28,10 @@ call.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -96,8 +101,17 @@ class Spans:
         self._spans: dict[str, Span] = {}
         self._begun: dict[str, float] = {}
         self._streamed: set[str] = set()
+        self._turns: set[str] = set()
         self._failures: dict[str, Failure] = {}
         self._skipped: list[str] = []
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C trace context of the run; empty before its first event."""
+        if self._root is None:
+            return ""
+        span = self._root.get_span_context()
+        return f"00-{span.trace_id:032x}-{span.span_id:016x}-{int(span.trace_flags):02x}"
 
     def __call__(self, event: Event) -> None:
         """Handle an event. Must be called in the event loop."""
@@ -196,12 +210,17 @@ class Spans:
             if id in self._spans
         ]
         self._begun[event.id] = event.at
+        operation, key, name = _operation(event)
+        if event.model:
+            self._turns.add(event.id)
+        kind = self._otel.SpanKind
         self._spans[event.id] = self._tracer.start_span(
-            f"invoke_agent {event.node}",
+            f"{operation} {name}",
             context=self._otel.set_span_in_context(around),
+            kind=kind.CLIENT if event.model else kind.INTERNAL,
             attributes={
-                "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.agent.name": event.node,
+                "gen_ai.operation.name": operation,
+                key: name,
                 "swarm_ui.id": event.id,
                 "swarm_ui.round": event.round,
                 "swarm_ui.heard": event.heard,
@@ -212,7 +231,10 @@ class Spans:
 
     def _end(self, message: Message, call: Call) -> None:
         span = self._spans[message.id]
-        span.set_attributes(_described(message, call))
+        found = _described(message, call)
+        if message.id in self._turns:  # the span has the name that was asked for
+            found.pop("gen_ai.request.model", None)
+        span.set_attributes(found)
         if self._content and call.prompt:
             span.set_attribute("gen_ai.input.messages", _messages(_turns(call.prompt)))
             span.set_attribute("gen_ai.output.messages", _answer(call.reply))
@@ -240,6 +262,33 @@ class Spans:
 
     def _wall(self, seconds: float) -> int:
         return self._nanosecond + int(seconds * 1e9)
+
+
+def _operation(event: CallStarted) -> tuple[str, str, str]:
+    """The operation of a call in the conventions, the attribute that names its object, and the
+    name."""
+    if event.model:
+        return "chat", "gen_ai.request.model", event.model
+    if event.tool:
+        return "execute_tool", "gen_ai.tool.name", event.tool
+    return "invoke_agent", "gen_ai.agent.name", event.node
+
+
+@contextmanager
+def in_trace(traceparent: str) -> Iterator[None]:
+    """Continue a trace: the span that a W3C trace context names is the current one in the block."""
+    if not traceparent or "opentelemetry.trace" not in sys.modules:
+        yield
+        return
+    from opentelemetry import context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    headers = {"traceparent": traceparent}
+    token = context.attach(TraceContextTextMapPropagator().extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
 def _described(message: Message, call: Call) -> dict[str, _Value]:

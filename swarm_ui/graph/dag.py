@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
+from types import EllipsisType, MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack, overload
 
 from swarm_ui.deprecation import renamed_property
@@ -369,14 +369,16 @@ class Dag(GraphNode):
         check_heard(nodes, edges)
         return self._with(nodes=nodes, edges=edges)
 
-    def with_rounds(self, rounds: int, *, until: Until | None = None) -> Self:
+    def with_rounds(self, rounds: int, *, until: Until | EllipsisType | None = ...) -> Self:
         """The graph with another number of rounds.
 
         ``until``: a function that gets the newest message of each agent, by its name, and returns
-        whether the rounds end. ``rounds`` is then their maximum number. ``None``: all rounds are
-        made.
+        whether the rounds end. ``rounds`` is then their maximum number. By default, the present
+        function stays; ``None``: all rounds are made.
         """
-        return self._with(rounds=rounds, until=until)
+        return self._with(
+            rounds=rounds, until=self.until if isinstance(until, EllipsisType) else until
+        )
 
     def with_output(self, output: str) -> Self:
         return self._with(output=output)

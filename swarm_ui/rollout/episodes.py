@@ -29,6 +29,7 @@ import msgspec
 from swarm_ui.action import Action, unfit
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.adapter_pins import same_versions
+from swarm_ui.engine.executor import trace_of
 from swarm_ui.environment import Environment, checker_version
 from swarm_ui.errors import (
     BudgetExceeded,
@@ -144,7 +145,8 @@ async def _play(
     decide = policy.begin(task=task, seed=seed)
     while True:
         index = len(steps)
-        trace = await decide(observation, derive(seed, "step", index), f"{task}/{seed}/{index}")
+        deciding = decide(observation, derive(seed, "step", index), f"{task}/{seed}/{index}")
+        trace = await trace_of(deciding)
         broken = no_decision(trace)
         if broken is not None:
             return broken

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from swarm_ui.agent_view import windows
 from swarm_ui.deprecation import renamed_names
 from swarm_ui.engine.events import OnEvent
+from swarm_ui.engine.executor import trace_of
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
@@ -187,7 +188,9 @@ class SlidingWindowPolicy:
             if self._notes and screen != (screen := _elements(observation)):
                 kept.clear()
             graph = _with_notes(self._graphs[at], kept)
-            trace = await graph.run(observation, seed=seed, run_id=run, limits=self._limits)
+            trace = await trace_of(
+                graph.run(observation, seed=seed, run_id=run, limits=self._limits)
+            )
             said = trace.message(f"{graph.output}:0")
             kept.append(said)
             if said.id in trace.passed:
@@ -260,7 +263,9 @@ class Cascade:
 
     def begin(self, *, task: str, seed: int) -> Decide:
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            alone = await self._solo.run(observation, seed=seed, run_id=run, limits=self._limits)
+            alone = await trace_of(
+                self._solo.run(observation, seed=seed, run_id=run, limits=self._limits)
+            )
             logprob = alone.messages[0].logprob
             sure = logprob is not None and exp(logprob) >= self._threshold
             if sure and alone.action is not None:

@@ -113,6 +113,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     release that did not record it."""
     action: Action | None = None
     """The decision; ``None`` if no node proposed a valid action."""
+    traceparent: str = ""
+    """Of a run that waits for a person and made spans: its W3C trace context."""
 
     @property
     def output(self) -> str | None:
@@ -176,8 +178,15 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return identity(self.observation)
         return View(self.observation, call.order)
 
-    def decision(self, call: Call) -> Decision:
-        """The exact context of a call: the agent's view of the screen, and its messages."""
+    def decision(self, call: Call | str) -> Decision:
+        """The exact context of a call: the agent's view of the screen, and its messages.
+
+        ``call``: a call of this trace, or the id of its message. Raises ``KeyError`` if there is
+        no such message.
+        """
+        if isinstance(call, str):
+            id = self.message(call).id
+            call = next(each for each in self.calls if each.message == id)
         view = self.view(call)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
         return Decision(

@@ -403,7 +403,7 @@ def test_delays_and_an_early_end_of_a_configured_team_are_as_recorded(shell: She
     (new,) = read_jsonl(shell.folder / "new.jsonl", Trace)
     assert (changed["asked"], new.rounds, new.ended_by, new.delays) == (4, 2, "twice", (0, 2))
 
-    late = team.with_rounds(4)
+    late = team.with_rounds(4, until=None)
     trace = late.run_sync(screen)
     write_jsonl(shell.folder / "late.jsonl", [trace])
     line = f"replay late.jsonl {settings} --out new.jsonl --force --json {model}"

@@ -22,6 +22,7 @@ from swarm_ui import (
     NodeContext,
     NodeError,
     NodeReply,
+    RunFailed,
     function_node,
 )
 from swarm_ui.engine.events import Event, Failed, Skipped
@@ -179,7 +180,9 @@ def test_a_fallback_is_limited_by_its_own_time_and_not_by_that_of_the_node() -> 
     trace = in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
     assert (trace.calls[0].error, trace.calls[0].ended) == (None, 5)
     spare.timeout = None  # type: ignore[attr-defined]
-    trace = in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
+    with pytest.raises(RunFailed) as failed:
+        in_virtual_time(CollabGraph([node]).with_fallback("a", spare).run(BLANK))
+    trace = failed.value.partial
     assert str(trace.calls[0].error) == "no answer within 1 s; its fallback: no answer within 1 s"
 
 
@@ -194,7 +197,9 @@ def test_a_graph_as_fallback_leaves_slots_and_time_to_the_calls_inside_it() -> N
 def test_a_fallback_that_fails_too_leaves_both_reasons() -> None:
     bad = Sleeper("a", fails=ValueError("no"))
     graph = CollabGraph([bad]).with_fallback("a", Sleeper("spare", fails=OSError("neither")))
-    trace = graph.run_sync(BLANK)
+    with pytest.raises(RunFailed) as failed:
+        graph.run_sync(BLANK)
+    trace = failed.value.partial
     assert str(trace.calls[0].error) == "ValueError: no; its fallback: OSError: neither"
     assert trace.message("a:0").error == str(trace.calls[0].error)
     with pytest.raises(NodeError, match="OSError: neither"):
@@ -262,7 +267,8 @@ def test_a_fallbacks_answer_of_the_wrong_kind_is_told() -> None:
             return "text"
 
     graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", Wrong())
-    assert "answered with a str, not a NodeReply" in str(graph.run_sync(BLANK).calls[0].error)
+    with pytest.raises(RunFailed, match="answered with a str, not a NodeReply"):
+        graph.run_sync(BLANK)
 
 
 # -- routes by the value of a message -------------------------------------------------------------

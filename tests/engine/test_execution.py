@@ -29,6 +29,7 @@ from swarm_ui import (
     NodeReply,
     NodeTimeout,
     Request,
+    RunFailed,
     Trace,
     function_node,
     random_dag,
@@ -187,8 +188,11 @@ def test_an_answer_of_the_wrong_kind_is_a_failure_of_that_node() -> None:
         async def __call__(self, inbox: object, context: object) -> NodeReply:
             return 7  # type: ignore[return-value]
 
-    trace = in_virtual_time(CollabGraph([Wrong()]).run(BLANK))
-    assert trace.messages[0].error == "TypeError: answered with a int, not a NodeReply"
+    with pytest.raises(RunFailed) as failed:
+        in_virtual_time(CollabGraph([Wrong()]).run(BLANK))
+    assert (
+        failed.value.partial.messages[0].error == "TypeError: answered with a int, not a NodeReply"
+    )
 
 
 def test_neither_cancellation_nor_abort_leaves_a_task_behind() -> None:

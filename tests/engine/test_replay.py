@@ -188,7 +188,7 @@ async def test_when_a_sample_fails_the_others_are_not_left_running() -> None:
             if number > 1:
                 await asyncio.sleep(0.01)
             answered += 1
-            return [Completion(text="yes") for _ in requests]
+            return [Completion(text="yes", prompt="p") for _ in requests]
 
     graph = CollabGraph([AgentNode("a", Failing())])
     trace = await graph.run(SCREEN)

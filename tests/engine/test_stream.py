@@ -20,6 +20,7 @@ from swarm_ui import (
     NodeError,
     NodeReply,
     Request,
+    RunFailed,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Failed, Finished, Token, Voted
 
@@ -102,7 +103,9 @@ def test_tokens_come_where_the_model_streams() -> None:
 
 def test_a_stream_that_ends_early_is_a_failure_of_that_agent() -> None:
     team = CollabGraph([AgentNode("ada", Typist("ab", ends=False)), MajorityVote()])
-    events = in_virtual_time(collect(team.stream(SCREEN)))
+    events: list[Event] = []
+    with pytest.raises(RunFailed):
+        in_virtual_time(team.run(SCREEN, on_event=events.append))
     assert [str(e.error) for e in events if isinstance(e, Failed)] == [
         "ModelError: model 'typist' ended a stream without a completion; expected the completion "
         "as the last item"

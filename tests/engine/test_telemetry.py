@@ -24,6 +24,7 @@ from swarm_ui import (
     MissingExtra,
     NodeError,
     Request,
+    RunFailed,
     Usage,
 )
 from swarm_ui.engine.events import Aborted, Event, Token, call_all
@@ -308,9 +309,11 @@ def test_the_calls_of_a_graph_that_is_stopped_end_and_its_fallback_may_have_the_
     slow = CollabGraph([Sleeper("x"), Sleeper("y", 9)], [("x", "y")], name="inner")
     slow.timeout = 5.0  # type: ignore[attr-defined]
     graph = CollabGraph([slow])
-    in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
+    with pytest.raises(RunFailed) as failed:
+        in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
     assert {id: s.status.description for id, s in lab.spans.items()} == {
-        "": None, "inner:0": "no answer within 5 s", "inner:0/x:0": None, "inner:0/y:0": "cancelled"
+        "": f"RunFailed: {failed.value}", "inner:0": "no answer within 5 s",
+        "inner:0/x:0": None, "inner:0/y:0": "cancelled",
     }  # fmt: skip
     spare = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="spare")
     graph = graph.with_fallback("inner", spare)

@@ -31,6 +31,7 @@ from swarm_ui import (
     Observation,
     Policy,
     Request,
+    RunFailed,
     Step,
     Trace,
     rollout_many,
@@ -339,7 +340,9 @@ def test_agents_that_receive_shuffled_messages_keep_their_time_limits() -> None:
     model = HashModel(lambda request: 9.0)
     team = CollabGraph.collaborative(2, 1, model=model, edges=[], timeout=5.0)
     run = shuffled(team, RecordedMessages({})).run(Counter().look())
-    trace = in_virtual_time(run)
+    with pytest.raises(RunFailed) as failed:
+        in_virtual_time(run)
+    trace = failed.value.partial
     assert [str(call.error) for call in trace.calls[:2]] == ["no answer within 5 s"] * 2
 
 

@@ -129,6 +129,7 @@ traces = st.builds(
     ended_by=text,
     delays=st.lists(count, max_size=2).map(tuple),
     output_id=text,
+    traceparent=text,
     edges=st.lists(st.tuples(text, text), max_size=2).map(tuple),
     edge_logprob=logprob,
     messages=st.lists(messages, max_size=2).map(tuple),

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from asyncio_throttle.throttler import Throttler
 
-from swarm_ui.budget import Budget, Hold, Price, total
+from swarm_ui.budget import Budget, Hold, Price, likely_tokens, total
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai.settings import RateLimits
 from swarm_ui.nodes.models.openai.token_throttle import Grant, TokenThrottle
@@ -73,7 +73,7 @@ class LocalAdmission:
 
     async def acquire(self, most: Usage, price: Price | None, where: str) -> Permit:
         """Wait until the rate limits and the budget allow a call; see :class:`Admission`."""
-        grant = None if self._tokens is None else await self._tokens.acquire(total(most))
+        grant = None if self._tokens is None else await self._tokens.acquire(likely_tokens(most))
         try:
             async with self._throttle:
                 pass
@@ -84,7 +84,8 @@ class LocalAdmission:
 
     def settle(self, permit: Permit, used: Usage | None) -> float:
         """Replace the reservation of a call by its actual usage; see :class:`Admission`."""
-        self._correct(permit.grant, permit.hold.tokens if used is None else total(used))
+        if used is not None:
+            self._correct(permit.grant, total(used))
         return self.budget.settle(permit.hold, used)
 
     def cancel(self, permit: Permit) -> None:

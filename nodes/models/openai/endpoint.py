@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import openai
 
-from swarm_ui.budget import Price, total
+from swarm_ui.budget import Price, likely_tokens
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import Dropped
@@ -299,7 +299,7 @@ class Endpoint:
         """Wait for a slot and the rate limits, reserve the budget; settle both afterwards."""
         connection = await self._connected()
         started = time.monotonic()
-        self._check_size(total(call.most))
+        self._check_size(likely_tokens(call.most))
         if connection.admission is None:
             connection.admission = self.admission()
         admission = connection.admission

@@ -85,9 +85,9 @@ class OpenAIModel:
         limits: requests and tokens that may be sent.
         retry: timeouts and retries.
         budget: limits of calls, tokens and money, and the prices of models. A request that could
-            exceed it is not sent. The tokens of a prompt are estimated before it is sent
-            (:func:`~swarm_ui.budget.guess_tokens`). An adapter without a price of its own has the
-            price of ``model``. Several models can share one budget.
+            exceed it is not sent. A prompt may have as many tokens as bytes
+            (:func:`~swarm_ui.budget.most_tokens`), until its usage is known. An adapter without a
+            price of its own has the price of ``model``. Several models can share one budget.
         options: fields of the request.
         adapter_names: served name or version of each adapter, read when a run starts and for each
             request outside a run; ``None``: an adapter is served under its own name, as in vLLM.
@@ -436,7 +436,7 @@ class OpenAIModel:
             extra["structured_outputs"] = {"regex": request.pattern}
         if extra:
             body["extra_body"] = extra
-        asked = request_body.prompt_tokens(chat, prompt)
+        asked = request_body.most_prompt_tokens(chat, prompt, request.json_schema or "")
         most = Usage(prompt_tokens=asked, completion_tokens=n * request.reply_tokens)
         longest = most.completion_tokens if options.token_field in body else None
         price = self._prices.get(served) or self._prices.get(self.name)

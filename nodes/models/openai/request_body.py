@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise, repeat
 
-from swarm_ui.budget import guess_tokens
+from swarm_ui.budget import guess_tokens, likely_tokens, most_tokens
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Request, ToolSpec
@@ -139,9 +139,18 @@ def _schema(text: str, what: str) -> dict[str, object]:
 
 def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
     """An estimate of the tokens of a chat, on the high side."""
+    return guess_tokens(prompt) + _image_tokens(chat)
+
+
+def most_prompt_tokens(chat: Sequence[ChatMessage], *texts: str) -> int:
+    """The most tokens of a chat with these texts and its images: of both, about three times the
+    estimate."""
+    return sum(map(most_tokens, texts)) + 3 * _image_tokens(chat)
+
+
+def _image_tokens(chat: Sequence[ChatMessage]) -> int:
     sizes = [picture_size(png) for turn in chat for png in turn.images]
-    images = sum(_TOKENS_PER_IMAGE + w * h // _PIXELS_PER_TOKEN for w, h in sizes)
-    return guess_tokens(prompt) + images
+    return sum(_TOKENS_PER_IMAGE + w * h // _PIXELS_PER_TOKEN for w, h in sizes)
 
 
 def usage_of(reply: ChatReply, asked: int, longest: int | None) -> Usage:
@@ -149,32 +158,39 @@ def usage_of(reply: ChatReply, asked: int, longest: int | None) -> Usage:
 
     Args:
         reply: the reply.
-        asked: an estimate of the tokens of the prompt.
+        asked: the most tokens of the prompt.
         longest: the limit of tokens that was sent, if any.
     """
     if reply.usage is not None:
         return reply.usage
     written = sum(_tokens(answer) for answer in reply.answers)
-    most = written if longest is None else min(written, longest)
-    return Usage(prompt_tokens=asked, completion_tokens=most)
+    completion = written if longest is None else min(written, longest)
+    return Usage(
+        prompt_tokens=likely_tokens(Usage(prompt_tokens=asked)), completion_tokens=completion
+    )
 
 
 def with_plausible_usage(reply: ChatReply, asked: int, longest: int | None) -> ChatReply:
-    """The reply, with an implausible count of tokens replaced by our own estimate. Otherwise a
-    server could disable a budget with a negative or tiny count, or exhaust it with a huge one.
-    ``asked`` and ``longest`` are those of :func:`usage_of`."""
+    """The reply, with an implausible count of tokens replaced by the most that it can be.
+    Otherwise a server could disable a budget with a negative or tiny count, or exhaust it with a
+    huge one. ``asked`` and ``longest`` are those of :func:`usage_of`."""
     given = reply.usage
     if given is None:
         return reply
-    estimate = usage_of(reply._replace(usage=None), asked, longest)
     written = sum(guess_tokens(answer.text) for answer in reply.answers)
     prompt, completion = given.prompt_tokens, given.completion_tokens
     if not max(1, asked // _TINY) <= prompt <= _HUGE * asked + _SPARE:
-        prompt = estimate.prompt_tokens
+        prompt = asked
     most = math.inf if longest is None else _HUGE * longest + _SPARE
     if not -(-written // _TINY) <= completion <= most:
-        completion = estimate.completion_tokens
+        completed = _most_written(reply)
+        completion = completed if longest is None else min(completed, longest)
     return reply._replace(usage=Usage(prompt_tokens=prompt, completion_tokens=completion))
+
+
+def _most_written(reply: ChatReply) -> int:
+    calls = [call.arguments for answer in reply.answers for call in answer.calls]
+    return sum(map(most_tokens, [*(answer.text for answer in reply.answers), *calls]))
 
 
 def shares(usage: Usage, answers: Sequence[Answer]) -> list[Usage]:

@@ -16,7 +16,7 @@ from collections.abc import MutableMapping, Sequence
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.budget import Budget, guess_tokens
+from swarm_ui.budget import Budget, most_tokens, total
 from swarm_ui.credit import CreditTable
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
@@ -148,13 +148,14 @@ class LLMCritic:
             seed=seed,
             json_schema=verdict_schema(agents) if self._schema else None,
         )
-        prompt = guess_tokens(transcript(chat))
+        prompt = most_tokens(transcript(chat))
         most = Usage(prompt_tokens=prompt, completion_tokens=self._max_tokens)
         hold, used = self._budget.reserve(most, self.name), None
         self.calls += 1
         try:
             (completion,) = await self._model.generate([request])
-            used = completion.usage
+            # A model that reports no usage counts with all that was reserved.
+            used = completion.usage if total(completion.usage) else None
         finally:
             self._budget.settle(hold, used)
         return completion.text

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from swarm_ui.budget import Budget, Hold, Price, guess_tokens
+from swarm_ui.budget import Budget, Hold, Price, most_tokens
 from swarm_ui.errors import TraceError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel, Completion, Request
@@ -166,7 +166,7 @@ class LoggedModel:
         return self._completion(said, read)
 
     async def _ask(self, key: str, request: Request, read: str) -> Completion:
-        most = Usage(prompt_tokens=guess_tokens(read), completion_tokens=request.reply_tokens)
+        most = Usage(prompt_tokens=most_tokens(read), completion_tokens=request.reply_tokens)
         hold = self._log.begin(key, self.name, most)
         called = CallRecord(key=key, model=self.name, failed=True)
         try:

@@ -21,6 +21,7 @@ from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.placement.place import on_ray, ray_address
 from swarm_ui.experiment.placement.shared_model import open_shared_model
+from swarm_ui.experiment.placement.spending import spending
 from swarm_ui.experiment.teams import Arm, arm_of
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.distributed import OnWorkerEvent, RayRollout, WorkerResources, ray_cluster
@@ -28,6 +29,7 @@ from swarm_ui.rollout.episodes import LocalRollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import MakeEnvironment
 from swarm_ui.rollout.rollouts import PerWorker, Rollouts
+from swarm_ui.storage.run_directory import RunDirectory
 
 OpenRollouts = Callable[[EnvironmentSection, OpenEnvironment], Rollouts]
 
@@ -45,7 +47,7 @@ class Placement:
 
 @asynccontextmanager
 async def opened_placement(
-    config: Config, model: Any, on_event: OnWorkerEvent
+    config: Config, model: Any, on_event: OnWorkerEvent, run: RunDirectory
 ) -> AsyncIterator[Placement]:
     """Open the local pool, or the workers of a cluster, as the configuration says.
 
@@ -54,6 +56,7 @@ async def opened_placement(
         model: a model that this process has already loaded; ``None``: each process opens its own.
         on_event: called with every event of the workers; without a cluster, a worker is a place in
             the local pool.
+        run: the folder of the run, whose earlier calls count in the budget of the model.
 
     Raises:
         ConfigError: there is no such cluster or no such model.
@@ -70,10 +73,11 @@ async def opened_placement(
 
         async with open_model(config.model, model) as answering:
             arm = arm_of(config.team, adapters, model=answering.name)
-            yield Placement(arm, spec.policy(arm, answering), local)
+            with spending(answering, run):
+                yield Placement(arm, spec.policy(arm, answering), local)
         return
     with opened_workers(config, on_event) as rollouts:
-        async with open_shared_model(config) as shared:
+        async with open_shared_model(config, run) as shared:
             arm = arm_of(config.team, adapters, model=(shared or config.model).name)
             policy: Policy | PerWorker[Policy] = PerWorker(
                 partial(open_policy, config.model, config.team, adapters, arm.edges, spec.name)

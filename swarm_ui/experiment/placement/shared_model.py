@@ -16,7 +16,9 @@ from msgspec.structs import replace
 
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import kind_of, made_model, open_model
+from swarm_ui.experiment.placement.spending import spending
 from swarm_ui.model import ChatModel
+from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.remote import RayModel
@@ -35,8 +37,12 @@ def model_actors(config: Config) -> int:
 
 
 @asynccontextmanager
-async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
+async def open_shared_model(
+    config: Config, run: RunDirectory | None = None
+) -> AsyncIterator[ChatModel | None]:
     """The model that is sent to all workers, or ``None`` if each worker opens its own.
+
+    ``run``: the folder of the run, whose earlier calls count in the budget of the model.
 
     Raises:
         ConfigError: the model cannot be made, or no machine has room for it.
@@ -49,6 +55,8 @@ async def open_shared_model(config: Config) -> AsyncIterator[ChatModel | None]:
             from swarm_ui.nodes.models.openai.model import OpenAIModel
 
             model = await stack.enter_async_context(open_model(config.model))
+            if run is not None:
+                stack.enter_context(spending(model, run))
             if isinstance(model, OpenAIModel) and model.limited:
                 from swarm_ui.nodes.models.remote import share_limits
 

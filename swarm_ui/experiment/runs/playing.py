@@ -70,7 +70,7 @@ async def _evaluate(
 
 async def _played(run: Run, model: Any, evaluator: Evaluator, watch: WorkerWatch) -> None:
     config = run.config
-    async with opened_placement(config, model, watch) as placed:
+    async with opened_placement(config, model, watch, run.folder) as placed:
         for split in run.splits:
             section = run.section(split, run.seeds[0])
             async with (

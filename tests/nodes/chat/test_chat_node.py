@@ -21,6 +21,7 @@ from swarm_ui import (
     NodeError,
     Observation,
     Request,
+    RunFailed,
     Trace,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
@@ -205,7 +206,9 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
     def graph(model: ScriptedModel) -> CollabGraph:
         return CollabGraph([ChatNode("one", model, schema=Point, max_repairs=1)])
 
-    trace = graph(ScriptedModel(lambda request: "no")).run_sync("where?")
+    with pytest.raises(RunFailed) as failed:
+        graph(ScriptedModel(lambda request: "no")).run_sync("where?")
+    trace = failed.value.partial
     (call, *inside) = trace.calls
     assert call.error is not None and call.error.kind == "reply" and call.error.node == "one"
     assert "no reply matched the schema after 2 attempts; the last error: there is no" in str(

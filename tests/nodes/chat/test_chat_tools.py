@@ -24,6 +24,7 @@ from swarm_ui import (
     NodeReply,
     Observation,
     Request,
+    RunFailed,
     Trace,
 )
 from swarm_ui.engine.executor import nested
@@ -162,7 +163,9 @@ def test_the_number_of_calls_is_limited() -> None:
     assert "no tool calls are left" in errors(trace)[0]
 
     stubborn = ScriptedModel(lambda request: call("add", a=1))
-    trace = graph(stubborn, max_tool_calls=2).run_sync("add")
+    with pytest.raises(RunFailed) as failed:
+        graph(stubborn, max_tool_calls=2).run_sync("add")
+    trace = failed.value.partial
     assert trace.calls[0].error is not None and trace.calls[0].error.kind == "reply"
     assert "after its 2 tool calls were used up" in errors(trace)[0]
     assert len(stubborn.requests) == 4
@@ -221,7 +224,9 @@ def test_the_calls_so_far_are_in_the_trace_of_a_node_whose_time_is_over() -> Non
         await asyncio.sleep(60)
 
     model = ScriptedModel([call("add", a=1), call("sleep")])
-    trace = graph(model, add, sleep, timeout=1.0).run_sync("go")
+    with pytest.raises(RunFailed) as failed:
+        graph(model, add, sleep, timeout=1.0).run_sync("go")
+    trace = failed.value.partial
     assert trace.calls[0].error is not None and trace.calls[0].error.kind == "timeout"
     assert ids(trace)[-1] == "calc:0/sleep:3"
     last = trace.calls[-1].error
@@ -338,10 +343,15 @@ def test_a_node_inside_a_graph_records_its_calls_under_all_names_around(tmp_path
 def test_a_failed_node_replays_with_its_calls(tmp_path: Path) -> None:
     stubborn = ScriptedModel(lambda request: call("add", a=1))
     team, store = graph(stubborn, max_tool_calls=0), DirectoryStore(tmp_path)
-    trace = team.run_sync("add", run_id="r", store=store)
+    with pytest.raises(RunFailed) as failed:
+        team.run_sync("add", run_id="r", store=store)
+    trace = failed.value.partial
     assert len(trace.calls) == 4 and trace.calls[0].error is not None
     assert asyncio.run(team.replay(trace)) == trace
-    assert team.run_sync("add", run_id="r", store=store) == trace
+    asked = len(stubborn.requests)
+    with pytest.raises(RunFailed) as failed:
+        team.run_sync("add", run_id="r", store=store)
+    assert failed.value.partial.messages == trace.messages and len(stubborn.requests) == asked
     with pytest.raises(NodeError, match="used up") as raised:
         team.run_sync("add", limits=Limits(on_failure="abort"))
     assert raised.value.partial is not None
@@ -356,9 +366,9 @@ async def test_what_a_node_kept_to_itself_stays_out_of_the_trace(tmp_path: Path)
         raise ValueError("not good enough")
 
     outer, store = CollabGraph([wrapper]), DirectoryStore(tmp_path)
-    trace = await outer.run("add", run_id="r", store=store)
-    assert ids(trace) == ["wrapper:0"]
-    assert await outer.run("add", run_id="r", store=store) == trace
+    with pytest.raises(RunFailed) as failed:
+        await outer.run("add", run_id="r", store=store)
+    assert ids(failed.value.partial) == ["wrapper:0"]
 
 
 # -- tools as text --------------------------------------------------------------------------------

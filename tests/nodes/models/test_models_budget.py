@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Loopback, Reply, failing
 from loopback_client import ask, model, no_proxy, one  # noqa: F401  (a fixture)
 
-from swarm_ui.budget import Budget, Price, guess_tokens
+from swarm_ui.budget import Budget, Price, guess_tokens, most_tokens
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.nodes.models.openai.token_throttle import TokenMeter, TokenThrottle
@@ -40,7 +40,7 @@ async def test_cost_is_what_the_server_counted_at_the_given_price() -> None:
 
 
 async def test_money_is_never_crossed_even_by_concurrent_calls() -> None:
-    most = (guess_tokens("[user]\nhi") * 2.0 + 40 * 10.0) / 1e6
+    most = (most_tokens("[user]\nhi") * 2.0 + 40 * 10.0) / 1e6
     async with Loopback(lambda body: Reply(delay=0.05)) as server:
         client = model(server, prices={"tiny": PRICE}, max_cost=2.5 * most)
         calls = [client.generate([ask(max_tokens=40)]) for _ in range(5)]
@@ -73,7 +73,7 @@ async def test_a_model_without_a_price_is_refused_when_money_is_limited() -> Non
 async def test_a_call_that_may_have_been_paid_for_counts_in_full(
     fault: Reply, charged: bool
 ) -> None:
-    most = (guess_tokens("[user]\nhi") * 2.0 + 40 * 10.0) / 1e6
+    most = (most_tokens("[user]\nhi") * 2.0 + 40 * 10.0) / 1e6
     async with Loopback([fault]) as server:
         client = model(server, prices={"tiny": PRICE}, retries=0, timeout=0.3 if fault.delay else 9)
         with pytest.raises(ModelError):

@@ -1,0 +1,340 @@
+"""Runs of graphs: how they fail, resume, end their rounds and are traced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+from loopback import Loopback, Reply
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
+
+from swarm_ui import (
+    Action,
+    AgentNode,
+    Ask,
+    ChatNode,
+    CollabGraph,
+    Completion,
+    ConfigError,
+    DirectoryStore,
+    Element,
+    GraphPolicy,
+    Limits,
+    MajorityVote,
+    Message,
+    ModelError,
+    ModelUnavailable,
+    Node,
+    NodeContext,
+    NodeError,
+    Observation,
+    ReplyError,
+    Request,
+    RunFailed,
+    RunPaused,
+    Step,
+    Trace,
+    function_node,
+    rollout_many,
+)
+from swarm_ui.engine import Spans
+from swarm_ui.nodes import OpenAIModel
+
+SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
+
+
+class Failing:
+    """A model that raises for the adapters named, and clicks for all others."""
+
+    name = "failing"
+
+    def __init__(self, error: Exception, *adapters: str | None) -> None:
+        self.error: Exception | None = error
+        self.adapters = adapters
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        if self.error is not None and any(r.adapter in self.adapters for r in requests):
+            raise self.error
+        text = Action(action_type="click", index=0).json()
+        return [Completion(text=text, prompt="p", adapter=r.adapter) for r in requests]
+
+
+class OneScreen:
+    """An environment of three steps with a reward at the end."""
+
+    name = "one-screen"
+
+    def __init__(self) -> None:
+        self.taken: list[Action] = []
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self.taken = []
+        return SCREEN
+
+    async def step(self, action: Action) -> Step:
+        self.taken.append(action)
+        return Step(observation=SCREEN, reward=1.0, terminated=len(self.taken) == 3)
+
+    async def close(self) -> None: ...
+
+
+def team(model: Failing, *adapters: str | None) -> CollabGraph:
+    agents = [AgentNode(f"agent_{k}", model, adapter=name) for k, name in enumerate(adapters)]
+    edges = [(agent.id, "vote") for agent in agents]
+    return CollabGraph([*agents, MajorityVote()], edges)
+
+
+# -- failures ------------------------------------------------------------------------------------
+
+
+def test_a_run_in_which_every_call_failed_raises_the_first_failure() -> None:
+    cause = ModelError("no key in OPENAI_API_KEY")
+    graph = team(Failing(cause, "a", "b"), "a", "b")
+    with pytest.raises(RunFailed, match=r"agent_0.*monday.*no key in OPENAI_API_KEY") as failed:
+        graph.run_sync(SCREEN, run_id="monday")
+    error = failed.value
+    assert isinstance(error, NodeError)
+    assert (error.node, error.round, error.run, error.kind) == ("agent_0", 0, "monday", "model")
+    assert error.__cause__ is cause
+    trace = error.partial
+    assert isinstance(trace, Trace) and len(trace.calls) == 3 and trace.action is None
+
+
+async def test_the_stream_of_a_run_in_which_every_call_failed_raises_too() -> None:
+    graph = team(Failing(ModelUnavailable("busy"), "a"), "a")
+    with pytest.raises(RunFailed, match="busy") as failed:
+        async for _ in graph.stream(SCREEN):
+            pass
+    assert failed.value.kind == "unavailable"
+
+
+def test_one_of_several_failures_is_data() -> None:
+    graph = team(Failing(ModelError("down"), "a"), "a", "b")
+    trace = graph.run_sync(SCREEN)
+    assert trace.action == Action(action_type="click", index=0)
+    assert [call.error is not None for call in trace.calls] == [True, False, False]
+
+
+def test_a_failed_node_whose_successor_answers_is_data() -> None:
+    @function_node
+    def broken(inbox: Sequence[Message], context: NodeContext) -> str:
+        raise ValueError("no")
+
+    @function_node
+    def careful(inbox: Sequence[Message], context: NodeContext) -> str:
+        return "told: " + str(inbox[0].error)
+
+    trace = CollabGraph([broken, careful], [("broken", "careful")]).run_sync("a goal")
+    assert trace.output == "told: ValueError: no"
+
+
+def test_a_nested_graph_counts_by_the_nodes_inside_it() -> None:
+    inner = team(Failing(ModelError("down"), "a", "b"), "a", "b").named("inner")
+    with pytest.raises(RunFailed, match=r"inner/agent_0.*down"):
+        CollabGraph([inner]).run_sync(SCREEN)
+    inner = team(Failing(ModelError("down"), "a"), "a", "b").named("inner")
+    assert CollabGraph([inner]).run_sync(SCREEN).action is not None
+
+
+def test_unusable_replies_alone_are_no_failure() -> None:
+    class Talker(Failing):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            return [Completion(text="hm", prompt="p") for _ in requests]
+
+    trace = team(Talker(ModelError("unused")), "a").run_sync(SCREEN)
+    assert trace.action is None and trace.calls[0].error is None
+
+
+async def test_a_replay_returns_the_trace_also_if_no_node_succeeds() -> None:
+    graph = team(Failing(ModelError("down"), "a"), "a", "b")
+    trace = await graph.run(SCREEN)
+    worse = await graph.replay(
+        trace, nodes={"agent_1": AgentNode("agent_1", graph["agent_0"].model, "a")}
+    )
+    assert worse.action is None
+    assert await graph.replay(trace) == trace
+
+
+def test_a_stored_run_in_which_every_call_failed_is_made_again(tmp_path: Path) -> None:
+    model = Failing(ModelError("no key"), "a")
+    graph = team(model, "a")
+    for _ in range(2):
+        with pytest.raises(RunFailed), DirectoryStore(tmp_path) as store:
+            graph.run_sync(SCREEN, run_id="r", store=store)
+    model.error = None
+    with DirectoryStore(tmp_path) as store:
+        assert [kept.finished for kept in store.runs()] == [False]
+        assert graph.run_sync(SCREEN, run_id="r", store=store).action is not None
+        assert [kept.finished for kept in store.runs()] == [True]
+
+
+def test_abort_raises_at_the_first_failure() -> None:
+    graph = team(Failing(ModelError("down"), "a"), "a", "b")
+    with pytest.raises(NodeError, match="down") as failed:
+        graph.run_sync(SCREEN, limits=Limits(on_failure="abort"))
+    assert not isinstance(failed.value, RunFailed)
+
+
+async def test_in_episodes_a_failure_of_all_agents_is_a_fault_and_never_reward_0() -> None:
+    policy = GraphPolicy(team(Failing(ModelUnavailable("down"), "a", "b"), "a", "b"))
+    [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
+    assert episode.success is None and not episode.steps
+    assert episode.fault is not None and episode.fault.kind == "unavailable"
+
+
+async def test_in_episodes_unusable_replies_of_all_agents_cost_a_step() -> None:
+    policy = GraphPolicy(team(Failing(ReplyError("nothing in it"), "a", "b"), "a", "b"))
+    [episode] = await rollout_many(OneScreen, policy, [("t", 1)], retry=False)
+    assert episode.fault is None and len(episode.steps) == 3
+    assert all(step.executed == Action(action_type="wait") for step in episode.steps)
+
+
+# -- rounds that end early -----------------------------------------------------------------------
+
+
+def rounds_of_a_critic(critic: Node, rounds: int = 5) -> CollabGraph:
+    """A writer and a critic, until the critic's newest message says that it is good."""
+
+    @function_node
+    def writer(inbox: Sequence[Message], context: NodeContext) -> str:
+        return f"draft {context.round}"
+
+    def good(newest: Mapping[str, Message]) -> bool:
+        return bool(json.loads(newest["critic"].content)["good"])
+
+    return CollabGraph(
+        [writer, critic], [("writer", "critic")], "critic", rounds=rounds, until=good
+    )
+
+
+@function_node(id="critic")
+def strict_critic(inbox: Sequence[Message], context: NodeContext) -> str:
+    return json.dumps({"good": context.round == 2})
+
+
+def test_until_that_reads_a_failed_node_reports_the_failure_of_the_node() -> None:
+    @function_node(id="critic")
+    def broken(inbox: Sequence[Message], context: NodeContext) -> str:
+        raise ModelUnavailable("the endpoint is busy")
+
+    with pytest.raises(NodeError, match="the endpoint is busy") as failed:
+        rounds_of_a_critic(broken).run_sync("a letter", run_id="r")
+    error = failed.value
+    assert (error.node, error.round, error.run, error.kind) == ("critic", 0, "r", "unavailable")
+    assert "good" in str(error), "the function is named too"
+
+
+def test_until_that_fails_by_itself_is_an_error_of_the_configuration() -> None:
+    @function_node(id="critic")
+    def chatty(inbox: Sequence[Message], context: NodeContext) -> str:
+        return "well done"
+
+    with pytest.raises(ConfigError, match="good"):
+        rounds_of_a_critic(chatty).run_sync("a letter")
+
+
+def test_with_rounds_keeps_until() -> None:
+    graph = rounds_of_a_critic(strict_critic)
+    assert graph.run_sync("a letter").rounds == 3
+    assert graph.with_rounds(6).until is graph.until
+    assert graph.with_rounds(6).run_sync("a letter").rounds == 3
+    assert graph.with_rounds(2).run_sync("a letter").rounds == 2
+    assert graph.with_rounds(6, until=None).run_sync("a letter").rounds == 6
+    assert graph.with_rounds(6, until=lambda newest: True).run_sync("a letter").rounds == 1
+
+
+# -- traces --------------------------------------------------------------------------------------
+
+
+def test_the_decision_of_a_call_is_found_by_the_id_of_its_message() -> None:
+    model = Failing(ModelError("unused"))
+    agents = [AgentNode("a", model), AgentNode("b", model)]
+    trace = CollabGraph(agents, [("a", "b")]).run_sync(SCREEN)
+    assert trace.decision("b:0") == trace.decision(trace.calls[1])
+    assert [heard.sender for heard in trace.decision("b:0").heard] == ["a"]
+    with pytest.raises(KeyError, match="b:0"):
+        trace.decision("b:1")
+
+
+# -- telemetry -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spans() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+def following(spans: InMemorySpanExporter) -> Spans:
+    """A listener whose spans are kept, with a provider of its own, as in another process."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    return Spans(provider)
+
+
+@pytest.mark.parametrize("kept", ["store", "trace"])
+async def test_the_spans_of_a_resumed_run_belong_to_the_same_trace(
+    spans: InMemorySpanExporter, kept: str, tmp_path: Path
+) -> None:
+    model = Failing(ModelError("unused"))
+    nodes = [AgentNode("a", model), Ask("first", "Go on?"), Ask("second", "Sure?")]
+    graph = CollabGraph(nodes, [("a", "first"), ("first", "second")])
+    with DirectoryStore(tmp_path) as store:
+        with pytest.raises(RunPaused) as paused:
+            await graph.run(SCREEN, run_id="r", store=store, on_event=following(spans))
+        for answered in ("first", "second"):
+            run = "r" if kept == "store" else paused.value.partial
+            resuming = graph.resume(
+                run,
+                {answered: "yes"},
+                store=store if kept == "store" else None,
+                on_event=following(spans),
+            )
+            if answered == "first":
+                with pytest.raises(RunPaused) as paused:
+                    await resuming
+            else:
+                assert (await resuming).traceparent == ""
+    finished = spans.get_finished_spans()
+    assert len([span for span in finished if span.name.startswith("invoke_workflow")]) == 3
+    assert len({span.context.trace_id for span in finished}) == 1
+    spans.clear()
+    with pytest.raises(RunPaused):
+        await graph.run(SCREEN, on_event=following(spans))
+    assert {span.context.trace_id for span in spans.get_finished_spans()}.isdisjoint(
+        span.context.trace_id for span in finished
+    )
+
+
+async def test_model_turns_and_tool_calls_have_the_names_and_kinds_of_the_conventions(
+    spans: InMemorySpanExporter,
+) -> None:
+    def weather(town: str) -> str:
+        """The weather of a town."""
+        return f"sunny in {town}"
+
+    replies = [Reply("", calls=(("1", "weather", '{"town": "Ulm"}'),)), Reply("sunny")]
+    async with Loopback(replies) as server:
+        model = OpenAIModel("tiny", server.url)
+        node = ChatNode("guide", model, prompt="{goal}", tools=[weather])
+        await CollabGraph([node]).run("weather?", on_event=following(spans))
+        await model.close()
+    found = [
+        (span.name, span.kind, (span.attributes or {})["gen_ai.operation.name"])
+        for span in sorted(spans.get_finished_spans(), key=lambda span: span.start_time or 0)
+    ]
+    assert found == [
+        ("invoke_workflow team", SpanKind.INTERNAL, "invoke_workflow"),
+        ("invoke_agent guide", SpanKind.INTERNAL, "invoke_agent"),
+        ("chat tiny", SpanKind.CLIENT, "chat"),
+        ("execute_tool weather", SpanKind.INTERNAL, "execute_tool"),
+        ("chat tiny", SpanKind.CLIENT, "chat"),
+    ]
+    named = {span.name: dict(span.attributes or {}) for span in spans.get_finished_spans()}
+    assert named["chat tiny"]["gen_ai.request.model"] == "tiny"
+    assert named["execute_tool weather"]["gen_ai.tool.name"] == "weather"
