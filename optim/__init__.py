@@ -9,36 +9,49 @@ if __name__ == "optim":  # the folder was imported by its bare name, from a chec
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.credit import credited
+
 if TYPE_CHECKING:
+    from swarm_ui.optim.callbacks import Callbacks
     from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-    from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+    from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
     from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+    from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
+    from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.metrics import success_rate
+    from swarm_ui.optim.preferences.advantages import scored_replies
     from swarm_ui.optim.preferences.pairs import PreferencePair
     from swarm_ui.optim.rollout_supervisor import Critics
     from swarm_ui.optim.trainer import TeamTrainer
+    from swarm_ui.optim.update.adapter_trainer import AdapterTrainer
     from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AgentAdvantage", "Critics", "EdgeDistribution", "LLMCritic", "OutcomeCredit",
-    "PreferencePair", "ScriptedCritic", "StateAdvantage", "TeamConfig", "TeamTrainer",
-    "UpdateConfig", "success_rate",
+    "AdapterTrainer", "Callbacks", "Critics", "DrMAS", "EdgeDistribution", "GiGPO", "LLMCritic",
+    "OutcomeCredit", "PreferencePair", "ProgressAttribution", "ScriptedCritic",
+    "SearchTreeCredit", "TeamConfig", "TeamTrainer", "UpdateConfig", "credited", "scored_replies",
+    "success_rate",
 ]  # fmt: skip
 
 _LAZY = {
-    "AgentAdvantage": "credit.assigners.group_advantages",
+    "AdapterTrainer": "update.adapter_trainer",
+    "Callbacks": "callbacks",
     "Critics": "rollout_supervisor",
+    "DrMAS": "credit.assigners.group_advantages",
     "EdgeDistribution": "edges.distribution",
+    "GiGPO": "credit.assigners.group_advantages",
     "LLMCritic": "credit.assigners.llm_critic",
     "OutcomeCredit": "credit.assigners.critic",
     "PreferencePair": "preferences.pairs",
+    "ProgressAttribution": "credit.assigners.progress_attribution",
     "ScriptedCritic": "credit.assigners.critic",
-    "StateAdvantage": "credit.assigners.group_advantages",
+    "SearchTreeCredit": "credit.assigners.search_tree",
     "TeamConfig": "config",
     "TeamTrainer": "trainer",
     "UpdateConfig": "update.update_config",
+    "scored_replies": "preferences.advantages",
     "success_rate": "metrics",
 }
 
