@@ -210,10 +210,10 @@ def trained(critic: Critics, callbacks: Callbacks | None = None) -> float | None
         iterations=1, shared_iterations=0, episodes=3, edges="fixed", rank=4, alpha=4,
         update=UpdateConfig(method="pg", steps=1, batch_size=4),
     )  # fmt: skip
+    jobs = [("go", 0), ("go", 1), ("go", 3)]
     trainer = TeamTrainer(
-        model, team, Fated, lambda *_: [("go", 0), ("go", 1), ("go", 3)], config=config, critic=critic,
-        callbacks=callbacks,
-    )  # fmt: skip
+        model, team, Fated, lambda *_: jobs, config=config, critic=critic, callbacks=callbacks
+    )
     (metrics,) = asyncio.run(trainer.run()).history
     (update,) = metrics.updates
     return update.loss
