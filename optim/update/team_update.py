@@ -14,7 +14,7 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_task import AdapterTask, Examples
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateStats
-from swarm_ui.optim.update.distributed.learners import Learners, NewAdapter
+from swarm_ui.optim.update.distributed.learners import Check, Learners, NewAdapter
 from swarm_ui.optim.update.update_config import defaults_of
 
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
@@ -31,6 +31,7 @@ def update_team(
     rehearse: Rehearse | None = None,
     done: Callable[[int, int], None] | None = None,
     learners: Learners | None = None,
+    check: Check | None = None,
 ) -> list[UpdateStats]:
     """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
 
@@ -43,6 +44,7 @@ def update_team(
         done: called with (finished updates, all updates).
         learners: processes that share the updates, of which this is the first one; ``None``: this
             process makes them alone. The weights are equal up to rounding.
+        check: called before each step of this process; what it raises ends the update.
     """
     config = config.filled(defaults_of(model))
     trainer = AdapterTrainer(model, config.update_at(iteration))
@@ -62,10 +64,12 @@ def update_team(
     stats: list[UpdateStats] = []
     if learners is not None:
         shape, todo = new_adapter(config), list(tasks())
-        stats = learners.update(model, todo, trainer.config, shape, spread=config.spread, done=done)
+        stats = learners.update(
+            model, todo, trainer.config, shape, spread=config.spread, done=done, check=check
+        )
     else:
         for task in tasks():
-            stats.append(trainer.train(task))
+            stats.append(trainer.train(task, check))
             if done is not None:
                 done(len(stats), len(trained))
     if shared and stats and stats[0].steps:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from learning_fakes import TinyModel, click, decided, screen
+from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, screen
 
 from swarm_ui import CreditTable, Decision, ScriptedModel
-from swarm_ui.optim import AdapterTrainer, LLMCritic, PreferencePair, UpdateConfig
+from swarm_ui.optim import (
+    AdapterTrainer,
+    Callbacks,
+    LLMCritic,
+    PreferencePair,
+    ScriptedCritic,
+    TeamConfig,
+    TeamTrainer,
+    UpdateConfig,
+)
 
 # -- a critic's cache -----------------------------------------------------------------------------
 
@@ -90,3 +102,106 @@ def test_pairs_may_be_used_as_often_as_they_occur() -> None:
     twice = [pair(1), pair(1), pair(2, goal="go back")]
     assert equal(weights_after("dpo", twice), once)
     assert not equal(weights_after("dpo", twice, unique=False), once)
+
+
+# -- what goes on beside an update ----------------------------------------------------------------
+
+CONFIG = TeamConfig(
+    iterations=2, shared_iterations=0, episodes=4, edges="fixed", rank=4, alpha=4, rehearsal=0.5,
+    update=UpdateConfig(method="rft", steps=3, batch_size=4, lr=5e-2),
+)  # fmt: skip
+LONGEST = 60.0
+"""Seconds after which a test has failed."""
+
+
+class Waiting:
+    """Gives examples to rehearse, as part of an update, and waits there for an event."""
+
+    def __init__(self) -> None:
+        self.began, self.go_on = threading.Event(), threading.Event()
+        self.waited: list[bool] = []
+
+    def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
+        self.began.set()
+        self.waited.append(self.go_on.wait(LONGEST))
+        return [pair(1, goal="go back")] * count
+
+
+def trainer(
+    model: TinyModel, rehearse: Any, *, config: TeamConfig = CONFIG, world: Any = ButtonWorld,
+    **more: Any,
+) -> TeamTrainer:  # fmt: skip
+    def jobs(iteration: int, count: int, rng: random.Random) -> list[tuple[str, int]]:
+        return [("press", k) for k in range(count)]
+
+    return TeamTrainer(
+        model, button_team(model), world, jobs, config=config, critic=ScriptedCritic(ButtonWorld),
+        rehearse=rehearse, **more,
+    )  # fmt: skip
+
+
+def weights_of(model: TinyModel) -> list[torch.Tensor]:
+    return [p.detach().clone() for n in model.adapters for p in model.adapter_parameters(n)]
+
+
+async def set_later(event: threading.Event) -> None:
+    """Set an event from the event loop, at a later turn of it."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+    event.set()
+
+
+def test_the_event_loop_goes_on_during_an_update() -> None:
+    waiting, model, plain = Waiting(), TinyModel(), TinyModel()
+
+    async def run() -> None:
+        training = asyncio.ensure_future(trainer(model, waiting).run())
+        await asyncio.to_thread(waiting.began.wait, LONGEST)
+        await set_later(waiting.go_on)
+        await training
+
+    asyncio.run(run())
+    assert waiting.waited == [True] * 6  # three adapters, two iterations
+    # The loop, and what runs on it, does not change what is learned.
+    asyncio.run(trainer(plain, lambda count, _: [pair(1, goal="go back")] * count).run())
+    assert equal(weights_of(model), weights_of(plain)) and model.versions == plain.versions
+
+
+def test_a_cancelled_training_leaves_no_thread_that_changes_weights(tmp_path: Path) -> None:
+    waiting, model = Waiting(), TinyModel()
+
+    async def run() -> None:
+        training = asyncio.ensure_future(trainer(model, waiting, folder=tmp_path / "run").run())
+        await asyncio.to_thread(waiting.began.wait, LONGEST)
+        start = weights_of(model)
+        training.cancel()
+        await asyncio.sleep(0)
+        assert not training.done()  # it waits for the thread
+        await set_later(waiting.go_on)
+        with pytest.raises(asyncio.CancelledError):
+            await training
+        assert equal(weights_of(model), start)  # the update was given up before its first step
+        assert set(model.versions.values()) == {0}
+
+    threads = threading.active_count()
+    asyncio.run(run())
+    assert threading.active_count() == threads and waiting.waited == [True]
+    again, plain, quick = TinyModel(), TinyModel(), lambda count, _: [pair(1)] * count
+    asyncio.run(trainer(again, quick, folder=tmp_path / "run").run(resume=True))
+    asyncio.run(trainer(plain, quick).run())
+    assert equal(weights_of(again), weights_of(plain))
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_an_error_of_a_callback_during_an_update_ends_the_training(kind: Any) -> None:
+    def report(progress: Any) -> None:
+        if progress.phase == "update" and progress.done:
+            raise kind("stop here")
+
+    model = TinyModel()
+    stopping = trainer(
+        model, lambda count, _: [pair(1)] * count, callbacks=Callbacks(on_progress=report)
+    )
+    with pytest.raises(kind, match="stop here"):
+        asyncio.run(stopping.run())
+    assert model.versions["agent_0"] == 1
