@@ -43,7 +43,7 @@ class TeamConfig:
     episodes: int = 128
     """Rollouts per iteration."""
     concurrency: int = 64
-    """Episodes at the same time."""
+    """Episodes at the same time, of all graphs together."""
     max_steps: int | None = None
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
     guide: float | None = None

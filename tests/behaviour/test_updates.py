@@ -1,4 +1,4 @@
-"""Updates of a team: what they learn from, and what goes on beside them."""
+"""Updates of a team: what they learn from, what goes on beside them, and rollouts of graphs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import random
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, screen
 
-from swarm_ui import CreditTable, Decision, ScriptedModel
+from swarm_ui import Action, CreditTable, Decision, Observation, ScriptedModel, Step
 from swarm_ui.optim import (
     AdapterTrainer,
     Callbacks,
@@ -205,3 +206,62 @@ def test_an_error_of_a_callback_during_an_update_ends_the_training(kind: Any) ->
     with pytest.raises(kind, match="stop here"):
         asyncio.run(stopping.run())
     assert model.versions["agent_0"] == 1
+
+
+# -- graphs that are played at once ---------------------------------------------------------------
+
+
+class Crowd:
+    """Counts the episodes under way. An episode waits at its start until another graph plays the
+    same task and seed, for at most some turns of the event loop."""
+
+    def __init__(self) -> None:
+        self.playing: list[int] = []
+        self.most, self.together = 0, False
+
+    def world(self) -> ButtonWorld:
+        crowd = self
+
+        class World(ButtonWorld):
+            async def reset(self, *, task: str, seed: int) -> Observation:
+                crowd.playing.append(seed)
+                crowd.most = max(crowd.most, len(crowd.playing))
+                for _ in range(50):
+                    crowd.together |= crowd.playing.count(seed) > 1
+                    if not crowd.together:
+                        await asyncio.sleep(0)
+                return await super().reset(task=task, seed=seed)
+
+            async def step(self, action: Action) -> Step:
+                step = await super().step(action)
+                if step.ended:
+                    crowd.playing.remove(self.seed)
+                return step
+
+        return World()
+
+
+def learned_edges(graphs: int, concurrency: int) -> tuple[Crowd, TinyModel, list[Any]]:
+    crowd, model = Crowd(), TinyModel()
+    config = replace(
+        CONFIG, edges="learned", graphs=graphs, concurrency=concurrency, episodes=8, rehearsal=0.0
+    )
+    result = asyncio.run(trainer(model, None, config=config, world=crowd.world).run())
+    figures = [(m.success, m.credit, m.pairs, m.graphs, m.edge_update) for m in result.history]
+    return crowd, model, [result.edges.logits.tolist(), figures]
+
+
+def test_graphs_of_learned_edges_are_played_at_once_with_the_same_result() -> None:
+    crowd, model, result = learned_edges(2, concurrency=64)
+    assert crowd.together and crowd.most > 4
+    alone, other, expected = learned_edges(2, concurrency=1)
+    assert not alone.together and alone.most == 1
+    assert result == expected and equal(weights_of(model), weights_of(other))
+
+
+@pytest.mark.parametrize(("graphs", "concurrency", "most"), [(4, 2, 2), (2, 5, 4)])
+def test_all_graphs_share_the_places_of_the_episodes(
+    graphs: int, concurrency: int, most: int
+) -> None:
+    crowd, _, _ = learned_edges(graphs, concurrency)
+    assert crowd.together and crowd.most == most
