@@ -114,8 +114,7 @@ class TeamTrainer:
                 are not guided, and all actions of the adversary are taken as wrong.
                 :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
-            rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``; called in
-                the thread of the update.
+            rehearse: draws earlier examples for ``TeamConfig.rehearsal``, in the update's thread.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
@@ -318,14 +317,16 @@ class TeamTrainer:
                 errors.append(error)
                 stop.set()
 
+        def done(count: int, total: int) -> None:
+            loop.call_soon_threadsafe(report, count, total)
+
         def check() -> None:
             if stop.is_set():
                 raise asyncio.CancelledError
 
         update = partial(
             update_team, self.model, examples, self._adapters, self.config, iteration,
-            rehearse=self._rehearse, learners=self._learners, check=check,
-            done=lambda *at: loop.call_soon_threadsafe(report, *at),
+            rehearse=self._rehearse, done=done, learners=self._learners, check=check,
         )  # fmt: skip
         thread = loop.run_in_executor(None, copy_context().run, update)
         try:
