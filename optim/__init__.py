@@ -10,38 +10,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.callbacks import Callbacks
     from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-    from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+    from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
     from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+    from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
+    from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.edges.optimizer import EdgeOptimizer
     from swarm_ui.optim.metrics import success_rate
+    from swarm_ui.optim.preferences.advantages import scored_replies
     from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
     from swarm_ui.optim.rollout_supervisor import Critics
     from swarm_ui.optim.trainer import TeamTrainer
+    from swarm_ui.optim.update.adapter_trainer import AdapterTrainer
     from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AgentAdvantage", "Critics", "EdgeDistribution", "EdgeOptimizer", "LLMCritic",
-    "OutcomeCredit", "PairConfig", "PreferencePair", "ScriptedCritic", "StateAdvantage",
-    "TeamConfig", "TeamTrainer", "UpdateConfig", "success_rate",
+    "AdapterTrainer", "Callbacks", "Critics", "DrMAS", "EdgeDistribution", "EdgeOptimizer",
+    "GiGPO", "LLMCritic", "OutcomeCredit", "PairConfig", "PreferencePair",
+    "ProgressAttribution", "ScriptedCritic", "SearchTreeCredit", "TeamConfig", "TeamTrainer",
+    "UpdateConfig", "scored_replies", "success_rate",
 ]  # fmt: skip
 
 _LAZY = {
-    "AgentAdvantage": "credit.assigners.group_advantages",
+    "AdapterTrainer": "update.adapter_trainer",
+    "Callbacks": "callbacks",
     "Critics": "rollout_supervisor",
+    "DrMAS": "credit.assigners.group_advantages",
     "EdgeDistribution": "edges.distribution",
     "EdgeOptimizer": "edges.optimizer",
+    "GiGPO": "credit.assigners.group_advantages",
     "LLMCritic": "credit.assigners.llm_critic",
     "OutcomeCredit": "credit.assigners.critic",
     "PairConfig": "preferences.pairs",
     "PreferencePair": "preferences.pairs",
+    "ProgressAttribution": "credit.assigners.progress_attribution",
     "ScriptedCritic": "credit.assigners.critic",
-    "StateAdvantage": "credit.assigners.group_advantages",
+    "SearchTreeCredit": "credit.assigners.search_tree",
     "TeamConfig": "config",
     "TeamTrainer": "trainer",
     "UpdateConfig": "update.update_config",
+    "scored_replies": "preferences.advantages",
     "success_rate": "metrics",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import torch
 
 from swarm_ui.credit import CreditTable, credited
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import Failure, LearningError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
@@ -121,24 +123,28 @@ class Collector:
     ) -> list[GraphRollout]:
         """Play the rollouts of an iteration; their credit is not yet final.
 
+        In this process all graphs are played at once, each with an equal share of the concurrent
+        episodes. :class:`RolloutActors` play one stream at a time, so one graph after another.
+
         ``on_progress`` gets (episodes done, episodes in all). Raises ``ModelError`` as
         :func:`~swarm_ui.optim.retry.play_with_retries` does.
         """
-        total, before = sum(len(planned.jobs) for planned in plan), 0
-        rollouts: list[GraphRollout] = []
-        for planned in plan:
+        total, done = sum(len(planned.jobs) for planned in plan), [0] * len(plan)
+        places = max(1, self._config.concurrency // len(plan))
+        free = asyncio.Semaphore(1 if self.elsewhere else self._config.concurrency // places)
 
-            def count(done: int, before: int = before) -> None:
-                on_progress(before + done, total)
+        async def play(number: int, planned: PlannedRollout) -> GraphRollout:
+            def count(finished: int) -> None:
+                done[number] = finished
+                on_progress(sum(done), total)
 
-            played = await self._play(planned, count)
+            async with free:
+                played = await self._play(planned, places, count)
             sample = planned.sample
             edges = self._graph.communication_edges if sample is None else sample.edges
-            rollouts.append(
-                GraphRollout(edges, sample, played.episodes, planned.supervisor, played.again)
-            )
-            before += len(planned.jobs)
-        return rollouts
+            return GraphRollout(edges, sample, played.episodes, planned.supervisor, played.again)
+
+        return await together([play(k, planned) for k, planned in enumerate(plan)])
 
     @property
     def elsewhere(self) -> bool:
@@ -196,20 +202,23 @@ class Collector:
             thresholds=self._config.pairs,
         )
 
-    async def _play(self, planned: PlannedRollout, count: Callable[[int], None]) -> Played:
-        """The episodes of one graph. Episodes in which a model was unreachable are played again."""
+    async def _play(
+        self, planned: PlannedRollout, places: int, count: Callable[[int], None]
+    ) -> Played:
+        """The episodes of one graph, in this process up to ``places`` at the same time. Episodes in
+        which a model was unreachable are played again."""
         iteration, jobs = planned.iteration, planned.jobs
-        places = self._environments
+        actors = self._environments
         play_some: Callable[..., Awaitable[list[Episode]]]
-        if isinstance(places, RolloutActors):
-            play_some = partial(play_jobs, places.rollouts)
+        if isinstance(actors, RolloutActors):
+            play_some = partial(play_jobs, actors.rollouts)
         else:
-            play_some = partial(rollout_many, places, concurrency=self._config.concurrency)
+            play_some = partial(rollout_many, actors, concurrency=places)
 
         async def play(some: Sequence[Job]) -> list[Episode]:
-            if isinstance(places, RolloutActors):
+            if isinstance(actors, RolloutActors):
                 try:
-                    await places.publisher.prepare()
+                    await actors.publisher.prepare()
                 except ModelUnavailable as error:
                     return [_unplayed(job, error) for job in some]
             return await play_some(

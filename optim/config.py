@@ -46,7 +46,7 @@ class TeamConfig:
     episodes: int = 128
     """Rollouts per iteration."""
     concurrency: int = 64
-    """Episodes at the same time."""
+    """Episodes at the same time, of all graphs together."""
     max_steps: int | None = None
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
     guide: float | None = None
@@ -105,7 +105,8 @@ class TeamConfig:
     pairs: PairConfig = field(default_factory=PairConfig)
     advantage: By = "state"
     """The group that the credit of a message is compared with, for ``update.method="pg"``: see
-    :func:`~swarm_ui.optim.preferences.advantages.scored_replies`."""
+    :func:`~swarm_ui.optim.preferences.advantages.scored_replies`. Not used for credit that defines
+    advantages, such as that of ``GiGPO``."""
     adapters: AdapterGroups = "per_node"
     """An adapter for each agent, one for all (``shared``), or one for each group, by the adapter's
     name: ``{"readers": ("agent_0", "agent_1"), "writers": ("agent_2",)}``."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -121,7 +123,7 @@ class TeamTrainer:
                 are not guided, and all actions of the adversary are taken as wrong.
                 :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
-            rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
+            rehearse: draws earlier examples for ``TeamConfig.rehearsal``, in the update's thread.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
@@ -283,7 +285,7 @@ class TeamTrainer:
         progress.report(iteration, "update", 0, len(together[:1]) + len(alone))
         learners = self._learners
         elsewhere = 0.0 if learners is None else learners.cpu_seconds
-        updates = await self._update(iteration, examples, progress, beside=schedule.playing)
+        updates = await self._update(iteration, examples, progress)
         if learners is not None:
             cpu -= learners.cpu_seconds - elsewhere
         edge_update = self._update_edges(iteration, rollouts)
@@ -333,24 +335,46 @@ class TeamTrainer:
         iteration: int,
         examples: Sequence[PreferencePair] | Sequence[ScoredReply],
         progress: ProgressReporter,
-        *,
-        beside: bool,
     ) -> list[UpdateStats]:
-        """Update the adapters; with ``beside`` in a thread, while episodes are received."""
-        loop = asyncio.get_running_loop()
+        """Update the adapters in a thread, so that the event loop is free.
+
+        Afterwards no thread changes weights, also after a cancellation or an error of a callback:
+        the update then stops before its next step.
+        """
+        loop, stop = asyncio.get_running_loop(), threading.Event()
+        errors: list[Exception] = []
+
+        def report(count: int, total: int) -> None:
+            try:
+                progress.report(iteration, "update", count, total)
+            except Exception as error:  # raised below: the event loop would only log it
+                errors.append(error)
+                stop.set()
 
         def done(count: int, total: int) -> None:
-            report = partial(progress.report, iteration, "update", count, total)
-            if beside:
-                loop.call_soon_threadsafe(report)
-            else:
-                report()
+            loop.call_soon_threadsafe(report, count, total)
+
+        def check() -> None:
+            if stop.is_set():
+                raise asyncio.CancelledError
 
         update = partial(
             update_team, self.model, examples, self._adapters, self.config, iteration,
             sharing=self._sharing, rehearse=self._rehearse, done=done, learners=self._learners,
+            check=check,
         )  # fmt: skip
-        return await asyncio.to_thread(update) if beside else update()
+        thread = loop.run_in_executor(None, copy_context().run, update)
+        try:
+            await asyncio.wait({thread})
+        finally:
+            stop.set()
+            while not thread.done():
+                with suppress(asyncio.CancelledError):  # the first one is raised at the end
+                    await asyncio.wait({thread})
+            thread.exception()  # a cancelled training does not report it
+        if errors:
+            raise errors[0]
+        return thread.result()
 
     async def _collect(self, iteration: int, schedule: RolloutSchedule) -> PlayedRollouts:
         """The episodes of an iteration. An error of a model reports what the run has saved."""

@@ -19,7 +19,7 @@ from swarm_ui import deprecation
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.agent_view import Pane, View, Window, panes, windows
 from swarm_ui.budget import Budget, Price
-from swarm_ui.credit import CreditAssigner, CreditTable
+from swarm_ui.credit import CreditAssigner, CreditTable, credited
 from swarm_ui.engine.executor import execute
 from swarm_ui.engine.limits import Limits
 from swarm_ui.environment import Environment, Graded, Restorable, Step
@@ -112,7 +112,7 @@ __all__ = [
     "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel", "ScoringModel",
     "ScriptedModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError",
     "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "Window", "__version__", "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl",
+    "Window", "__version__", "append_jsonl", "chat_of", "credited", "execute", "function_node", "iter_jsonl",
     "map_node", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl", "render",
     "repair_jsonl", "rollout_many", "rollout_stream", "shapes", "trace_schema", "transcript",
     "windows", "write_jsonl",

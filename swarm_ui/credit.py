@@ -43,6 +43,9 @@ class CreditTable(
     """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
     errors: Matrix | None = None
     """Standard error of each value, where it is an estimate from samples."""
+    advantages: Matrix | None = None
+    """The advantages of a policy gradient, where the credit is one: any numbers, of which
+    ``values`` are the bounded form."""
 
     def unit(self) -> CreditTable:
         """The table scaled to [0, 1]. A difference of 0 becomes 0.5: neither right nor wrong."""
@@ -113,7 +116,8 @@ async def assigned(critic: CreditAssigner, trace: Trace, state: object | None) -
 
 
 def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
-    """The episode, in which each step has its credit, scaled to [0, 1], with source and rationale.
+    """The episode, in which each step has its credit, scaled to [0, 1], with advantages, source and
+    rationale.
 
     Raises:
         ValueError: the number of tables is not the number of steps.
@@ -122,6 +126,7 @@ def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
         msgspec.structs.replace(
             record,
             credit=table.unit().values,
+            advantages=table.advantages,
             credit_source=table.source,
             rationale=table.rationale,
         )

@@ -51,6 +51,9 @@ def scored_replies(
 ) -> list[ScoredReply]:
     """The replies of all scored steps whose advantage is not 0, in order.
 
+    The advantages of a step are ``StepRecord.advantages``, as they are. Where the source of the
+    credit defines none, they are the credit relative to a group.
+
     Each is the exact text that was sampled. Its token ids are included if tokenising the text again
     would give other ids. Unscored messages and masked episodes are left out.
 
@@ -63,9 +66,11 @@ def scored_replies(
     advantages = normalise(episodes, by=by, scale=scale)
     found: list[ScoredReply] = []
     for episode, steps in zip(episodes, advantages.values, strict=True):
+        if episode.success is None:
+            continue
         for record, matrix in zip(episode.steps, steps, strict=True):
             trace = record.trace
-            scored = credit_by_message(trace, matrix or ())
+            scored = credit_by_message(trace, record.advantages or matrix or ())
             for call in trace.calls:
                 value, message = scored.get(call.message), trace.message(call.message)
                 said = message.action

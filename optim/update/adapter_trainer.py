@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -107,8 +107,11 @@ class AdapterTrainer:
         the transformer layers whose weights change, ``None``: all."""
         return adapter_task(self.model, self.config, adapter, examples, rng, layers)
 
-    def train(self, task: AdapterTask) -> UpdateStats:
-        """Make an update; see :meth:`fit`. With several processes, each of them calls this."""
+    def train(self, task: AdapterTask, check: Callable[[], None] | None = None) -> UpdateStats:
+        """Make an update; see :meth:`fit`. With several processes, each of them calls this.
+
+        ``check`` is called before each step; what it raises ends the update.
+        """
         began = (time.perf_counter(), time.process_time())
         done = _Progress()
         if task.batches:
@@ -118,7 +121,7 @@ class AdapterTrainer:
                 with torch.random.fork_rng(devices=[]), self.model.activate(task.adapter):
                     torch.manual_seed(self._dropout_seed(task))
                     with _restored_on_error(self.model.adapter_parameters(task.adapter)):
-                        self._loop(task, references, done)
+                        self._loop(task, references, done, check)
             self.model.bump(task.adapter)
         last, first = _quarter(done.losses)
         return UpdateStats(
@@ -135,13 +138,21 @@ class AdapterTrainer:
             peak_memory_mb=done.peak_mb,
         )
 
-    def _loop(self, task: AdapterTask, references: Tensor | None, done: _Progress) -> None:
+    def _loop(
+        self,
+        task: AdapterTask,
+        references: Tensor | None,
+        done: _Progress,
+        check: Callable[[], None] | None,
+    ) -> None:
         settings = self.config
         parameters = self._trained(task)
         optimizer = torch.optim.AdamW(
             parameters, lr=known(settings.lr, "lr"), betas=settings.betas, weight_decay=0.0
         )
         for step, rows in enumerate(task.batches):
+            if check is not None:
+                check()
             optimizer.zero_grad()
             batch = [task.examples[row] for row in rows]
             compared = None if references is None else references[:, list(rows)]

@@ -154,23 +154,25 @@ def encode_pairs(
     """The pairs with positive weight: with ``both``, both sides if there are two; otherwise only
     the chosen replies.
 
-    With ``unique``, each prompt with its chosen reply is used once. With ``unparsed``, replies
+    With ``unique``, each prompt with its chosen reply is used once: the first pair that has a
+    rejected side, or else the first one. With ``unparsed``, replies
     without a valid action may be rejected sides too. ``adapter``: the adapter in training.
     """
     encode = _encoder(model, adapter)
     found: list[Example] = []
-    seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+    places: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     for pair in pairs:
         if pair.weight <= 0:
             continue
         chosen = encode(pair.decision, pair.chosen_text)
-        key = (tuple(chosen[0]), tuple(chosen[1]))
-        if not unique or key not in seen:
-            known = both and (unparsed or pair.rejected is not None)
-            against = pair.rejected_text if known else None
+        known = both and (unparsed or pair.rejected is not None)
+        against = pair.rejected_text if known else None
+        place = len(found)
+        if unique:
+            place = places.setdefault((tuple(chosen[0]), tuple(chosen[1])), place)
+        if place == len(found) or (against is not None and found[place].rejected is None):
             rejected = None if against is None else encode(pair.decision, against)
-            found.append(Example(chosen, rejected, pair.weight))
-        seen.add(key)
+            found[place : place + 1] = [Example(chosen, rejected, pair.weight)]
     return found
 
 

@@ -15,7 +15,7 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_task import AdapterTask, Examples
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateStats
-from swarm_ui.optim.update.distributed.learners import Learners, NewAdapter
+from swarm_ui.optim.update.distributed.learners import Check, Learners, NewAdapter
 from swarm_ui.optim.update.update_config import defaults_of
 
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
@@ -33,6 +33,7 @@ def update_team(
     rehearse: Rehearse | None = None,
     done: Callable[[int, int], None] | None = None,
     learners: Learners | None = None,
+    check: Check | None = None,
 ) -> list[UpdateStats]:
     """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
 
@@ -41,21 +42,19 @@ def update_team(
         examples: pairs of all nodes, or scored replies for ``method="pg"``.
         adapters: the adapter of each node; nodes may share one.
         config, iteration: determine whether one adapter is trained for all agents.
-        sharing: the adapters that a shared iteration trains as one (:func:`shared_start`); the
-            others are trained as in every iteration. ``None``: all.
+        sharing: the adapters that a shared iteration trains as one; see :func:`split_adapters`.
         rehearse: gives examples to repeat, in the share ``config.rehearsal``.
         done: called with (finished updates, all updates).
-        learners: processes that share the updates, of which this is the first one; ``None``: this
-            process makes them alone. The weights are equal up to rounding.
+        learners: processes that share the updates; their weights are equal up to rounding.
+        check: called before each step of this process; what it raises ends the update.
     """
     config = config.filled(defaults_of(model))
     together, alone = split_adapters(adapters, config, iteration, sharing)
-    total = len(together[:1]) + len(alone)
     stats: list[UpdateStats] = []
 
     def count(before: int, finished: int, _: int) -> None:
         if done is not None:
-            done(before + finished, total)
+            done(before + finished, len(together[:1]) + len(alone))
 
     def task(trainer: AdapterTrainer, name: str, shared: bool) -> AdapterTask:
         rng = random.Random(derive(config.seed, "update", iteration, name))
@@ -73,11 +72,12 @@ def update_team(
             stats += learners.update(
                 model, [task(trainer, name, shared) for name in trained], trainer.config,
                 new_adapter(config), spread=config.spread, done=partial(count, len(stats)),
+                check=check,
             )  # fmt: skip
             continue
         for name in trained:
-            stats.append(trainer.train(task(trainer, name, shared)))
-            count(len(stats), 0, total)
+            stats.append(trainer.train(task(trainer, name, shared), check))
+            count(len(stats), 0, 0)
     if together and stats[0].steps:
         for name in together[1:]:
             copy_adapter(model, together[0], name)
@@ -104,8 +104,11 @@ def split_adapters(
     iteration: int,
     sharing: Collection[str] | None,
 ) -> tuple[list[str], list[str]]:
-    """The adapters that an iteration trains as one, and those that it trains one by one; the
-    arguments are those of :func:`update_team`."""
+    """The adapters that an iteration trains as one, and those that it trains one by one.
+
+    ``sharing``: the adapters that shared iterations train as one (:func:`shared_start`); the others
+    are trained as in every iteration. ``None``: all.
+    """
     names = list(dict.fromkeys(adapters.values()))
     if iteration >= config.shared_iterations:
         return [], names

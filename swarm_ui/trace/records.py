@@ -241,6 +241,9 @@ class StepRecord(
     note: str = ""
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
+    advantages: tuple[tuple[float | None, ...], ...] | None = None
+    """Advantage of each message, any number, for credit that defines one (such as GiGPO); the
+    policy gradient uses it as it is. ``None``: the credit is compared with that of a group."""
     credit_source: str = ""
     """The source of the credit; empty: not known."""
     rationale: tuple[str, ...] = ()

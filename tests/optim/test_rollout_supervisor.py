@@ -19,7 +19,7 @@ from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage
+from swarm_ui.optim.credit.assigners.group_advantages import DrMAS
 from swarm_ui.optim.credit.assigners.progress_credit import NoveltyCredit
 from swarm_ui.optim.metrics import episode_figures
 from swarm_ui.optim.preferences.grading import score_of_action
@@ -372,7 +372,7 @@ def test_only_messages_are_unscored() -> None:
     ("critic", "words"),
     [
         (NoveltyCredit(), r"credit needs a method assign\(\), and a NoveltyCredit has none"),
-        (AgentAdvantage(), r"and a AgentAdvantage has none.*Critics\(batch=...\)"),
+        (DrMAS(), r"and a DrMAS has none.*Critics\(batch=...\)"),
         (Critics(batch=NoveltyCredit()), r"batch needs a method assess_batch\(\)"),  # type: ignore[arg-type]
         (Critics(judge=OutcomeCredit()), "judge needs a method assign"),  # type: ignore[arg-type]
         (ScriptedCritic, "got the class ScriptedCritic"),

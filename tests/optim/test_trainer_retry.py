@@ -134,7 +134,8 @@ async def test_an_endpoint_that_comes_back_costs_time_and_nothing_else(
     assert result.history[1].replayed > 0
     assert any("iteration 2: " in line and "wait for a model" in line for line in said)
     if not mute:  # where an answer is late, a busy machine may be why
-        assert (result.history[0].replayed, len(said)) == (0, 1)
+        assert result.history[0].replayed == 0
+        assert 1 <= len(said) <= SHORT.graphs  # one for each graph that waits
 
 
 @pytest.mark.slow

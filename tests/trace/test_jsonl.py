@@ -150,6 +150,7 @@ steps = st.builds(
     truncated=st.booleans(),
     note=text,
     credit=credit,
+    advantages=credit,
     credit_source=text,
     rationale=st.lists(text, max_size=2).map(tuple),
     expert=st.none() | actions,

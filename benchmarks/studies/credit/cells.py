@@ -35,7 +35,7 @@ from swarm_ui.optim.credit.assigners.assigner import calls_of
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
 from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
 from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
 from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
@@ -192,8 +192,8 @@ def assigner(
     if source == "learned":
         return learned_critic(CausalModel.named(SMOLLM2_CRITIC.base), SMOLLM2_CRITIC.folder)
     batches: dict[Source, type[BatchAssigner]] = {
-        "agents": AgentAdvantage,
-        "states": StateAdvantage,
+        "agents": DrMAS,
+        "states": GiGPO,
         "tree": SearchTreeCredit,
         "progress": ProgressAttribution,
     }

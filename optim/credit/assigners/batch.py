@@ -36,6 +36,9 @@ class BatchCredit(ABC):
 
     calls = 0
     """Number of model calls; always 0."""
+    gives_advantages = False
+    """Whether :meth:`_assess` gives advantages, which are any numbers, instead of credit in
+    [-1, 1]."""
 
     @property
     @abstractmethod
@@ -58,7 +61,11 @@ class BatchCredit(ABC):
         masked."""
 
     def _table(self, record: StepRecord, values: Mapping[str, float]) -> CreditTable:
-        return CreditTable(values=as_matrix(record.trace, values), source=self.name, signed=True)
+        found = as_matrix(record.trace, values)
+        if not self.gives_advantages:
+            return CreditTable(values=found, source=self.name, signed=True)
+        bounded = as_matrix(record.trace, {id: squashed(v) for id, v in values.items()})
+        return CreditTable(values=bounded, source=self.name, signed=True, advantages=found)
 
 
 def start_of(episode: Episode) -> Start:

@@ -2,6 +2,9 @@
 
 Both compare several attempts at the same start, so batches must hold repeated starts. A start that
 occurs once, or whose attempts all ended alike, gives 0: neither right nor wrong.
+
+The policy gradient learns from the advantage ``a`` itself. Preference pairs need bounded credit,
+which is ``a / (1 + |a|)``.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from swarm_ui.optim.credit.assigners.batch import (
     Start,
     by_start,
     proposals,
-    squashed,
     start_of,
 )
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
@@ -28,7 +30,7 @@ _FLOOR = 1e-6
 _Anchor = tuple[Start, bytes]
 
 
-class StateAdvantage(BatchCredit):
+class GiGPO(BatchCredit):
     """Advantages on equal screens and of whole episodes, after GiGPO (arXiv 2505.10978).
 
     The advantage of a step is the sum of two terms. The first compares the outcome with those of
@@ -39,10 +41,10 @@ class StateAdvantage(BatchCredit):
     What differs from the paper: there one agent acts, here a team proposes. The messages that
     proposed the executed action get the advantage of the step. A proposal that was not executed
     gets the mean second term of the steps at which some attempt executed it on this screen, and is
-    unscored if there are no such steps. The result ``a`` is mapped to ``a / (1 + |a|)``, because
-    credit is bounded.
+    unscored if there are no such steps.
     """
 
+    gives_advantages = True
     name = "state-wise advantage (GiGPO)"
 
     def __init__(self, *, discount: float = 0.95, weight: float = 1.0) -> None:
@@ -52,9 +54,9 @@ class StateAdvantage(BatchCredit):
             weight: weight of the second term; at least 0.
         """
         if not 0.0 < discount <= 1.0:
-            raise ConfigError(f"StateAdvantage: discount must be in (0, 1], got {discount}")
+            raise ConfigError(f"GiGPO: discount must be in (0, 1], got {discount}")
         if weight < 0.0:
-            raise ConfigError(f"StateAdvantage: weight must be 0 or more, got {weight}")
+            raise ConfigError(f"GiGPO: weight must be 0 or more, got {weight}")
         self._discount, self._weight = discount, weight
 
     def _assess(self, episodes: Sequence[Episode]) -> list[list[Mapping[str, float]]]:
@@ -82,9 +84,9 @@ class StateAdvantage(BatchCredit):
                 for id, action in proposals(record).items():
                     if executed is not None and action == executed.key:
                         total = whole[number] + self._weight * steps[number][step]
-                        values[id] = squashed(total)
+                        values[id] = total
                     elif (place, action) in done:
-                        values[id] = squashed(self._weight * fmean(done[place, action]))
+                        values[id] = self._weight * fmean(done[place, action])
                 found[-1].append(values)
         return found
 
@@ -97,19 +99,18 @@ class StateAdvantage(BatchCredit):
         return float(bool(episode.success)) * self._discount**left
 
 
-class AgentAdvantage(BatchCredit):
+class DrMAS(BatchCredit):
     """The outcome relative to each agent's own mean, after Dr. MAS (arXiv 2602.08847).
 
     For each start and agent, the outcome of an episode counts once for each message of the agent.
     The credit of a message is the outcome minus the mean of this group, divided by its standard
     deviation. All messages of an agent in one episode get the same credit.
 
-    What differs from the paper: the advantage ``a`` is mapped to ``a / (1 + |a|)``, because credit
-    is bounded. If all agents speak at every step and share the outcome, as in most teams here, the
-    groups of all agents are equal. The advantage is then that of GRPO with episodes weighted by
-    their length.
+    If all agents speak at every step and share the outcome, as in most teams here, the groups of
+    all agents are equal. The advantage is then that of GRPO with episodes weighted by their length.
     """
 
+    gives_advantages = True
     name = "agent-wise advantage (Dr. MAS)"
 
     def _assess(self, episodes: Sequence[Episode]) -> list[list[Mapping[str, float]]]:
@@ -129,7 +130,7 @@ class AgentAdvantage(BatchCredit):
         return [
             [
                 {
-                    id: squashed(_standard(float(bool(episode.success)), groups[start, agent]))
+                    id: _standard(float(bool(episode.success)), groups[start, agent])
                     for id, agent in senders.items()
                 }
                 for senders in steps

@@ -70,7 +70,8 @@ class LLMCritic:
             threshold: a score above it becomes 1.0, one below it 0.0, and one equal to it
                 ("cannot tell") ``None``. ``None`` keeps the scores as they are.
             max_tokens: the maximum length of a reply.
-            cache: readable replies by exact prompt. Give one to share it or to store it.
+            cache: readable replies by model, settings and exact prompt. Give one to share it, also
+                among critics with different models, or to store it.
             schema: send a JSON schema that names every agent, for servers with structured output.
             budget: a budget for the critic only, in addition to the model's own; may be shared.
 
@@ -116,10 +117,11 @@ class LLMCritic:
         if self._schema:
             told = ChatMessage("user", f"{chat[-1].content}\n\n{_AS_OBJECT}")
             chat = (*chat[:-1], told)
-        return await self._once(transcript(chat), chat, agents)
+        asked = [self._model.name, self._max_tokens, self._schema, transcript(chat)]
+        return await self._once(json.dumps(asked), chat, agents)
 
     async def _once(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
-        """The verdict from the cache, or from a call. Equal concurrent prompts make one call."""
+        """The verdict from the cache, or from a call. Equal concurrent questions make one call."""
         while key not in self._cache:
             if key in self._asking:
                 await self._asking[key].wait()

@@ -25,17 +25,20 @@ class ProgressAttribution(BatchCredit):
     """The estimated contribution of an action to the outcome, after SPA-RL (arXiv 2505.20732).
 
     An estimator gives each step a contribution, and is fitted so that the contributions of the
-    executed actions of an episode add up to its outcome. The credit of a message is the
-    contribution of its action minus the mean of all executed ones, in standard deviations, mapped
-    by ``a / (1 + |a|)``. Every proposal has features, so proposals that were not executed get
-    credit too.
+    executed actions of an episode add up to its outcome. The advantage of a message is the
+    contribution of its action minus the mean of all executed ones, in standard deviations. Every
+    proposal has features, so proposals that were not executed get one too. The credit for
+    preference pairs is the advantage ``a``, mapped by ``a / (1 + |a|)``.
 
     What differs from the paper: its estimator is a network on the hidden states of a language
     model, trained on many trajectories. Here it is a ridge regression on simple features of goal,
-    screen and action, fitted to the batch that it judges. The grounding term of the paper, whether
-    an action can be executed, is left out, because the included agent proposes only such actions.
+    screen and action, fitted to the batch that it judges. There the contributions are rewards, and
+    PPO estimates advantages with a value network; here the baseline is the mean of the batch. The
+    grounding term of the paper, whether an action can be executed, is left out, because the
+    included agent proposes only such actions.
     """
 
+    gives_advantages = True
     name = "progress attribution (SPA-RL)"
 
     def __init__(self, *, ridge: float = 1.0) -> None:
@@ -65,7 +68,7 @@ class ProgressAttribution(BatchCredit):
             for id in proposals(record):
                 features = step_features(record.trace.observation, actions[id], again)
                 gap = _sum(weights, features) - mean
-                values[id] = gap / (spread + abs(gap)) if spread > 1e-9 else 0.0
+                values[id] = gap / spread if spread > 1e-9 else 0.0
             return values
 
         return [

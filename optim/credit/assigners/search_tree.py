@@ -25,8 +25,9 @@ class SearchTreeCredit(BatchCredit):
     What differs from the paper: MALT samples a fixed number of outputs at every agent of a chain
     and plays all combinations. Here the agents of a decision act on one state, and the tree
     branches where repeated attempts differ, so there are no further calls. MALT counts a value of
-    one half as wrong; here it is neither. If each start is played only once, the credit of the
-    executed actions is the outcome.
+    one half as wrong; here it is neither. MALT trains on preferences and defines no advantage: the
+    policy gradient compares the values of a group. If each start is played only once, the credit
+    of the executed actions is the outcome.
     """
 
     name = "search tree values (MALT)"

@@ -35,6 +35,8 @@ from swarm_ui.optim.update.update_config import UpdateConfig
 
 Done = Callable[[int, int], None]
 """Called with (finished updates, all updates)."""
+Check = Callable[[], None]
+"""Called before each step; what it raises ends the update."""
 
 
 class NewAdapter(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +128,7 @@ class Learners:
         *,
         spread: Spread = "auto",
         done: Done | None = None,
+        check: Check | None = None,
     ) -> list[UpdateStats]:
         """Make the updates, and give all processes the new weights.
 
@@ -136,6 +139,8 @@ class Learners:
             shape: the shape of adapters that the other processes do not have yet.
             spread: how the processes share the updates.
             done: called after each adapter that this process has trained.
+            check: called before each step of this process. After what it raises, the processes
+                make no more updates.
 
         Returns:
             the figures of each task.
@@ -152,7 +157,7 @@ class Learners:
         self._broken = True  # until all processes wait for the next message again
         self._send(message)
         try:
-            stats, elsewhere = _take_part(group, model, message, done)
+            stats, elsewhere = _take_part(group, model, message, done, check)
         except LearningError as error:
             self._broken = isinstance(error, LostProcess)
             raise
@@ -240,7 +245,11 @@ def _shard(group: Processes, model: Trainable) -> None:
 
 
 def _take_part(
-    group: Processes, model: Trainable, message: _Update, done: Done | None = None
+    group: Processes,
+    model: Trainable,
+    message: _Update,
+    done: Done | None = None,
+    check: Check | None = None,
 ) -> tuple[list[UpdateStats], float]:
     """This process's part of an update; all processes call this.
 
@@ -256,14 +265,14 @@ def _take_part(
         trainer = AdapterTrainer(model, message.settings, group)
         stats = {}
         for k, task in enumerate(message.tasks):
-            stats[k] = trainer.train(task)
+            stats[k] = trainer.train(task, check)
             if done is not None:
                 done(k + 1, total)
         outcome = _Outcome(stats=stats, cpu_seconds=time.process_time() - began)
         outcomes = _reported(group, outcome)
     else:
         owners = assigned([task.tokens for task in message.tasks], group.size)
-        outcome = _own_part(group, model, message, owners, done)
+        outcome = _own_part(group, model, message, owners, done, check)
         outcome = msgspec.structs.replace(outcome, cpu_seconds=time.process_time() - began)
         outcomes = _reported(group, outcome)
         _raise_first(outcomes)
@@ -282,6 +291,7 @@ def _own_part(
     message: _Update,
     owners: Sequence[int],
     done: Done | None,
+    check: Check | None,
 ) -> _Outcome:
     """Train the adapters that this process is responsible for."""
     trainer = AdapterTrainer(model, message.settings)
@@ -289,7 +299,8 @@ def _own_part(
     try:
         for k, task in enumerate(message.tasks):
             if owners[k] == group.rank:
-                stats[k] = msgspec.structs.replace(trainer.train(task), process=group.rank)
+                trained = trainer.train(task, check)
+                stats[k] = msgspec.structs.replace(trained, process=group.rank)
                 if done is not None:
                     done(len(stats), len(owners))
     except Exception as error:

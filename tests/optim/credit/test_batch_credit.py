@@ -15,7 +15,7 @@ from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.credit.analysis.compare import assess_all
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner, by_start, squashed
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage, StateAdvantage
+from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
 from swarm_ui.optim.credit.assigners.progress_attribution import (
     ProgressAttribution,
     fitted,
@@ -26,8 +26,8 @@ from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.trace.records import Episode, StepRecord
 
 ALL: tuple[type[BatchAssigner], ...] = (
-    AgentAdvantage,
-    StateAdvantage,
+    DrMAS,
+    GiGPO,
     SearchTreeCredit,
     ProgressAttribution,
 )
@@ -84,17 +84,17 @@ async def test_every_assigner_keeps_the_contract(kind: type[BatchAssigner]) -> N
 async def test_state_wise_advantages_compare_equal_screens_and_outcomes() -> None:
     solved = episode(True, step([click(0), click(1)]), step([click(1), click(2)], "two"), seed=1)
     failed = episode(False, step([click(1), click(2)]), seed=2)
-    found = await values(StateAdvantage(discount=0.5), solved, failed)
+    found = await values(GiGPO(discount=0.5), solved, failed)
     # Outcome: +1 and -1. On the first screen the returns 0.5 and 0 are +1 and -1. The second
     # screen occurs once: 0.
     assert found[0][0] == near(2 / 3, -1 / 2)  # agent_1 proposed what the other attempt did
     assert found[0][1] == near(1 / 2, None)  # nobody tried its action there
     assert found[1][0] == near(-2 / 3, None)
-    alone = await values(StateAdvantage(weight=0.0), solved, failed)
+    alone = await values(GiGPO(weight=0.0), solved, failed)
     assert alone[0][0] == near(1 / 2, 0.0)
     for wrong in ({"discount": 0.0}, {"discount": 1.1}, {"weight": -1.0}):
-        with pytest.raises(ConfigError, match="StateAdvantage"):
-            StateAdvantage(**wrong)
+        with pytest.raises(ConfigError, match="GiGPO"):
+            GiGPO(**wrong)
 
 
 async def test_agent_wise_advantages_use_the_mean_of_each_agents_messages() -> None:
@@ -106,7 +106,7 @@ async def test_agent_wise_advantages_use_the_mean_of_each_agents_messages() -> N
         step([click(1), click(0)], "three"),
         seed=2,
     )
-    found = await values(AgentAdvantage(), solved, failed)
+    found = await values(DrMAS(), solved, failed)
     high = 0.75 / (3 / 16) ** 0.5  # outcomes 1, 0, 0, 0
     assert found[0][0] == near(squashed(high), squashed(high))
     assert found[1] == [near(squashed(-high / 3), squashed(-high / 3))] * 3
@@ -128,7 +128,7 @@ async def test_starts_that_differ_are_not_compared() -> None:
     one = episode(True, step([click(0)], "one"), seed=1)
     other = episode(False, step([click(1)], "other"), seed=2)
     assert list(by_start([one, other, one]).values()) == [[0, 2], [1]]
-    for kind in (AgentAdvantage, StateAdvantage):
+    for kind in (DrMAS, GiGPO):
         assert await values(kind(), one, other) == [[near(0.0)], [near(0.0)]]
     assert await values(SearchTreeCredit(), one, other) == [[near(1.0)], [near(-1.0)]]
 
@@ -190,6 +190,6 @@ def test_a_team_learns_from_the_credit_of_a_batch(kind: type[BatchAssigner]) -> 
 
 
 def test_credit_has_one_source() -> None:
-    both = Critics(credit=ScriptedCritic(ButtonWorld), batch=AgentAdvantage())
+    both = Critics(credit=ScriptedCritic(ButtonWorld), batch=DrMAS())
     with pytest.raises(ConfigError, match="both credit and batch"):
         run(TinyModel(), None, critic=both)

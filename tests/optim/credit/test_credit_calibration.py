@@ -31,7 +31,7 @@ from swarm_ui.optim.credit.analysis.ranks import (
 from swarm_ui.optim.credit.assigners.assigner import PerDecision
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import AgentAdvantage
+from swarm_ui.optim.credit.assigners.group_advantages import DrMAS
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.rollout.episodes import rollout
@@ -269,8 +269,8 @@ async def test_assigners_of_a_batch_are_compared_too() -> None:
 
     policy = GraphPolicy(vote_on(0, 1, 1), name="p")
     episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(4)]
-    report = await compare_recorded(episodes, assigners=[AgentAdvantage()])
-    assert names(report)[3:] == [AgentAdvantage.name]
+    report = await compare_recorded(episodes, assigners=[DrMAS()])
+    assert names(report)[3:] == [DrMAS.name]
     assert report.comparison.sides[3].calls == 0
 
 
