@@ -112,10 +112,10 @@ __all__ = [
     "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel", "ScoringModel",
     "ScriptedModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError",
     "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "Window", "__version__", "append_jsonl", "chat_of", "credited", "execute", "function_node", "iter_jsonl",
-    "map_node", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl", "render",
-    "repair_jsonl", "rollout_many", "rollout_stream", "shapes", "trace_schema", "transcript",
-    "windows", "write_jsonl",
+    "Window", "__version__", "append_jsonl", "chat_of", "credited", "execute", "function_node",
+    "iter_jsonl", "map_node", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
+    "render", "repair_jsonl", "rollout_many", "rollout_stream", "shapes", "trace_schema",
+    "transcript", "windows", "write_jsonl",
 ]  # fmt: skip
 
 
