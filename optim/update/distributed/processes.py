@@ -62,6 +62,10 @@ class Processes:
             from accelerate import PartialState
         except ImportError as error:
             raise MissingExtra("train", "training in several processes", "accelerate") from error
+        # Imported later, its default arguments would hold the group beyond `leave`, and gloo's
+        # threads, which release tensors, would abort the interpreter that is ending.
+        import torch.distributed.nn.functional
+
         # Weights may be on a CPU also where there are GPUs, so that both kinds of tensors travel.
         mixed = {"backend": "cuda:nccl,cpu:gloo"} if torch.cuda.is_available() else {}
         cpu = not torch.accelerator.is_available()

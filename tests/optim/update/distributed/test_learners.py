@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -180,6 +182,23 @@ def test_a_share_of_a_batch_may_be_empty(tmp_path: Path, batch_size: int) -> Non
     (found,) = together(tmp_path, config, 3)
     assert found.steps == 4
     assert distance(load_file(tmp_path / "once.safetensors"), weights(model)) <= 2e-5
+
+
+def test_no_thread_of_the_group_outlives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would abort the interpreter at the end, if it released a tensor just then."""
+    monkeypatch.delitem(sys.modules, "torch.distributed.nn.functional", raising=False)
+
+    def work(processes: Processes) -> None:
+        import torch.distributed.nn.functional  # its default arguments are the group of its import
+
+        group = weakref.ref(torch.distributed.group.WORLD)
+        processes.gather(b"")
+        processes.leave()
+        assert group() is None
+
+    in_processes([work, work], tmp_path)
 
 
 # -- failures ---------------------------------------------------------------------------------
