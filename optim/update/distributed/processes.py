@@ -133,7 +133,8 @@ class Processes:
             The sums of ``more``.
         """
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([g.reshape(-1) for g in grads]).float()
+        flat = torch.cat([g.reshape(-1) for g in grads])
+        flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
         flat = self.sum(torch.cat([flat, more.to(flat)]))
         *found, rest = torch.split(flat, [*(g.numel() for g in grads), len(more)])
         for parameter, grad, part in zip(parameters, grads, found, strict=True):
