@@ -68,6 +68,7 @@ from swarm_ui.optim.update.team_update import (
 )
 from swarm_ui.optim.update.update_config import defaults_of, known
 from swarm_ui.rollout.episodes import MakeEnvironment
+from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.records import Episode
 
@@ -176,8 +177,8 @@ class TeamTrainer:
                 one. Everything else is done by this process. ``None``: this process alone.
 
         Raises:
-            ConfigError: the folder holds a run and ``resume`` is not set, or that run had other
-                settings.
+            ConfigError: the folder holds a run and ``resume`` is not set, that run had other
+                settings, or a link leads out of the folder.
             ModelUnavailable: a model could not be reached for ``config.patience`` seconds.
             ModelError: the models failed in all episodes of an iteration, and waiting does not
                 help.
@@ -185,6 +186,8 @@ class TeamTrainer:
                 again with a lower rate in another folder.
         """
         folder, self._learners = self._folder, learners
+        if folder is not None:
+            expect_no_links_out(folder)
         with nullcontext() if folder is None else only_writer(folder, "training"):
             state = self._start(resume)
             with self._logging() as loggers:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 # Read when torch is first imported: threads that fight for two cores are ten times slower.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
+# Read by rich and typer, the latter when it is imported: what is printed depends on no terminal.
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "CLICOLOR",
+             "CLICOLOR_FORCE", "COLORTERM", "GITHUB_ACTIONS", "TTY_COMPATIBLE",
+             "TTY_INTERACTIVE", "JUPYTER_COLUMNS", "JUPYTER_LINES"):  # fmt: skip
+    os.environ.pop(name, None)
+os.environ["TERM"] = "xterm"
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", MPLBACKEND="Agg")
 
 # The tests import a million objects that live to the end. Without the two steps below, the garbage

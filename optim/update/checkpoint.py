@@ -95,7 +95,13 @@ class Checkpoints:
         older = sorted((i, path) for i, path in self._found() if i <= newest)
         later = [path for i, path in self._found() if i > newest]
         for path in later + [path for _, path in older[: -self.keep]]:
-            shutil.rmtree(path)
+            try:
+                shutil.rmtree(path)
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot remove the old checkpoint '{path}': {error}; remove it, and resume: "
+                    f"the checkpoint of iteration {newest} is complete"
+                ) from error
 
     def _clear_parts(self) -> None:
         for pattern in _PARTS:

@@ -20,10 +20,12 @@ from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.preferences import chats
 from swarm_ui.prompts import format_named
+from swarm_ui.storage.durable import replacing_folder
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode, Trace
 
+_ADAPTERS = "*/adapter_config.json"
 CORPUS_FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
 
 
@@ -45,20 +47,24 @@ def counts(folder: Path) -> str:
 
 
 def adapters(run: Path, out: Path) -> list[str]:
-    """Copy the adapters to a folder; returns their names.
+    """Copy the adapters to a folder, which replaces earlier ones; returns their names.
 
     Raises:
-        ConfigError: the run has none.
+        ConfigError: the run has none, or the folder holds something else or cannot be written; then
+            it is as before.
     """
     directory = RunDirectory.open_to_read(run)
     for place in (directory.adapters, out):
         for path in (place, *place.rglob("*")):
             _expect_no_link(path)
-    found = sorted(p.parent for p in directory.adapters.glob("*/adapter_config.json"))
+    found = sorted(p.parent for p in directory.adapters.glob(_ADAPTERS))
     if not found:
         raise ConfigError(f"'{run}' has no adapters: it trained nothing, or has not finished")
+    if out.exists() and not (out.is_dir() and (any(out.glob(_ADAPTERS)) or not any(out.iterdir()))):
+        raise ConfigError(f"'{out}' exists and holds no adapters; choose another folder")
     try:
-        shutil.copytree(directory.adapters, out, dirs_exist_ok=True)
+        with replacing_folder(out) as made:
+            shutil.copytree(directory.adapters, made, dirs_exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}") from error
     return [folder.name for folder in found]

@@ -127,9 +127,11 @@ class RunDirectory:
         """Open the directory of an existing run to continue it; makes the folders that it lacks.
 
         Raises:
-            ConfigError: as :meth:`open_to_read`, or its folders cannot be made.
+            ConfigError: as :meth:`open_to_read`, a link leads out of it, or its folders cannot be
+                made.
         """
         run = cls.open_to_read(path)
+        expect_no_links_out(path)
         try:
             for folder in _FOLDERS:
                 (path / folder).mkdir(exist_ok=True)
@@ -214,6 +216,30 @@ class RunDirectory:
             raise ConfigError(
                 f"'{path}' cannot be read as a JSON object: {brief(error)}"
             ) from error
+
+
+def expect_no_links_out(folder: Path) -> None:
+    """Check a folder before work in it continues: it may come from a stranger, and a link in it
+    would have a file elsewhere overwritten. A folder that does not exist passes.
+
+    Raises:
+        ConfigError: a symbolic link in it leads out of it, or a folder in it cannot be read.
+    """
+
+    def unreadable(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise ConfigError(f"cannot read the folder '{folder}': {error}") from error
+
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if not path.is_symlink():
+                continue
+            target = Path(os.path.realpath(path))
+            if not target.is_relative_to(os.path.realpath(folder)):
+                raise ConfigError(
+                    f"'{path}' is a symbolic link to '{target}', outside of '{folder}', and "
+                    "nothing is written through it; replace it with the file or folder itself"
+                )
 
 
 def without_secrets(config: Mapping[str, object]) -> dict[str, object]:

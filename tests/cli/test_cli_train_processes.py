@@ -26,6 +26,8 @@ _SMALL = (
     "train phone --rollouts 4 --agents 2 --rounds 1 --max-steps 4 --set train.rank=2 "
     "--set train.shared_iterations=1 --set train.shared_steps=3 --set train.update.steps=3"
 )
+_SHARED = "--set train.shared_iterations=1 --set train.shared_steps=3"
+_APART = "--set train.shared_iterations=0"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -43,16 +45,12 @@ def launched(words: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def distance(one: Path, other: Path) -> float:
-    a, b = (load_file(folder / "adapter_model.safetensors") for folder in (one, other))
-    assert a.keys() == b.keys()
-    return max((a[name] - b[name]).abs().max().item() for name in a)
-
-
 def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:  # noqa: F811
-    alone = shell(f"{_SMALL} --iterations 2 --out alone --json")
+    """Each process trains adapters of its own, so that no processor rounds their sums otherwise."""
+    words = f"{_SMALL.replace(_SHARED, _APART)} --iterations 2 --json"
+    alone = shell(f"{words} --out alone")
     assert alone.code == 0, alone.err
-    process = launched(f"{_SMALL} --iterations 2 --out two --json", shell.folder)
+    process = launched(f"{words} --out two", shell.folder)
     out, err = process.communicate()
     assert process.returncode == 0, err[-3000:]
     (document,) = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
@@ -61,16 +59,18 @@ def test_two_processes_train_the_adapters_of_one(shell: Shell) -> None:  # noqa:
     assert [row["pairs"] for row in rows] == [row["pairs"] for row in expected]
     for agent in ("agent_0", "agent_1"):
         places = [shell.folder / run / "adapters" / agent for run in ("alone", "two")]
-        assert distance(*places) < 1e-3
+        one, two = (load_file(place / "adapter_model.safetensors") for place in places)
+        assert one.keys() == two.keys() and all(one[name].equal(two[name]) for name in one)
         assert (places[0] / "swarm_ui.json").read_text() == (
             places[1] / "swarm_ui.json"
         ).read_text()
     updates = [json.loads(line).get("updates", []) for line in
                (shell.folder / "two" / "metrics.jsonl").read_text().splitlines()]  # fmt: skip
     trained_by = [[each.get("process") for each in made] for made in updates if made]
-    assert trained_by == [[None], [0, 1]]
+    assert trained_by == [[0, 1], [0, 1]]
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_ends_the_run_with_one_line(shell: Shell, victim: int) -> None:  # noqa: F811
     process = launched(f"{_SMALL} --iterations 6 --out t", shell.folder)

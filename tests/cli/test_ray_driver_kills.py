@@ -23,7 +23,12 @@ from local_ray import SUPPORT, ray_environment
 from benchmarks.scaling.play import digest
 from swarm_ui.trace.jsonl import iter_jsonl
 
-pytestmark = [pytest.mark.ray, pytest.mark.soak, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.soak,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc"),
+]
 
 KILLS = 6
 EPISODES = 20

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from learning_fakes import TinyModel
+from learning_fakes import TinyModel, precise
 from learning_run import CONFIG, run, trainer
 from process_group import Work, in_processes, started
 
@@ -33,7 +33,7 @@ def leading(
     """The first process: trains the team in ``folder``, from wherever it stands."""
 
     def work(processes: Processes) -> None:
-        learners, model = Learners(processes), TinyModel()
+        learners, model = Learners(processes), precise()
         learners.begin(b"")
         learners.ready(model)
         team = trainer(model, folder=folder, config=config, callbacks=callbacks)
@@ -46,7 +46,7 @@ def leading(
 
 
 def following(processes: Processes) -> None:
-    follow(processes, lambda _: TinyModel())
+    follow(processes, lambda _: precise())
 
 
 def as_quiet(quiet: TinyModel, expected: TeamResult, tolerance: float) -> Callable[..., None]:
@@ -69,13 +69,13 @@ def as_quiet(quiet: TinyModel, expected: TeamResult, tolerance: float) -> Callab
     ("config", "tolerance"),
     [
         pytest.param(EXACT, 0.0, id="exact"),
-        pytest.param(CONFIG, 1e-3, id="one shared first", marks=pytest.mark.slow),
+        pytest.param(CONFIG, 1e-7, id="one shared first", marks=pytest.mark.slow),
     ],
 )
 def test_two_processes_train_the_team_of_one(
     tmp_path: Path, config: TeamConfig, tolerance: float
 ) -> None:
-    quiet = TinyModel()
+    quiet = precise()
     check = as_quiet(quiet, run(quiet, tmp_path / "quiet", config=config), tolerance)
     in_processes([leading(tmp_path / "run", config, check), following], tmp_path)
     saved = sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir())
@@ -87,7 +87,7 @@ def test_two_processes_train_the_team_of_one(
     [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)],
 )
 def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, processes: int) -> None:
-    quiet = TinyModel()
+    quiet = precise()
     check = as_quiet(quiet, run(quiet, tmp_path / "quiet", config=EXACT), 0.0)
     folder, victim = tmp_path / "run", tmp_path / "victim"
 
@@ -108,7 +108,7 @@ def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, proce
     assert [p.name for p in (folder / "checkpoints").iterdir()] == ["iteration-0001"]
 
     if processes == 1:
-        model = TinyModel()
+        model = precise()
         check(model, run(model, folder, resume=True, config=EXACT))
     else:
         works = [leading(folder, EXACT, check), *[following] * (processes - 1)]

@@ -253,6 +253,7 @@ def check(run: Path, episodes: int, workers: int) -> None:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 def test_two_machines_from_zero(world: Path) -> None:
     """The commands of the page. Both nodes are on this machine, at different ports."""
     port, host = free_port(), address()
@@ -306,6 +307,7 @@ exec "$@"
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc")
 def test_the_slurm_job_on_two_nodes(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both nodes are on this machine; a stand-in for srun starts the commands."""
     for name, text in (("srun", SRUN), ("scontrol", f"#!/bin/sh\necho {address()}\necho other\n")):

@@ -30,7 +30,12 @@ from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
 from swarm_ui.rollout.pool import Restarts
 from swarm_ui.trace.records import Episode
 
-pytestmark = [pytest.mark.ray, pytest.mark.soak, pytest.mark.timeout(1500)]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.soak,
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc"),
+]
 
 WORKER_KILLS = 8
 NODE_KILLS = 6

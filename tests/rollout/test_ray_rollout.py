@@ -38,7 +38,11 @@ from swarm_ui.rollout.distributed import (
     WorkerResources,
 )
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc"),
+]
 
 
 @pytest.fixture(scope="module")

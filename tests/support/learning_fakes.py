@@ -60,6 +60,19 @@ def reply_logprobs(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     return (taken * mask).sum(1), mask.sum(1)
 
 
+def precise(adapters: Sequence[str] = ()) -> TinyModel:
+    """A model in float64.
+
+    AdamW divides a gradient by its size: where the gradient is almost zero, a weight in float32
+    moves by the rounding of the sum, which each processor orders in its own way.
+    """
+    model = TinyModel()
+    model.module.double()
+    for name in adapters:
+        model.add_adapter(name)
+    return model
+
+
 class TinyModel:
     """A :class:`swarm_ui.optim.protocols.Trainable` without transformers."""
 
@@ -84,9 +97,9 @@ class TinyModel:
         layers: Sequence[int] | None = None,
     ) -> None:
         draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-        height, width = self.module.out.shape
-        self.module.low[name] = nn.Parameter(torch.randn(height, rank, generator=draw) / 4)
-        self.module.high[name] = nn.Parameter(torch.zeros(rank, width))
+        (height, width), kind = self.module.out.shape, self.module.out.dtype
+        self.module.low[name] = nn.Parameter(torch.randn(height, rank, generator=draw).to(kind) / 4)
+        self.module.high[name] = nn.Parameter(torch.zeros(rank, width, dtype=kind))
         self.versions[name] = 0
         if copy_from is not None:
             for ours, theirs in zip(

@@ -20,16 +20,23 @@ from swarm_ui.optim.update.distributed.processes import Processes
 Work = Callable[[Processes], None]
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def _reserved_port() -> int:
+    """A port that no other program gets until this one ends. Nobody listens on it, so that the
+    first process of each group can."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("127.0.0.1", 0))
+    port = int(made.getsockname()[1])
+    made.detach()  # it stays open
+    return port
+
+
+_PORT = _reserved_port()
 
 
 def started(works: Sequence[Work], folder: Path) -> list[Child]:
     """One process for each piece of work. ``folder/stderr-RANK`` gets the errors of each."""
     torch.set_num_threads(1)  # threads do not survive a fork
-    port = str(free_port())
     folder.mkdir(parents=True, exist_ok=True)
 
     def child(rank: int, work: Work) -> Callable[[], None]:
@@ -37,7 +44,7 @@ def started(works: Sequence[Work], folder: Path) -> list[Child]:
             os.environ |= {
                 "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(len(works)),
                 "LOCAL_WORLD_SIZE": str(len(works)), "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": port, "OMP_NUM_THREADS": "1",
+                "MASTER_PORT": str(_PORT), "OMP_NUM_THREADS": "1",
             }  # fmt: skip
             # What an earlier test of this process has set up counts as a group of one.
             AcceleratorState._reset_state(reset_partial_state=True)

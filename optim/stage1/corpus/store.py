@@ -25,7 +25,7 @@ from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.quality import Deduplicator, DropCounts
 from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, HeldOut, Job, Sample, WalkResult
 from swarm_ui.storage.durable import LineFile
-from swarm_ui.storage.run_directory import installed, write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out, installed, write_atomic
 
 T = TypeVar("T")
 
@@ -88,11 +88,13 @@ class Corpus:
         """Create a corpus, or open an existing one to continue it.
 
         Raises:
-            ConfigError: the folder holds something else, or a corpus made with other settings.
+            ConfigError: the folder holds something else, a corpus made with other settings, or a
+                link that leads out of it.
             TraceError: a file in it cannot be read.
         """
         self.folder, self.header = folder, header
         path = folder / "corpus.json"
+        expect_no_links_out(folder)
         if path.exists():
             fields = ("environment", "agent", "adversary", "critic", "walker", "config", "held_out")
             advice = "use the same settings, or choose another folder: export and fine-tuning "

@@ -25,7 +25,7 @@ from swarm_ui.optim.stage1.corpus.samples import HeldOut, short_hash
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same, corpus_format
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Watch
-from swarm_ui.storage.run_directory import installed, write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out, installed, write_atomic
 
 if TYPE_CHECKING:
     from accelerate import PartialState  # type: ignore[import-untyped]
@@ -273,6 +273,7 @@ def _disk_full(out: Path) -> Iterator[None]:
 def _begin(plan: Plan, out: Path, group: PartialState) -> None:
     """Write the plan, or check that it equals the one of an interrupted run."""
     place = out / "finetune.json"
+    expect_no_links_out(out)
     if place.exists():
         try:
             before = msgspec.json.decode(place.read_bytes(), type=Plan)

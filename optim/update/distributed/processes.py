@@ -62,6 +62,10 @@ class Processes:
             from accelerate import PartialState
         except ImportError as error:
             raise MissingExtra("train", "training in several processes", "accelerate") from error
+        # Imported later, its default arguments would hold the group beyond `leave`, and gloo's
+        # threads, which release tensors, would abort the interpreter that is ending.
+        import torch.distributed.nn.functional
+
         # Weights may be on a CPU also where there are GPUs, so that both kinds of tensors travel.
         mixed = {"backend": "cuda:nccl,cpu:gloo"} if torch.cuda.is_available() else {}
         cpu = not torch.accelerator.is_available()
@@ -129,7 +133,8 @@ class Processes:
             The sums of ``more``.
         """
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([g.reshape(-1) for g in grads]).float()
+        flat = torch.cat([g.reshape(-1) for g in grads])
+        flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
         flat = self.sum(torch.cat([flat, more.to(flat)]))
         *found, rest = torch.split(flat, [*(g.numel() for g in grads), len(more)])
         for parameter, grad, part in zip(parameters, grads, found, strict=True):

@@ -30,7 +30,7 @@ from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.credit.learned.judged import JudgedHead, Purpose
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out, write_atomic
 
 if TYPE_CHECKING:
     from swarm_ui.optim.credit.analysis.judging import JudgingFigures
@@ -233,6 +233,7 @@ def shown_name(model: str) -> str:
 def _begin(work: CriticRun, out: Path) -> None:
     """Write the settings, or check that they are those of an interrupted run."""
     path = out / _PLAN
+    expect_no_links_out(out)
     if not path.exists():
         check_empty(out, "critic")
         write_atomic(path, msgspec.json.format(msgspec.json.encode(work), indent=1))

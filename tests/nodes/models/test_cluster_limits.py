@@ -177,13 +177,12 @@ async def test_requests_per_second_are_limited_over_all_workers() -> None:
     limits = RateLimits(requests=10, period=0.5)  # in real time, which asyncio-throttle reads
     actor = FakeActor(Limiter([(limits, Budget(max_calls=40))], patience=0.0))
     sent: list[float] = []
+    began = asyncio.get_running_loop().time()
     each = [LeasedAdmission(actor, 0) for _ in range(8)]
     await asyncio.gather(*(plays(admission, 0.01, sent) for admission in each))
     assert len(sent) == 40 and not any(admission._stock for admission in each)
-    # 10 in each half second, apart from the time that a permit travels.
-    sent.sort()
-    assert sent[39] - sent[0] > 3 * 0.5 - 0.2
-    assert all(late - early > 0.5 - 0.2 for early, late in zip(sent, sent[10:], strict=False))
+    # 10 in each half second. A permit may travel for any time, so no later limit holds.
+    assert all(at - began > k // 10 * 0.5 - 0.01 for k, at in enumerate(sorted(sent)))
 
 
 def test_tokens_per_minute_are_limited_over_all_workers() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -168,12 +169,12 @@ async def test_requests_per_second_are_limited_over_all_workers(callers: list[An
     async with Loopback() as server:
         limits = RateLimits(requests=10, period=1.0)
         model = OpenAIModel("tiny", server.url, budget=Budget(max_calls=40), limits=limits)
-        shared = share_limits(model)
+        shared, began = share_limits(model), time.monotonic()
         await asyncio.gather(*(c.spend.remote(model, 2) for c in callers))
-        at = sorted(seen.at for seen in server.requests)
+        at = sorted(seen.at - began for seen in server.requests)
         assert len(at) == 40
-        assert at[-1] - at[0] > 2.7  # 10 in each second; each call travels for some time
-        assert all(late - early > 0.5 for early, late in zip(at, at[10:], strict=False))
+        # 10 in each second. A call may travel for any time, so no later limit holds.
+        assert all(moment > k // 10 - 0.05 for k, moment in enumerate(at))
         shared.close()
         await model.close()
 

@@ -89,6 +89,20 @@ def measured(stage: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (stage / "metrics.jsonl").read_text().splitlines()]
 
 
+def expect_alike(one: Path, other: Path) -> None:
+    """Two stages with the same losses and gradients at every step.
+
+    Not the same weights: AdamW makes the rounding of gradients near zero visible in them, and a
+    loss hardly depends on such weights.
+    """
+    names = ("loss", "grad_norm")
+    steps = [[line for line in measured(stage) if names[1] in line] for stage in (one, other)]
+    assert steps[0] and len(steps[0]) == len(steps[1])
+    for ours, theirs in zip(*steps, strict=True):
+        for name in names:
+            assert theirs[name] == pytest.approx(ours[name], rel=1e-3, abs=1e-5), name
+
+
 # -- the curriculum ---------------------------------------------------------------------------
 
 
@@ -210,7 +224,7 @@ def test_accumulated_batches_are_one_batch(model: Path, questions: Path, tmp_pat
     whole, parts = quick(method="full", batch_size=4), quick(method="full", accumulate=2)
     finetune(model, questions, tmp_path / "whole", config=whole)
     finetune(model, questions, tmp_path / "parts", config=parts)
-    assert distance(tmp_path / "whole" / "final", tmp_path / "parts" / "final") < 1e-4
+    expect_alike(tmp_path / "whole" / STAGES[0], tmp_path / "parts" / STAGES[0])
 
 
 @pytest.mark.slow
@@ -352,4 +366,4 @@ def test_two_processes_are_one(model: Path, corpus: Path, tmp_path: Path, method
     (said,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [stage["processes"] for stage in said["stages"]] == [2, 2, 2, 2]
     for stage in STAGES:
-        assert distance(tmp_path / "one" / stage, tmp_path / "two" / stage) < 1e-4
+        expect_alike(tmp_path / "one" / stage, tmp_path / "two" / stage)
