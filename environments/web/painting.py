@@ -87,6 +87,7 @@ class Painting:
         )
         self.ticked = frozenset(place for places in marks for place in places)
         """Places of the check boxes, radio buttons and options that are on."""
+        self._styles: dict[tuple[int, ...], Style] = {}
         self._stacks = frozenset(layout["stackingContexts"]["index"])
         self._entries: dict[int, int] = {}
         self._texts: dict[int, list[int]] = {}
@@ -402,8 +403,10 @@ class Painting:
         return layer.base if begins else layer.base + layer.room / 2
 
     def _style(self, place: int) -> Style:
-        styles = self._layout["styles"][self._entries[place]]
-        return Style._make([self._words[style] for style in styles])
+        numbers = tuple(self._layout["styles"][self._entries[place]])
+        if numbers not in self._styles:  # most nodes share theirs
+            self._styles[numbers] = Style._make([self._words[style] for style in numbers])
+        return self._styles[numbers]
 
 
 def _ends(parents: Sequence[int]) -> list[int]:
