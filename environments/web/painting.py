@@ -77,7 +77,7 @@ class Painting:
         self.tags = [words[name].upper() for name in nodes["nodeName"]]
         self.ends = _ends(self.parents)
         self._values: Sequence[int] = nodes["nodeValue"]
-        self._inputs = {
+        self._inputs: dict[int, str] = {
             place: words[k]
             for kind in ("inputValue", "textValue")
             for place, k in zip(*nodes.get(kind, _NO_VALUES).values(), strict=True)
@@ -175,9 +175,9 @@ class Painting:
         roots = [self._style(p) for p in self._entries if self.tags[p] in _ROOTS][:2]
         flows = [(one.overflow_x, one.overflow_y) for one in roots]
         flow = next((one for one in flows if one != _VISIBLE), _VISIBLE)
-        flow = tuple("auto" if one == "visible" else one for one in flow)
+        sides = ["auto" if one == "visible" else one for one in flow]
         rtl = bool(roots) and roots[0].direction == "rtl"
-        return css.reach(flow, window, window, window, (*scrolled, *size), rtl), window
+        return css.reach(sides, window, window, window, (*scrolled, *size), rtl), window
 
     def _content(self, place: int, style: Style, own: Rect, base: Rect) -> Rect:
         """Where the content of an element can be seen, if need be by scrolling it."""
