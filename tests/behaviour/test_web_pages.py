@@ -327,3 +327,16 @@ async def test_names_of_pictures_and_of_honest_elements_stay(
         ("button", "one", ""),
         ("field", "your name", ""),
     ]
+
+
+async def test_a_double_tap_after_a_key_that_scrolls_a_miniwob_page_is_an_ordinary_step() -> None:
+    async with MiniWobBrowser(pages=1) as miniwob:
+        (env,) = miniwob.environments
+        await env.reset(task="daily-calendar", seed=104)
+        for action in (
+            Action(action_type="double_tap", x=120, y=144),
+            Action(action_type="keyboard_enter", keycode="KEYCODE_SPACE"),
+            Action(action_type="keyboard_enter", keycode="KEYCODE_ENTER"),
+            Action(action_type="double_tap", x=50, y=32),
+        ):
+            assert not (await env.step(action)).ended
