@@ -113,7 +113,7 @@ class Connection:
 
     def receive(self, data: bytes | str) -> None:
         """Handle a message from the browser."""
-        message = decoded(data, Reply)
+        message: Reply = decoded(data, dict)
         if "id" in message:
             _, future = self._waiting.get(message["id"], ("", None))
             if future is not None and not future.done():
