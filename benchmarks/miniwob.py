@@ -133,14 +133,13 @@ def playwright_scripts(seconds: float, pages: int, browser: str, warm: float) ->
 
     async def play(number: int, page: Any, count: Callable[[], bool]) -> None:
         role = TASKS[list(TASKS)[number % len(TASKS)]][1]
-        act = {"type": "click", "x": None, "y": None, "text": None, "direction": None}
         for seed in range(1_000_000):
             screen = json.loads(await page.evaluate("(seed) => swarmUi.reset(seed)", seed))
             shown = [e["index"] for e in screen["elements"] if e["role"] == role]
             for click in range(CLICKS):
                 if count():
                     return
-                told = {**act, "index": shown[click % len(shown)]}
+                told = {"action_type": "click", "index": shown[click % len(shown)]}
                 json.loads(await page.evaluate("(action) => swarmUi.act(action)", told))
             if count():
                 return

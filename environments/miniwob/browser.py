@@ -68,8 +68,13 @@ _FLAGS = (
     "--use-mock-keychain",
 )
 
-# Only the headless shell can draw frames on request.
-_ON_REQUEST = ("--enable-begin-frame-control", "--run-all-compositor-stages-before-draw")
+# Only the headless shell can draw frames on request. While a key scrolls a page smoothly, it would
+# not answer the request for a frame.
+_ON_REQUEST = (
+    "--enable-begin-frame-control",
+    "--run-all-compositor-stages-before-draw",
+    "--disable-smooth-scrolling",
+)
 
 
 def find_browser() -> Path | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,10 +17,15 @@ CALL_TIMEOUT = 20.0
 
 Reply = dict[str, Any]
 Listener = Callable[[str, Reply], None]
+T = TypeVar("T")
 
 
 class Rejected(EnvironmentFault):
     """The browser rejected a command, such as one on a removed element."""
+
+
+class Unanswered(EnvironmentFault):
+    """The browser did not answer in time."""
 
 
 class Connection:
@@ -62,7 +68,8 @@ class Connection:
 
         Raises:
             Rejected: the browser answers with an error.
-            EnvironmentFault: the browser has ended or times out.
+            Unanswered: it does not answer in ``CALL_TIMEOUT`` seconds.
+            EnvironmentFault: it has ended.
         """
         if self._lost is not None or self._transport is None:
             raise EnvironmentFault(f"{method}: {self._lost or 'not connected'}")
@@ -79,7 +86,7 @@ class Connection:
             await self._transport.send(msgspec.json.encode(message))
             reply = await future
         except TimeoutError as error:
-            raise EnvironmentFault(f"{method}: no answer in {CALL_TIMEOUT:.0f} s") from error
+            raise Unanswered(f"{method}: no answer in {CALL_TIMEOUT:.0f} s") from error
         except OSError as error:
             raise EnvironmentFault(f"{method}: {error}") from error
         finally:
@@ -106,7 +113,7 @@ class Connection:
 
     def receive(self, data: bytes | str) -> None:
         """Handle a message from the browser."""
-        message: Reply = msgspec.json.decode(data)
+        message: Reply = decoded(data, dict)
         if "id" in message:
             _, future = self._waiting.get(message["id"], ("", None))
             if future is not None and not future.done():
@@ -115,6 +122,22 @@ class Connection:
         listener = self._listeners.get(message.get("sessionId", ""))
         if listener is not None:
             listener(message["method"], message.get("params", {}))
+
+
+def decoded(data: bytes | str, kind: type[T]) -> T:
+    """Decode JSON of the browser. A lone surrogate (half of an emoji that a page cut off), which
+    msgspec does not accept, becomes U+FFFD.
+
+    Raises:
+        ValueError: it is not JSON of this kind.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except ValueError:  # also raised for bytes that are not UTF-8
+        text = data if isinstance(data, str) else data.decode(errors="replace")
+        halves = json.dumps(json.loads(text), ensure_ascii=False)
+        whole = halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return msgspec.json.decode(whole, type=kind)
 
 
 def _give_up(future: asyncio.Future[Reply]) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environment import Step
 from swarm_ui.environments.marks import marked
-from swarm_ui.environments.miniwob.input import KEYS
+from swarm_ui.environments.miniwob import input
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
 from swarm_ui.errors import ConfigError, EnvironmentFault
@@ -255,12 +255,7 @@ def _problem(action: Action, now: Observation) -> str:
     """The reason why the action cannot be done on this screen, or an empty string."""
     if action.action_type not in ALL_PAGE_ACTIONS:
         return f"'{action.action_type}' does nothing on a web page"
-    for index in (action.index, action.to_index):
-        if index is not None and now.element(index) is None:
-            return f"no element {index}; the screen has {len(now.elements)}"
-    if action.keycode is not None and action.keycode not in KEYS:
-        return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
-    return ""
+    return input.problem(action, now)
 
 
 def _on_page(action: Action) -> Action:

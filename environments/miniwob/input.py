@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob.cdp import Reply
+from swarm_ui.observation import Observation
 
 DRAG_MOVES = 12
 """Number of mouse moves in a drag."""
@@ -40,6 +41,16 @@ KEYS: Mapping[str, Key] = {
     "KEYCODE_PAGE_DOWN": Key("PageDown", 34),
 }
 """Android's key codes (``Action.keycode``) that a page understands."""
+
+
+def problem(action: Action, now: Observation) -> str:
+    """Why an action cannot be done on any page with this list, or an empty string."""
+    for index in (action.index, action.to_index):
+        if index is not None and now.element(index) is None:
+            return f"no element {index}; the screen has {len(now.elements)}"
+    if action.keycode is not None and action.keycode not in KEYS:
+        return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
+    return ""
 
 
 class Target(Protocol):

@@ -14,7 +14,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import input
-from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply
+from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply, decoded
 from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element
@@ -259,8 +259,8 @@ class Page:
 
     async def _screen(self, function: str, *arguments: object) -> Screen:
         try:
-            return msgspec.json.decode(await self._value(function, *arguments), type=Screen)
-        except (TypeError, msgspec.DecodeError) as error:
+            return decoded(await self._value(function, *arguments), Screen)
+        except (TypeError, ValueError) as error:
             raise self._fault(f"the page of {self.task!r} returned no screen: {error}") from error
 
     async def _value(self, function: str, *arguments: object) -> Any:

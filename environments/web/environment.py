@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
 from swarm_ui.environments.marks import marked
+from swarm_ui.environments.miniwob import input
 from swarm_ui.environments.miniwob.cdp import Rejected
-from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.web import acting, bar
 from swarm_ui.environments.web.browser import WebBrowser
 from swarm_ui.environments.web.browsing_session import Session
@@ -308,13 +308,8 @@ class WebEnvironment:
 
 def _problem(action: Action, now: Observation, size: tuple[int, int]) -> str:
     """Why the action cannot be done on this screen, or an empty string."""
-    for index in (action.index, action.to_index):
-        if index is not None and now.element(index) is None:
-            return f"no element {index}; the screen has {len(now.elements)}"
     for value, most in ((action.x, size[0]), (action.y, size[1]), (action.to_x, size[0]),
                         (action.to_y, size[1])):  # fmt: skip
         if value is not None and not 0 <= value < most:
             return f"{value:.10g} is outside of the window of {size[0]} by {size[1]} pixels"
-    if action.keycode is not None and action.keycode not in KEYS:
-        return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
-    return ""
+    return input.problem(action, now)

@@ -131,7 +131,7 @@ def origin(url: str) -> Origin:
 
 def _split(url: str) -> SplitResult:
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url.replace("\\", "/"))  # as browsers read it
         _ = parts.port  # raises ValueError if it is no number
     except ValueError as error:
         raise ConfigError(f"{url[:200]!r} is not a URL: {error}") from error

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from typing import Any, NamedTuple
 
-from swarm_ui.environments.miniwob.cdp import Connection, Rejected, Reply
+from swarm_ui.environments.miniwob.cdp import Connection, Rejected, Reply, Unanswered
 from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.errors import EnvironmentFault
 
@@ -109,9 +109,16 @@ class Tab:
         await waiting
 
     async def navigate(self, url: str) -> None:
-        """Begin to open a page."""
+        """Begin to open a page. If the browser refuses the address, or the server does not answer,
+        this is the :attr:`failure`."""
         self.failure, self.status = None, 0
-        await self.call("Page.navigate", url=url)
+        try:
+            await self.call("Page.navigate", url=url)
+        except Rejected as error:
+            self.failure = Failed(url, str(error))
+        except Unanswered:
+            self.failure = Failed(url, "net::ERR_TIMED_OUT")
+            await self.call("Page.stopLoading")
 
     async def travel(self, places: int) -> bool:
         """Go back (-1) or forward (1) in the tab's history; return whether this was possible."""

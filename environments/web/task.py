@@ -53,11 +53,13 @@ class Visit:
         """Open a page in the active tab, to check the result of the agent's actions.
 
         Raises:
+            ConfigError: it is not the address of a web page.
             EnvironmentFault: its host is not allowed, it cannot be opened, or its server fails.
         """
+        url = web_url(url)
         if not self._session.allowed.allows(url):
             raise EnvironmentFault(f"{url} is not allowed: {self._session.allowed}")
-        await self._session.front.navigate(web_url(url))
+        await self._session.front.navigate(url)
         await self._session.settled()
         self._session.expect_open(url)
 
