@@ -190,7 +190,7 @@ async def test_counts_that_cannot_be_right_are_our_own(usage: dict[str, Any]) ->
         client = model(url, budget=budget)
         (completion,) = await client.generate([ask("how are you? " * 40, max_tokens=50)])
         await client.close()
-    assert 100 <= completion.usage.prompt_tokens <= 300
+    assert 100 <= completion.usage.prompt_tokens <= 600  # at most its bytes
     assert 1 <= completion.usage.completion_tokens <= 50
     assert budget.tokens == client.spent.prompt_tokens + client.spent.completion_tokens
 

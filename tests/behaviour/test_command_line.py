@@ -69,7 +69,7 @@ def test_the_next_command_tests_the_team_with_the_settings_of_its_training(
     expected = {**before["environment"], "max_steps": 2, "split": "", "episodes": 1}
     assert after["environment"] == expected
     assert after["model"] == {**before["model"], "adapters": "t/adapters"}
-    greedy = {"temperature": 0.0} | {name: value for (_, name), value in changed.items()}
+    greedy = {"temperature": None} | {name: value for (_, name), value in changed.items()}
     assert after["team"] == {**before["team"], **greedy}
 
 

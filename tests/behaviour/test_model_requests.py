@@ -23,6 +23,7 @@ from swarm_ui import (
     CollabGraph,
     ModelError,
     Request,
+    RunFailed,
     ScriptedModel,
     Trace,
     read_jsonl,
@@ -184,8 +185,9 @@ def test_a_trace_without_a_temperature_is_written_and_answers_again(tmp_path: Pa
         assert [call.reply for call in again.calls] == [call.reply for call in recorded.calls]
     warm = CollabGraph.collaborative(
         agents=2, rounds=1, model=ScriptedModel.from_trace(read), temperatures=0.5
-    ).run_sync(SCREEN, seed=2)
-    assert "temperature" in str(warm.messages[0].error)
+    )
+    with pytest.raises(RunFailed, match="temperature"):
+        warm.run_sync(SCREEN, seed=2)
 
 
 async def test_a_served_actor_samples_as_its_learner_does(tmp_path: Path) -> None:
@@ -312,7 +314,11 @@ async def test_a_listener_does_not_change_which_calls_are_retried(retries: int) 
     for broken, heard in ((Reply(cut=True), None), (Reply(break_after=2), lambda event: None)):
         async with Loopback([broken]) as server:
             model = client(server.url, retry=RetryPolicy(retries=retries, backoff=0.001))
-            trace = await CollabGraph([AgentNode("ada", model)]).run(SCREEN, on_event=heard)
+            try:
+                trace = await CollabGraph([AgentNode("ada", model)]).run(SCREEN, on_event=heard)
+            except RunFailed as failed:
+                assert isinstance(failed.partial, Trace)
+                trace = failed.partial
             await model.close()
             message = trace.messages[0]
             found.append((message.content, message.error is None, model.spent.calls))

@@ -153,6 +153,7 @@ def test_differences_are_paired_by_seed_and_the_best_source_is_chosen_on_validat
     assert "exploratory" in effects_table(found) and "not run" in arms_table(made)
 
 
+@pytest.mark.filterwarnings("ignore:iteration .* no adapter was trained")  # so few episodes
 @pytest.mark.parametrize(
     ("arms", "more"),
     [
