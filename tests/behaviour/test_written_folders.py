@@ -13,14 +13,14 @@ from cli_world import Shell, shell  # noqa: F401
 from demo_runs import demo
 
 pytest.importorskip("peft")
-pytestmark = pytest.mark.filterwarnings("ignore:iteration .* no adapter was trained")
-"""So few episodes hold nothing to learn."""
 
 from learning_fakes import TinyModel
 from learning_run import CONFIG, run
 
 from swarm_ui import ConfigError
 
+pytestmark = pytest.mark.filterwarnings("ignore:iteration .* no adapter was trained")
+"""So few episodes hold nothing to learn."""
 _PLAYED = "eval phone -n 2 -m script:right.txt"
 _TRAINED = (
     "train phone --iterations 2 --rollouts 1 --agents 2 --rounds 1 --max-steps 1 --critic outcome "
