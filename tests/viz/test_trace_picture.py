@@ -20,6 +20,7 @@ from swarm_ui import (
     NodeContext,
     NodeReply,
     Observation,
+    RunFailed,
     Trace,
     Usage,
     function_node,
@@ -141,9 +142,11 @@ def test_a_trace_that_lacks_messages_is_drawn() -> None:
 
 
 def test_no_decision_is_said_in_red_and_a_plain_answer_is_not() -> None:
-    nothing = CollabGraph(
-        [Sleeper("a", fails=ValueError("no")), MajorityVote()], [("a", "vote")]
-    ).run_sync("x")
+    with pytest.raises(RunFailed) as failed:
+        CollabGraph(
+            [Sleeper("a", fails=ValueError("no")), MajorityVote()], [("a", "vote")]
+        ).run_sync("x")
+    nothing = failed.value.partial
     assert nothing.undecided in Picture(nothing._repr_svg_()).texts
     answer = CollabGraph([Sleeper("a")]).run_sync("x")
     assert "answer: a()" in Picture(answer._repr_svg_()).texts
