@@ -19,6 +19,7 @@ from swarm_ui import (
     ModelError,
     Observation,
     Request,
+    RunFailed,
     View,
 )
 
@@ -130,7 +131,8 @@ def test_a_model_that_answers_too_little_is_at_fault() -> None:
         async def generate(self, requests: object) -> list[Completion]:
             return []
 
-    trace = CollabGraph.solo(Mute({})).run_sync(SCREEN)
-    assert str(trace.calls[0].error) == (
+    with pytest.raises(RunFailed) as failed:
+        CollabGraph.solo(Mute({})).run_sync(SCREEN)
+    assert str(failed.value.partial.calls[0].error) == (
         f"{ModelError.__name__}: model 'fixed' returned 0 completions for 1 request; expected one"
     )
