@@ -34,7 +34,8 @@ from swarm.llm.price import cost_count
 from swarm.memory.memory import GlobalMemory
 from swarm.utils.globals import Cost
 
-from swarm_ui import CollabGraph, Completion, Limits, Request, Usage
+from swarm_ui import CollabGraph, Completion, Limits, Request, RunFailed, Usage
+from swarm_ui.engine.executor import trace_of
 from swarm_ui.errors import ConfigError, NodeError
 from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import GPTSwarmGraph, GPTSwarmNode, import_graph, import_swarm
@@ -213,7 +214,7 @@ def test_a_failure_that_gptswarm_swallows_is_the_nodes_own(unfolded: bool) -> No
     agent = Chain(Operation(), Broken())
     team = import_graph(agent) if unfolded else CollabGraph([GPTSwarmGraph(agent)])
     where = "Broken" if unfolded else "Chain"
-    last = team.run_sync("q").messages[-1]
+    last = asyncio.run(trace_of(team.run("q"))).messages[-1]
     assert (last.sender, last.error) == (where, "LookupError: the cupboard is bare")
     with pytest.raises(NodeError, match=f"'{where}'.*the cupboard is bare") as raised:
         asyncio.run(team.run("q", limits=Limits(on_failure="abort")))
@@ -243,7 +244,9 @@ def test_what_no_message_can_carry_is_said_and_runs_whole() -> None:
             return record["output"].text + "?"
 
     agent = Chain(Boxing(), Opening())
-    first = import_graph(agent).run_sync("q").messages[0]
+    with pytest.raises(RunFailed) as failed:
+        import_graph(agent).run_sync("q")
+    first = failed.value.partial.messages[0]
     assert "SimpleNamespace" in (first.error or "") and "GPTSwarmGraph" in (first.error or "")
     assert CollabGraph([GPTSwarmGraph(agent)]).run_sync("q").messages[-1].content == "q?"
 
@@ -259,8 +262,8 @@ def test_an_operation_that_never_ends_in_gptswarms_time_is_a_failure(
         async def run(self, inputs: Any) -> Any:  # type: ignore[override]
             return await super().run(inputs, max_tries=2, max_time=0.01)
 
-    message = CollabGraph([GPTSwarmGraph(Hasty(Endless()))]).run_sync("q").messages[-1]
-    assert "Endless did not finish" in (message.error or "")
+    with pytest.raises(RunFailed, match="Endless did not finish"):
+        CollabGraph([GPTSwarmGraph(Hasty(Endless()))]).run_sync("q")
 
 
 def test_other_objects_are_refused() -> None:
