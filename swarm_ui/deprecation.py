@@ -88,7 +88,7 @@ NAMES = {
     "engine.events": {
         "Spoken": "engine.events:CallFinished",
         "Tell": "engine.events:OnEvent",
-        "tell_all": "engine.events:call_all",
+        "tell_all": "engine.events:Listeners",
     },
     "environments.androidworld": {
         "AndroidWorldEnvironment": "environments.androidworld.environment:AndroidWorldEnvironment",

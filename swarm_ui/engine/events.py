@@ -92,7 +92,7 @@ OnEvent = Callable[[Event], None]
 """Called with each event at once, in the event loop: must not block, and must not raise."""
 
 
-class call_all:  # used as a function
+class Listeners:
     """One callback that calls several, in the order given."""
 
     def __init__(self, *callbacks: OnEvent) -> None:

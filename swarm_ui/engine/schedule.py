@@ -24,27 +24,9 @@ class Schedule:
     """
 
     __slots__ = (
-        "budgeted",
-        "closes",
-        "conditional",
-        "conditions",
-        "fallbacks",
-        "final",
-        "heard",
-        "ids",
-        "inputs",
-        "leases",
-        "names",
-        "nested",
-        "nodes",
-        "open",
-        "own",
-        "rounds",
-        "size",
-        "successors",
-        "team",
-        "timeouts",
-        "waiting",
+        "budgeted", "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids",
+        "inputs", "leases", "names", "nested", "nodes", "open", "own", "rounds", "size",
+        "successors", "team", "timeouts", "waiting",
     )  # fmt: skip
 
     def __init__(self, graph: Dag, last: int) -> None:

@@ -65,7 +65,7 @@ class Spans:
     """Creates the spans of one run from its events; create a new object for every run.
 
     Pass it as a listener: ``team.run(screen, on_event=Spans())``. To combine it with other
-    listeners, use :func:`swarm_ui.engine.events.call_all`. As with any listener, models that can
+    listeners, use :func:`swarm_ui.engine.events.Listeners`. As with any listener, models that can
     stream will do so.
 
     Raises:

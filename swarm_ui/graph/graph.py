@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.deprecation import renamed_keywords
-from swarm_ui.engine.events import OnEvent, call_all
+from swarm_ui.engine.events import Listeners, OnEvent
 from swarm_ui.engine.executor import RunOptions, execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
@@ -106,7 +106,7 @@ class CollabGraph(Dag):
         listener = options.pop("on_event", None)
 
         def begin(queue: OnEvent) -> Coroutine[Any, Any, Trace]:
-            options["on_event"] = queue if listener is None else call_all(listener, queue)
+            options["on_event"] = queue if listener is None else Listeners(listener, queue)
             return self.run(observation, **options)
 
         return RunStream(begin)

@@ -27,7 +27,7 @@ from swarm_ui import (
     RunFailed,
     Usage,
 )
-from swarm_ui.engine.events import Aborted, Event, Token, call_all
+from swarm_ui.engine.events import Aborted, Event, Listeners, Token
 from swarm_ui.engine.telemetry import Spans
 from swarm_ui.errors import Failure
 
@@ -347,7 +347,7 @@ def test_a_run_that_raises_ends_all_its_spans_with_an_error(
                 BLANK,
                 run_id="r",
                 limits=Limits(on_failure="abort"),
-                on_event=call_all(heard.append, Spans(lab.provider)),
+                on_event=Listeners(heard.append, Spans(lab.provider)),
             )
         )
     assert heard[-1] == Aborted(run="r", error=Failure.of(raised.value), at=2.0)
@@ -459,7 +459,7 @@ def test_a_nested_graph_that_is_entered_again_has_the_times_of_today(lab: Lab) -
 
 def test_without_a_provider_spans_go_nowhere_and_the_run_is_the_same() -> None:
     heard: list[Event] = []
-    told = team().run_sync(SCREEN, on_event=call_all(Spans(), heard.append))
+    told = team().run_sync(SCREEN, on_event=Listeners(Spans(), heard.append))
     plain = team().run_sync(SCREEN)
     assert told.messages == plain.messages and told.action == plain.action
     assert any(isinstance(e, Token) for e in heard)
