@@ -41,8 +41,8 @@ from swarm_ui.trace.records import Episode
 CURVE_SPLIT = "validation"
 """This split is for the learning curve, not for the table."""
 _INTERVALS = (
-    "95 % intervals: bootstrap over tasks and their episodes; differences: score interval paired "
-    "on the same episodes, {mark} if 0 is outside."
+    "95 % intervals: bootstrap over tasks and their episodes; differences: on the same "
+    "episodes, clustered by task, {mark} if 0 is outside."
 )
 _SHOWN = 14
 """Episodes in the viewer: a failed and a solved one of each arm."""
