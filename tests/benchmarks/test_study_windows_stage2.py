@@ -77,6 +77,7 @@ def test_arms_differ_in_the_edges_only() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:iteration .* no adapter was trained")
 @pytest.mark.parametrize("credit", ["critic", "outcome"])
 def test_a_cell_trains_a_team_and_its_controls_play_the_same_episodes(
     credit: str, tmp_path: Path

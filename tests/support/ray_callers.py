@@ -8,7 +8,7 @@ from typing import Any
 
 from loopback_client import ask
 
-from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, SwarmError
+from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, RunFailed, SwarmError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.nodes import ScriptedModel
@@ -43,8 +43,11 @@ class Caller:
         return [(each.text, each.adapter, each.logprob) for each in done]
 
     async def decide(self, team: CollabGraph, goal: str) -> Any:
-        """The trace of a decision."""
-        return await team.run(goal)
+        """The trace of a decision, also if no node succeeded."""
+        try:
+            return await team.run(goal)
+        except RunFailed as failed:
+            return failed.partial
 
     async def fails(self, model: ChatModel, requests: list[Request]) -> Failure:
         """Why the model cannot answer."""
