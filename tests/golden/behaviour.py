@@ -151,17 +151,6 @@ async def base_agent_episodes() -> dict[str, list[str]]:
     }
 
 
-async def smollm2_episodes() -> list[str]:
-    """60 episodes of a real language model; it must have been pulled."""
-    from swarm_ui.nodes import CausalModel
-    from swarm_ui.nodes.models.pretrained import adapter_folder
-
-    model = CausalModel.named("smollm2", prompt_format="compact")
-    model.load_adapter(adapter_folder("smollm2-phone"), "phone")
-    jobs = [job for way in SPREAD for job in phone.jobs(way, 20, 11)]  # type: ignore[arg-type]
-    return await episodes(model, jobs, agents=1, rounds=1, adapters=["phone"], max_tokens=24)
-
-
 def edge_probabilities() -> dict[str, float]:
     """Twenty updates of edges, towards graphs in which ``a`` sends to ``b`` and ``c`` to nobody."""
     import torch
