@@ -49,12 +49,12 @@ from swarm_ui.environments.coordination import (
     guessing,
     silent,
 )
+from swarm_ui.environments.coordination.message_passing import Delivery
 from swarm_ui.environments.coordination.splits import FAMILIES, KINDS
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
-from swarm_ui.rollout.delivery import Delivery
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.stats import clustered_mean
 from swarm_ui.stats.interval import Outcome

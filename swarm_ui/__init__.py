@@ -61,11 +61,9 @@ from swarm_ui.observation import Element, Observation, render
 from swarm_ui.prompts import chat_of, transcript
 from swarm_ui.rollout.episodes import Intervention, rollout_many, rollout_stream
 from swarm_ui.rollout.policy import (
-    Cascade,
     GraphPolicy,
     LoopEscapePolicy,
     Policy,
-    SlidingWindowPolicy,
 )
 from swarm_ui.rollout.pool import EnvironmentPool, Restarts
 from swarm_ui.storage import DirectoryStore, SQLiteStore
@@ -101,7 +99,7 @@ _FROM_NODES = (
 )  # fmt: skip
 
 __all__ = [
-    "Abstain", "Action", "AgentNode", "Ask", "Budget", "BudgetExceeded", "Call", "Cascade",
+    "Abstain", "Action", "AgentNode", "Ask", "Budget", "BudgetExceeded", "Call",
     "ChatMessage", "ChatModel", "ChatNode", "CollabGraph", "Completion", "ConfigError",
     "CreditAssigner", "CreditTable", "Decision", "DirectoryStore", "Element", "Environment",
     "EnvironmentFault", "EnvironmentPool", "Episode", "Graded", "GraphError", "GraphPolicy",
@@ -110,7 +108,7 @@ __all__ = [
     "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
     "Price", "ProbabilityVote", "Question", "ReplyError", "Request", "Restarts", "Restorable",
     "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel", "ScoringModel",
-    "ScriptedModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError",
+    "ScriptedModel", "Step", "StepRecord", "StreamingModel", "SwarmError",
     "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
     "Window", "__version__", "append_jsonl", "chat_of", "credited", "execute", "function_node",
     "iter_jsonl", "map_node", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",

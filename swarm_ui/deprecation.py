@@ -82,7 +82,6 @@ NAMES = {
         "Guidance": "rollout.episodes:Intervention",
         "LoopGuard": "rollout.policy:LoopEscapePolicy",
         "Pass": "action:Abstain",
-        "Scroller": "rollout.policy:SlidingWindowPolicy",
     },
     "action": {"Pass": "action:Abstain"},
     "engine.events": {
@@ -107,10 +106,6 @@ NAMES = {
     "rollout": {
         "Guidance": "rollout.episodes:Intervention",
         "Observe": "rollout.episodes:Intervene",
-    },
-    "rollout.policy": {
-        "LoopGuard": "rollout.policy:LoopEscapePolicy",
-        "Scroller": "rollout.policy:SlidingWindowPolicy",
     },
     "storage.protocol": {"Spoken": "storage.protocol:RecordedCall"},
 }

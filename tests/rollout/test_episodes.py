@@ -15,7 +15,6 @@ from swarm_ui import (
     Action,
     AgentNode,
     BudgetExceeded,
-    Cascade,
     CollabGraph,
     Completion,
     ConfigError,
@@ -31,14 +30,12 @@ from swarm_ui import (
     Observation,
     Policy,
     Request,
-    RunFailed,
     Step,
     Trace,
     rollout_many,
 )
 from swarm_ui.errors import ReplyError
 from swarm_ui.rollout import LocalRollout, PerWorker, play_jobs
-from swarm_ui.rollout.delivery import RecordedMessages, shuffled
 from swarm_ui.rollout.episodes import rollout
 
 
@@ -336,16 +333,6 @@ def test_a_policy_of_a_worker_is_made_once_and_ended_when_another_is_used_or_at_
     assert log == ["made a", "ended a", "made b", "ended b"]
 
 
-def test_agents_that_receive_shuffled_messages_keep_their_time_limits() -> None:
-    model = HashModel(lambda request: 9.0)
-    team = CollabGraph.collaborative(2, 1, model=model, edges=[], timeout=5.0)
-    run = shuffled(team, RecordedMessages({})).run(Counter().look())
-    with pytest.raises(RunFailed) as failed:
-        in_virtual_time(run)
-    trace = failed.value.partial
-    assert [str(call.error) for call in trace.calls[:2]] == ["no answer within 5 s"] * 2
-
-
 def test_cancellation_closes_every_environment() -> None:
     made: list[Counter] = []
 
@@ -398,32 +385,3 @@ class Unsure(HashModel):
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         answers = await super().generate(requests)
         return [msgspec.structs.replace(a, logprob=self.logprob) for a in answers]
-
-
-def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
-    for logprob, calls in ((-0.01, 1), (-1.0, 4)):
-        model = Unsure(logprob)
-        team = CollabGraph.collaborative(4, 1, model=model, edges=[], views="shuffle")
-        decide = Cascade(team, threshold=0.9).begin(task="t", seed=0)
-        screen = Counter().look()
-        trace = in_virtual_time(decide(screen, 7, "r"))
-        assert len(model.requests) == calls
-        if calls == 4:
-            assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
-
-
-def test_a_cascade_uses_the_fallback_of_its_first_agent() -> None:
-    team = CollabGraph.collaborative(2, 1, model=HashModel(), edges=[])
-    team = team.with_node(AgentNode("agent_0", Dead()))
-    team = team.with_fallback("agent_0", AgentNode("spare", HashModel()))
-    screen = Counter().look()
-    decide = Cascade(team, threshold=1.0).begin(task="t", seed=0)
-    trace = in_virtual_time(decide(screen, 7, "r"))
-    assert trace.calls[0].rescued is not None
-    assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
-
-
-def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:
-    team = CollabGraph.collaborative(2, model=HashModel(), edges=[("agent_1", "agent_0")])
-    with pytest.raises(ConfigError, match=r"without incoming edges \(agent_1\), not 'agent_0'"):
-        Cascade(team, first="agent_0")

@@ -12,14 +12,15 @@ import pytest
 from graph_fakes import SCREEN
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 
+from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui import (
     Action,
     AgentNode,
     CollabGraph,
     Completion,
     ConfigError,
-    Element,
     GraphError,
     Limits,
     MajorityVote,
@@ -33,7 +34,6 @@ from swarm_ui import (
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
 from swarm_ui.agent_view import AgentView, Window, windowed, windows
 from swarm_ui.credit import CreditTable
-from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
@@ -41,37 +41,8 @@ from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.prompts import abstains, decision_chat
-from swarm_ui.rollout.delivery import RecordedMessages, muted, shuffled
 from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy, SlidingWindowPolicy
-
-PASS = Abstain().json()
-NAMES = tuple(f"agent_{k}" for k in range(4))
-
-
-def long_screen(count: int) -> Observation:
-    elements = tuple(Element(index=i, role="button", text=f"button {i}") for i in range(count))
-    return Observation(goal="press the right one", elements=elements)
-
-
-def tap(index: int, target: str | None = None) -> Action:
-    return Action(action_type="click", index=index, target=target)
-
-
-class SeesOrPasses(ScriptedModel):
-    """Proposes the wanted buttons it sees, the first of them; else what it heard; else passes."""
-
-    def __init__(self, *wanted: int) -> None:
-        super().__init__(self.say)
-        self.wanted = [f"button {k}" for k in wanted]
-
-    def say(self, request: Request) -> str:
-        assert request.decision is not None
-        for element in request.decision.observation.elements:
-            if element.text in self.wanted:
-                return tap(element.index, element.text).json()
-        heard = [h.action for h in request.decision.heard if h.action is not None]
-        return heard[0].json() if heard else PASS
+from swarm_ui.rollout.policy import GraphPolicy
 
 
 def team(
@@ -380,94 +351,6 @@ def _by_label(request: Request, label: str | None) -> str:
     shown = request.decision.observation.elements
     found = [element.index for element in shown if element.label == label]
     return tap(found[0]).json() if found else PASS
-
-
-class Page:
-    """A world of one long page; pressing button 13 is what it is about."""
-
-    name = "page"
-    tasks = ("press",)
-
-    def __init__(self, budget: int) -> None:
-        self._left = budget
-        self.done: list[Action] = []
-
-    async def reset(self, *, task: str, seed: int) -> Observation:
-        return long_screen(16)
-
-    async def step(self, action: Action) -> Step:
-        self.done.append(action)
-        self._left -= 1
-        hit = action.index == 13
-        return Step(
-            observation=long_screen(16), reward=float(hit), terminated=hit, truncated=self._left < 1
-        )
-
-    async def close(self) -> None: ...
-
-
-def test_a_scroller_comes_to_the_window_that_matters_one_step_for_each() -> None:
-    page = Page(10)
-    policy = SlidingWindowPolicy(SeesOrPasses(13), parts=4)
-    episode = asyncio.run(rollout(page, policy, task="press", seed=0))  # type: ignore[arg-type]
-    assert episode.success and len(episode.steps) == 4
-    assert [a.action_type for a in page.done] == ["wait"] * 3 + ["click"]
-    seen = [step.trace.calls[0].order for step in episode.steps]
-    assert [order[0] for order in seen if order] == [0, 4, 8, 12]
-
-
-def test_a_scroller_with_notes_receives_its_own_last_messages_of_this_screen() -> None:
-    model = SeesOrPasses(13)
-    policy = SlidingWindowPolicy(model, parts=4, notes=2, adapter=[None, "a", "b", "c"])
-    episode = asyncio.run(rollout(Page(10), policy, task="press", seed=0))  # type: ignore[arg-type]
-    assert episode.success and len(episode.steps) == 4
-    heard = [r.decision.heard for r in model.requests if r.decision is not None]
-    assert [len(each) for each in heard] == [0, 1, 2, 2]
-    assert all(h.content == PASS and h.sender.startswith("note_") for each in heard for h in each)
-    assert [r.adapter for r in model.requests] == [None, "a", "b", "c"]
-    last = episode.steps[-1].trace
-    assert last.decision(next(c for c in last.calls if c.node == "agent_0")).heard == heard[-1]
-    with pytest.raises(ConfigError, match="an adapter for each of 4 windows"):
-        SlidingWindowPolicy(model, parts=4, adapter=["a"])
-
-
-# -- delivery ---------------------------------------------------------------------------------
-
-
-def test_shuffled_messages_are_those_of_other_agents_and_muted_teams_receive_none() -> None:
-    def say(request: Request) -> str:
-        assert request.decision is not None
-        element = request.decision.observation.elements[0]
-        return tap(0, element.text).json()
-
-    graph = CollabGraph.collaborative(
-        4, 1, model=ScriptedModel(say), edges=debate(NAMES), views="window"
-    )
-    played = asyncio.run(
-        rollout(Page(3), GraphPolicy(graph), task="press", seed=0)  # type: ignore[arg-type]
-    )
-    messages = RecordedMessages.of([played])
-    model = ScriptedModel(say)
-    team = CollabGraph.collaborative(4, 1, model=model, edges=debate(NAMES), views="window")
-    other = shuffled(team, messages)
-    again = [other.run_sync(long_screen(16), seed=0, run_id="r") for _ in range(2)]
-    assert again[0].matrix() == again[1].matrix()
-    starts = dict(zip(NAMES, ("button 0", "button 4", "button 8", "button 12"), strict=True))
-    received = [h for r in model.requests if r.decision for h in r.decision.heard]
-    assert len(received) == 2 * 6
-    for heard in received:
-        assert heard.action is not None and heard.action.target != starts[heard.sender]
-        assert heard.action.target in starts.values()
-    model.requests.clear()
-    muted(team).run_sync(long_screen(16))
-    assert all(r.decision is not None and not r.decision.heard for r in model.requests)
-    with pytest.raises(ConfigError, match="hold messages of 1 agents"):
-        RecordedMessages.of([
-            asyncio.run(rollout(
-                Page(3), SlidingWindowPolicy(SeesOrPasses(13)),  # type: ignore[arg-type]
-                task="press", seed=0,
-            ))
-        ])  # fmt: skip
 
 
 def test_steps_in_which_all_pass_are_lost_and_no_fault() -> None:

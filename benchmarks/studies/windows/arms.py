@@ -15,7 +15,9 @@ import msgspec
 
 from benchmarks.studies.windows.agent import MEMORY
 from benchmarks.studies.windows.held_out import NEW
+from benchmarks.support.delivery import RecordedMessages, shuffled
 from benchmarks.support.origin import commit
+from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
@@ -29,9 +31,8 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties, derive
-from swarm_ui.rollout.delivery import RecordedMessages, shuffled
 from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
+from swarm_ui.rollout.policy import GraphPolicy, Policy
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 

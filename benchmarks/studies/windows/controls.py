@@ -13,16 +13,17 @@ import msgspec
 from benchmarks.studies.windows.arms import AGENTS, NAMES, REPLY_TOKENS, play, redrawn, team
 from benchmarks.studies.windows.cells import Spent
 from benchmarks.studies.windows.held_out import SETS, TemplateSet
+from benchmarks.support.delivery import RecordedMessages, muted, shuffled
 from benchmarks.support.origin import commit
+from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui.agent_view import Window
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties
-from swarm_ui.rollout.delivery import RecordedMessages, muted, shuffled
 from swarm_ui.rollout.episodes import Job
-from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
+from swarm_ui.rollout.policy import GraphPolicy, Policy
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 

@@ -7,52 +7,17 @@ measures the contribution of the messages, or of their contents.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import msgspec
 
+from swarm_ui.environments.coordination.message_passing import ChangedInbox
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
-from swarm_ui.node import Node, NodeContext, NodeReply, derive
+from swarm_ui.node import NodeContext, derive
 from swarm_ui.trace.records import Episode
-
-Delivery = Literal["sent", "muted", "shuffled"]
-"""The messages that agents receive. ``sent``: those that were sent to them. ``muted``: only their
-own. ``shuffled``: for each sent message, a message of another agent under the name of the sender.
-The last two are controls."""
-Exchange = Callable[[Message, NodeContext], Message]
-"""``(message, context of the receiver) -> message``: what is received instead of a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedInbox:
-    """A node whose inbox differs from the messages that were sent to it.
-
-    Its own messages are not changed. The prompt in the trace is exact; the trace's list of the
-    messages that a call received names those that were sent.
-    """
-
-    node: Node
-    exchange: Exchange
-
-    @property
-    def id(self) -> str:
-        return self.node.id
-
-    @property
-    def timeout(self) -> float | None:
-        """The time limit of the node, in seconds."""
-        return getattr(self.node, "timeout", None)
-
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
-        received = [
-            message if message.sender == context.node else self.exchange(message, context)
-            for message in inbox
-        ]
-        return await self.node(received, context)
 
 
 @dataclass(frozen=True, slots=True)
