@@ -104,7 +104,6 @@ def page_text(record: Mapping[str, Any]) -> str:
         (ours, "team", "four agents, no messages"),
         (ours, "team_shuffled", "the same, each with its own order of elements"),
         (ours, "team_adapters", "the same, each with its own adapter"),
-        (ours, "team_upper", "the same, with own weights in the upper quarter of the layers only"),
         (ours, "talk", "four agents, three rounds with messages"),
         (others, "generate", "`generate` of transformers, one agent, adapter merged"),
         (others, "vllm", "vLLM's CPU build, one agent, the same adapter"),

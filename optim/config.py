@@ -115,11 +115,6 @@ class TeamConfig:
     lora_layers: tuple[int, ...] | None = None
     """Numbers of the transformer layers that new adapters change, from 0; ``None``: all. With the
     upper ones only, the backward pass is shorter."""
-    own_layers: tuple[int, ...] | None = None
-    """Numbers of the transformer layers in which the adapters of the agents may differ, from 0;
-    ``None``: all. The update of one agent's adapter changes only these layers; the shared
-    iterations change all. If these are the upper layers, the lower ones are computed once for all
-    agents that read the same prompt."""
     staleness: int = 0
     """Maximum number of updates by which the acting weights may lag behind the learning weights. 0:
     an iteration plays when the update before it has ended. 1: it plays while that update runs, with

@@ -39,14 +39,8 @@ class HoldsAdapters(Protocol):
         """
         ...
 
-    def adapter_parameters(
-        self, name: str, layers: Sequence[int] | None = None
-    ) -> list[nn.Parameter]:
-        """The parameters of an adapter, in the same order for all adapters of one shape.
-
-        ``layers``: only those in the transformer layers with these numbers. It is passed only if
-        :attr:`TeamConfig.own_layers` is set.
-        """
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The parameters of an adapter, in the same order for all adapters of one shape."""
         ...
 
     def activate(self, name: str) -> AbstractContextManager[object]:

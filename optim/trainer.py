@@ -257,18 +257,7 @@ class TeamTrainer:
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
                     new_adapter(self.config).add_to(self.model, name)
-        self._check_own_layers()
         return state or TeamState(sharing=self._sharing)
-
-    def _check_own_layers(self) -> None:
-        """Raise ``ConfigError`` if an agent's update could change nothing in its adapter."""
-        own = self.config.own_layers
-        for name in () if own is None else dict.fromkeys(self._adapters.values()):
-            if not self.model.adapter_parameters(name, own):
-                raise ConfigError(
-                    f"own_layers is {list(own or ())}, but the adapter '{name}' changes none of "
-                    "these layers; name layers that it changes"
-                )
 
     async def _iterate(
         self, iteration: int, progress: ProgressReporter, schedule: RolloutSchedule

@@ -8,9 +8,7 @@ Prompts and replies are in the compact format.
 - ``decisions_per_s``: of one agent (``solo``), four agents without messages (``team``), and four
   agents on a DAG in three rounds (``talk``), by the number of concurrent episodes. All agents use
   one adapter and see the elements in the same order. In ``team_shuffled`` each agent has its own
-  order, and in ``team_adapters`` its own adapter, so both share less of their prompts. In
-  ``team_upper`` the adapters differ in the upper quarter of the layers only, as after a training
-  with ``own_layers``;
+  order, and in ``team_adapters`` its own adapter, so both share less of their prompts;
 - ``team_cost``: time of a team's decision over that of a single agent;
 - ``vs_generate``, ``vs_generate_batched``: one agent against ``generate`` of transformers with the
   adapter merged, on the same prompts, one by one and in one batch. ``generate`` may write as
@@ -95,10 +93,8 @@ class TextFigures:
     figures: dict[str, object]
 
 
-def teams(
-    model: Any, names: Sequence[str | None], upper: Sequence[str | None]
-) -> dict[str, CollabGraph]:
-    """The graphs to measure; ``upper``: the adapters that differ in the upper layers only."""
+def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
+    """The graphs to measure."""
     options: dict[str, Any] = {
         "model": model, "temperatures": TEMPERATURES, "max_tokens": MAX_TOKENS, "seed": 0,
     }  # fmt: skip
@@ -111,7 +107,6 @@ def teams(
             AGENTS, 1, edges=[], adapters=shared, views="shuffle", **options
         ),
         "team_adapters": CollabGraph.collaborative(AGENTS, 1, edges=[], adapters=names, **options),
-        "team_upper": CollabGraph.collaborative(AGENTS, 1, edges=[], adapters=upper, **options),
     }
 
 
@@ -171,24 +166,6 @@ def with_adapters(name: str, adapter: str | None) -> tuple[CausalModel, list[str
                 elif k:
                     weight.mul_(1.0 + CHANGE * noise)
     return model, names
-
-
-def with_upper_layers(model: CausalModel, name: str) -> list[str]:
-    """Names of four new adapters: an adapter of the model, changed in the upper quarter of the
-    layers for all but the first."""
-    layers = model.network.config.get_text_config().num_hidden_layers
-    upper = range(layers - max(1, round(layers / 4)), layers)
-    names = [f"upper_{k}" for k in range(AGENTS)]
-    generator = torch.Generator().manual_seed(1)
-    with tempfile.TemporaryDirectory() as beside:
-        model.save_version(model.lease(name), Path(beside))
-        for own in names:
-            model.load_adapter(Path(beside), own)
-    for own in names[1:]:
-        with model.activate(own), torch.no_grad():
-            for weight in model.adapter_parameters(own, upper):
-                weight.mul_(1.0 + CHANGE * torch.randn(weight.shape, generator=generator))
-    return names
 
 
 def merged(model: CausalModel, name: str) -> Any:
@@ -276,7 +253,7 @@ class _Ways:
         plain = merged(model, names[0])
         self._model, self._generate = model, Generate(model, plain)
         self._bare = CausalModel(plain, model.tokenizer, prompt_format="compact")
-        self._graphs = teams(model, names, with_upper_layers(model, names[0]))
+        self._graphs = teams(model, names)
         self._alone = CollabGraph.solo(self._bare, max_tokens=MAX_TOKENS)
         self._served = (
             None
@@ -338,7 +315,7 @@ def _figures(ways: _Ways, at_once: int) -> TextFigures:
         name: {
             str(n): round(rates.median("solo", n) / rates.median(name, n), 2) for n in (1, at_once)
         }
-        for name in ("team", "talk", "team_shuffled", "team_adapters", "team_upper")
+        for name in ("team", "talk", "team_shuffled", "team_adapters")
     }
     solo, many = rates.median("solo", 1), rates.median("solo", at_once)
     vllm = others.table().get("vllm")

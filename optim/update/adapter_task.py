@@ -32,8 +32,6 @@ class AdapterTask(msgspec.Struct, frozen=True, kw_only=True):
     """The examples of each optimiser step, by position; empty: there is nothing to learn."""
     seed: int = 0
     """Seed of dropout."""
-    layers: tuple[int, ...] | None = None
-    """Numbers of the transformer layers whose weights change; ``None``: all."""
 
     @property
     def tokens(self) -> int:
@@ -48,7 +46,6 @@ def adapter_task(
     adapter: str,
     examples: Examples,
     rng: random.Random,
-    layers: Sequence[int] | None = None,
 ) -> AdapterTask:
     """Encode the examples of an update and draw its batches.
 
@@ -58,7 +55,6 @@ def adapter_task(
         adapter: the adapter to train.
         examples: pairs, or scored replies for ``pg``.
         rng: draws the batches and the seed of dropout; not used if there is nothing to learn.
-        layers: numbers of the transformer layers whose weights change; ``None``: all.
 
     Raises:
         ConfigError: the examples are not of the kind that the method learns from.
@@ -79,7 +75,6 @@ def adapter_task(
         examples=tuple(rows),
         batches=tuple(map(tuple, batches)),
         seed=seed,
-        layers=None if layers is None else tuple(layers),
     )
 
 

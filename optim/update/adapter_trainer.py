@@ -101,11 +101,9 @@ class AdapterTrainer:
         adapter: str,
         examples: Examples,
         rng: random.Random,
-        layers: Sequence[int] | None = None,
     ) -> AdapterTask:
-        """The update that :meth:`fit` would make with these arguments; ``layers``: the numbers of
-        the transformer layers whose weights change, ``None``: all."""
-        return adapter_task(self.model, self.config, adapter, examples, rng, layers)
+        """The update that :meth:`fit` would make with these arguments."""
+        return adapter_task(self.model, self.config, adapter, examples, rng)
 
     def train(self, task: AdapterTask, check: Callable[[], None] | None = None) -> UpdateStats:
         """Make an update; see :meth:`fit`. With several processes, each of them calls this.
@@ -146,7 +144,7 @@ class AdapterTrainer:
         check: Callable[[], None] | None,
     ) -> None:
         settings = self.config
-        parameters = self._trained(task)
+        parameters = self.model.adapter_parameters(task.adapter)
         optimizer = torch.optim.AdamW(
             parameters, lr=known(settings.lr, "lr"), betas=settings.betas, weight_decay=0.0
         )
@@ -168,18 +166,6 @@ class AdapterTrainer:
             optimizer.step()
             done.losses.append(loss)
             done.hits += [right / pairs] if pairs else []
-
-    def _trained(self, task: AdapterTask) -> list[nn.Parameter]:
-        """The weights that an update changes. The others get no gradient, so that the backward pass
-        ends at the lowest trained layer."""
-        whole = self.model.adapter_parameters(task.adapter)
-        if task.layers is None:
-            return whole
-        trained = self.model.adapter_parameters(task.adapter, task.layers)
-        kept = {id(parameter) for parameter in trained}
-        for parameter in whole:
-            parameter.requires_grad_(id(parameter) in kept)
-        return trained
 
     def _accumulate(
         self, batch: Sequence[Example], references: Tensor | None, done: _Progress

@@ -62,7 +62,7 @@ def update_team(
         if rehearse is not None and config.rehearsal:
             share = config.rehearsal / (1.0 - config.rehearsal)
             usable = [*usable, *rehearse(round(share * len(usable)), rng)]
-        return trainer.prepare(name, usable, rng, None if shared else config.own_layers)
+        return trainer.prepare(name, usable, rng)
 
     for trained, shared in ((together[:1], True), (alone, False)):
         if not trained:

@@ -34,7 +34,7 @@ def test_decisions_per_second_of_every_way(folder: Path) -> None:
         assert server.adapters == {}, "unloaded at the end"
     rates = found["decisions_per_s"]
     assert set(rates) == {
-        "solo", "team", "talk", "team_shuffled", "team_adapters", "team_upper",
+        "solo", "team", "talk", "team_shuffled", "team_adapters",
     }  # fmt: skip
     assert all(set(by) == {"1", "2"} and min(by.values()) > 0 for by in rates.values())
     for name in ("vs_generate", "vs_generate_batched", "vs_vllm", "merged_vs_routed"):

@@ -25,7 +25,7 @@ SERVED = {
     "equal": {"adapters": 0.979, "base": 1.0}, "ties": {"adapters": 0.021, "base": 0.0},
     "largest_gap": {"adapters": 0.125, "base": 0.0},
 }  # fmt: skip
-WAYS = ("solo", "team", "talk", "team_shuffled", "team_adapters", "team_upper")
+WAYS = ("solo", "team", "talk", "team_shuffled", "team_adapters")
 LOCAL = {
     "origin": ORIGIN, "at_once": 16, "repeats": 3, "other_cores": 0.01,
     "decisions_per_s": {name: {"1": 1.25, "16": 4.5} for name in WAYS},

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -78,24 +77,3 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(
     assert {"adapter_config.json", "adapter_model.safetensors"} <= {
         path.name for path in adapter.iterdir()
     }
-
-
-def test_agents_differ_in_their_own_layers_only(tmp_path: Path) -> None:
-    config = replace(CONFIG, own_layers=(1,))
-    model, names = trained(tmp_path / "own", config, layers=2)
-    lower, upper = ([model.adapter_parameters(name, [k]) for name in names] for k in (0, 1))
-    assert all(torch.equal(a, b) for a, b in zip(*lower, strict=True))
-    assert not all(torch.equal(a, b) for a, b in zip(*upper, strict=True))
-    shared, _ = trained(tmp_path / "shared", replace(config, iterations=1), layers=2)
-    after_shared = shared.adapter_parameters(names[0], [0])
-    assert all(torch.equal(a, b) for a, b in zip(after_shared, lower[0], strict=True))
-    assert any(bool(part.any()) for part in after_shared[1::2])  # shared updates train all layers
-
-
-def test_own_layers_that_no_adapter_changes_are_refused(tmp_path: Path) -> None:
-    config = replace(CONFIG, own_layers=(1,), lora_layers=(0,))
-    missing = r"own_layers is \[1\], but the adapter 'agent_0' changes none"
-    with pytest.raises(ConfigError, match=missing):
-        trained(tmp_path / "none", config, layers=2)
-    with pytest.raises(ConfigError, match="numbers from 0 to 1 of this network"):
-        trained(tmp_path / "unknown", replace(CONFIG, own_layers=(2,)), layers=2)

@@ -16,7 +16,6 @@ from benchmarks.studies.real_model.sizes import (
     AGENTS_COST,
     EVALUATION_SEEDS,
     ROUNDS_COST,
-    UPPER_LAYERS,
     Sizes,
 )
 
@@ -75,8 +74,6 @@ class Plan:
         self._taught = Variant(" and teacher", words=("--teacher", "scripted"))
         """The solver shows the right action where no agent proposes one."""
         self._own = Variant(", own adapters", own=(), pages=True)
-        upper = ("--set", f"train.own_layers={list(UPPER_LAYERS)}")
-        self._own_upper = Variant(", own adapters in the upper layers", own=upper, pages=True)
         self._dag = Team(f"DAG, {rounds} rounds", (*members, "--rounds", rounds),
                          AGENTS * sizes.rounds)  # fmt: skip
 
@@ -96,7 +93,6 @@ class Plan:
             *self._stage2("rft", "learned", self._vote, self.seeds[:1], self._messages),
             *self._stage2("rft", "outcome", self._vote, self.seeds[:1], self._pages_too),
             *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._own),
-            *self._stage2("rft", "scripted", self._vote, self.seeds[:1], self._own_upper),
             *self._stage2("dpo", "scripted", self._vote, self.seeds[:1], self._pages_too),
             *self._phone("stage 1", stage1, self._dag),
             *self._stage2("rft", "scripted", self._dag, self.seeds[:1]),

@@ -44,8 +44,6 @@ QUICK = Sizes(
 """Shows that every cell works; the figures mean nothing."""
 EVALUATION_SEEDS = (11, 12, 13)
 """Choose the test episodes. Stage 1 alone gets all of them, and every other row the first."""
-UPPER_LAYERS = range(22, 30)
-"""The upper quarter of SmolLM2's layers."""
 AGENTS_COST = 1.15
 """For estimates: time of four agents that see the same screen, relative to one."""
 ROUNDS_COST = 3.0

@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, MissingExtra, brief
 from swarm_ui.storage.cache_folder import cache_folder
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +102,7 @@ def model_folder(name: str) -> Path:
             raise not_pulled(name)
         return folder
     if is_hub_name(name):
-        from swarm_ui.nodes.models.pretrained.hub import hub_folder
-
-        return hub_folder(name)
+        return _hub_folder(name)
     raise ConfigError(
         f"no model '{name}': expected a folder with config.json, a name on the Hugging Face Hub "
         f"(org/name), or one of: {', '.join(PRETRAINED)}"
@@ -115,3 +114,18 @@ def not_pulled(name: str) -> ConfigError:
     return ConfigError(
         f"the model '{name}' is not on this machine; run: swarm-ui models pull {name}"
     )
+
+
+def _hub_folder(name: str) -> Path:
+    """The folder of a model in the hub's cache; what is missing is downloaded."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise MissingExtra("train", "a model of the Hugging Face Hub", "huggingface_hub") from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"cannot get '{name}': the hub does not answer, or does not give it ({brief(error)}). "
+            "Check the name and the network, or name a folder"
+        ) from error

@@ -72,7 +72,6 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     _reader_class: Any = AutoTokenizer
     _what = "causal language model"
     _prefix_bytes = PREFIX_BYTES
-    _shares_layers = True
 
     def __init__(
         self,

@@ -37,7 +37,6 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     merged,
 )
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
-from swarm_ui.nodes.models.transformers.decoding.greedy_replies import GreedyReplies, equal_rows
 from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, keeping_logits
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
 from swarm_ui.nodes.models.unsent import not_sent
@@ -49,9 +48,6 @@ _BATCH_TOKENS = 65_536
 _BATCH_LOGITS = 2e8
 """Logits of one forward that scores replies, 0.8 GB in float32. Each row has logits from the first
 token of any reply on, so prompts of very different lengths need many."""
-_KEPT_REPLIES = 4 * _BATCH_ROWS * _BATCHES
-"""Number of greedy replies that are kept: those of several rounds of the episodes that fill a
-batch."""
 
 
 class Prompt(Protocol):
@@ -96,9 +92,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
     _same_in_any_batch = False
     """Whether a reply must not depend on the requests that are answered with it."""
-    _shares_layers = False
-    """Whether agents that read the same prompt may share the layers in which their adapters are
-    equal. The network must consist of layers that compute each row of a batch separately."""
     _merges_adapters = False
     """Whether replies are computed with a copy of the layers' weights for each adapter. This takes
     memory, and saves the time that adapters cost for each token."""
@@ -124,7 +117,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
         """
         self._prefixes = PrefixStore(prefix_bytes)
-        self._replies = GreedyReplies(_KEPT_REPLIES)
         self._equal = EqualWeights()
         self._merged: dict[int, tuple[AdapterWeights, MergedWeights]] = {}
         """Merged weights by the identity of the adapter's weights."""
@@ -218,9 +210,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Does nothing: there are no resources."""
 
     def forget_prompts(self) -> None:
-        """Free the memory that holds recent prompts and replies."""
+        """Free the memory that holds recent prompts."""
         self._prefixes.clear()
-        self._replies.clear()
 
     def set_linger(self, seconds: float) -> None:
         """Set how long a forward waits for more requests, if observations come over a socket."""
@@ -247,7 +238,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         versions = [job.version for job in jobs]
         if not self._same_in_any_batch:
             versions = self._one_of_equal(versions)
-        new = self._continuations(rows, versions)
+        new = self._computed(rows, versions)
         done = [self._completion(job, each) for job, each in zip(jobs, new, strict=True)]
         counters = self.counters
         counters.calls += len(rows)
@@ -256,34 +247,13 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         counters.seconds += time.perf_counter() - begun
         return done
 
-    def _continuations(
-        self, rows: Sequence[Row], versions: Sequence[str | None]
-    ) -> list[Continuation]:
-        """The replies to rows. Equal greedy rows are computed once, if the batch changes none."""
-        if not self._same_in_any_batch:
-            return self._computed(rows, versions)
-        first = equal_rows(versions, rows)
-        found: dict[int, Continuation] = {}
-        for k in dict.fromkeys(first):
-            known = self._replies.find(versions[k], rows[k]) if rows[k].temperature <= 0 else None
-            if known is not None:
-                found[k] = known
-        left = [k for k in dict.fromkeys(first) if k not in found]
-        new = self._computed([rows[k] for k in left], [versions[k] for k in left])
-        for k, each in zip(left, new, strict=True):
-            found[k] = each
-            if rows[k].temperature <= 0:
-                self._replies.add(versions[k], rows[k], each)
-        return [found[k] for k in first]
-
     def _computed(self, rows: Sequence[Row], versions: Sequence[str | None]) -> list[Continuation]:
         done: dict[int, Continuation] = {}
         for chunk in self._chunks([len(row.prompt) for row in rows], versions):
             own = [versions[i] for i in chunk]
             sharing = None
             if self._prefixes.max_bytes:
-                shared_layers = self._shared_layers if self._shares_layers else None
-                sharing = Sharing(self._prefixes, own, shared_layers)
+                sharing = Sharing(self._prefixes, own)
             with self._answering(own) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
@@ -328,12 +298,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             first.setdefault(numbers[version], version)
         return [None if version is None else first[numbers[version]] for version in versions]
 
-    def _shared_layers(self, one: str | None, other: str | None) -> int:
-        """How many layers, counted from the lowest, have equal weights in two versions. The last
-        layer never counts."""
-        below_last = self.network.config.get_text_config().num_hidden_layers - 1
-        return self._equal.layers(one, other, self._in_memory(), below_last)
-
     def _register(self, name: str, number: int) -> str:
         self._forget_replies()  # saved adapters are loaded with the versions they had
         return super()._register(name, number)
@@ -341,7 +305,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _forget_replies(self) -> None:
         """Discard all cached results, because the weights have changed."""
         self._prefixes.clear()
-        self._replies.clear()
         self._equal.forget()
         self._merged.clear()
 

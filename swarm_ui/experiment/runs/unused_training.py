@@ -87,8 +87,6 @@ def _of_iterations(
     because = f"in {every} iterations that all train one adapter (train.shared_iterations)"
     yield "update.steps", own, f"{because}, with train.shared_steps"
     yield "bootstrap", own, because
-    yield "own_layers", own, because
-    yield "own_layers", settings.adapters != "shared", "on one adapter for all agents"
     yield "bootstrap", settings.adapters != "shared", "on one adapter for all agents"
     yield "shared_steps", shared > 0 and every > 0, "without shared iterations"
 

@@ -36,24 +36,6 @@ def test_only_adapters_that_add_the_same_are_equal() -> None:
             assert equal(weights(one), weights(other)) == (one == other)
 
 
-def test_the_lowest_layers_that_are_equal_are_counted() -> None:
-    layer = LoraWeights(torch.ones(2, 3), torch.zeros(4, 2), 2.0)
-    other = layer._replace(up=torch.ones(4, 2))
-    one = {f"model.layers.{k}.q_proj": layer for k in range(2, 5)}
-    memory: dict[str, AdapterWeights] = {
-        "a@1": one,
-        "b@1": one | {"model.layers.4.q_proj": other},
-        "c@1": one | {"model.layers.5.q_proj": layer},
-        "d@1": one | {"lm_head": layer},
-    }
-    known = EqualWeights()
-    layers = {v: known.layers("a@1", v, memory, 6) for v in (*memory, None)}
-    assert layers == {"a@1": 6, "b@1": 4, "c@1": 5, "d@1": 0, None: 2}
-    memory["b@1"] = one | {"model.layers.3.q_proj": other}
-    known.forget()
-    assert known.layers("b@1", "a@1", memory, 6) == 3
-
-
 steps = st.lists(
     st.tuples(
         st.sampled_from("pqrs"), st.integers(0, 6), st.sampled_from(["set", "drop", "change"])

@@ -23,7 +23,6 @@ from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLe
 from swarm_ui.nodes.models.transformers.adapters.layers import (
     adapted_layers,
     check_name,
-    check_numbers,
     described,
     held_weights,
     plain_config,
@@ -35,7 +34,6 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     MergedWeights,
     copied,
     equal,
-    layer_number,
 )
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
@@ -354,28 +352,16 @@ class LoraNetwork:
 
     # -- versions -----------------------------------------------------------------------------
 
-    def adapter_parameters(
-        self, name: str, layers: Sequence[int] | None = None
-    ) -> list[nn.Parameter]:
-        """The weights of one adapter, in the same order for all adapters of one rank.
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The weights of one adapter, in the same order for all adapters of one shape.
 
         Change them only inside :meth:`activate`. Otherwise the change also affects runs that lease
-        the old version.
-
-        Args:
-            name: the adapter.
-            layers: only the weights in the transformer layers with these numbers, from 0.
-
-        Raises:
-            ConfigError: there is no such adapter or layer.
+        the old version. Raises ``ConfigError`` if there is no such adapter.
         """
         self._check_known(name)
-        if layers is not None:
-            check_numbers(self.network, layers)
         return [
             parameter  # type: ignore[misc]
-            for key, weights in self._weights[name].items()
-            if layers is None or layer_number(key) in layers
+            for weights in self._weights[name].values()
             for parameter in weights[:2]
         ]
 

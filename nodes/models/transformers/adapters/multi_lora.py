@@ -20,7 +20,6 @@ kinds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Self
@@ -77,19 +76,6 @@ def copied(weights: AdapterWeights) -> AdapterWeights:
 def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
     """Whether two adapters add the same to the same layers."""
     return next(_different(one, other), None) is None
-
-
-def equal_layers(one: AdapterWeights, other: AdapterWeights, count: int) -> int:
-    """How many of the ``count`` transformer layers, counted from the lowest, are equal in two
-    adapters."""
-    return min([count, *map(layer_number, _different(one, other))])
-
-
-def layer_number(name: str) -> int:
-    """The number of the transformer layer that contains a module; 0 for a module outside of
-    them."""
-    found = re.search(r"\.(\d+)\.", name)
-    return int(found[1]) if found else 0
 
 
 def _different(one: AdapterWeights, other: AdapterWeights) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from inspect import signature
 from typing import NamedTuple
 
@@ -14,19 +14,11 @@ from transformers import PreTrainedModel
 
 from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
-from swarm_ui.nodes.models.transformers.decoding.layer_sharing import (
-    SharedLayers,
-    Split,
-    repeated_before,
-    split_of,
-    transformer_layers,
-)
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import (
     Layout,
     Prefix,
     PrefixStore,
     StoredBatch,
-    common,
     loaded,
 )
 
@@ -49,41 +41,11 @@ class Batch(NamedTuple):
 
 class Sharing(NamedTuple):
     """Settings with which a prefix is computed only once for all prompts that begin with it and
-    have the same adapter version, and lower layers only once for all equal prompts."""
+    have the same adapter version."""
 
     store: PrefixStore
     versions: Sequence[str | None]
     """Adapter version of each row; ``None``: the base model."""
-    shared_layers: SharedLayers | None = None
-    """``None``: lower layers are not shared."""
-
-
-class _RoutedSplit(NamedTuple):
-    """Rows of a batch that share lower layers, and the routing of these rows."""
-
-    split: Split
-    layers: nn.ModuleList
-    routing: LoraRouting
-    rows: Sequence[int]
-
-    def forward(
-        self,
-        network: PreTrainedModel,
-        ids: Tensor,
-        attention: Tensor,
-        positions: Tensor,
-        cache: KVCache,
-    ) -> Tensor:
-        """Like :func:`forward`, but the lower layers compute only the shared rows."""
-        layer, shared, of_row = self.split
-        few, again = (torch.tensor(rows, device=ids.device) for rows in (shared, of_row))
-        cache.select_rows(few, below=layer)
-        self.routing.select_rows([self.rows[k] for k in shared])
-        every = partial(self.routing.select_rows, self.rows)
-        with repeated_before(self.layers, layer, again, every):
-            logits = forward(network, ids[few], attention[few], positions[few], cache)
-        cache.select_rows(again, below=layer)
-        return logits
 
 
 class _Reader(NamedTuple):
@@ -93,22 +55,13 @@ class _Reader(NamedTuple):
     routing: LoraRouting | None
     cost: int
 
-    def read(
-        self,
-        rows: Sequence[int],
-        sharing: Sharing | None = None,
-        ends: Sequence[int] | None = None,
-    ) -> Batch:
-        """Read the prompts of these rows, or only their beginnings up to ``ends``."""
+    def read(self, rows: Sequence[int], sharing: Sharing | None = None) -> Batch:
+        """Read the prompts of these rows."""
         prompts = [self.prompts[row] for row in rows]
-        if ends is not None:
-            prompts = [prompt[:end] for prompt, end in zip(prompts, ends, strict=True)]
         prefixes: list[Prefix | None] = [None] * len(rows)
         if sharing is not None:
             found = zip(rows, prompts, strict=True)
             prefixes = [sharing.store.find(sharing.versions[row], ids) for row, ids in found]
-            if sharing.shared_layers is not None:
-                prefixes = _of_equal_length(prompts, prefixes)
         known = [0 if prefix is None else prefix.length for prefix in prefixes]
         lengths = [len(ids) - count for ids, count in zip(prompts, known, strict=True)]
         joinable = KVCache(self.network.config).joinable
@@ -119,30 +72,17 @@ class _Reader(NamedTuple):
             if self.routing is not None and (len(pieces) > 1 or sharing is not None):
                 self.routing.select_rows(order)
             texts, heads = [prompts[at] for at in piece], [prefixes[at] for at in piece]
-            batch, layout = self._forward(texts, heads, self._split(order, texts, sharing))
+            batch, layout = self._forward(texts, heads)
             if sharing is not None:
                 versions = [sharing.versions[row] for row in order]
                 sharing.store.add(versions, StoredBatch(texts, batch.cache, layout))
             done.append(batch._replace(order=order))
         return done[0] if len(done) == 1 else self._joined(done)
 
-    def _split(
-        self, rows: Sequence[int], prompts: Sequence[list[int]], sharing: Sharing | None
-    ) -> _RoutedSplit | None:
-        """How rows with equal prompts and other adapters share lower layers; ``None``: not."""
-        if sharing is None or sharing.shared_layers is None or self.routing is None:
-            return None
-        split = split_of(prompts, [sharing.versions[row] for row in rows], sharing.shared_layers)
-        layers = None if split is None else transformer_layers(self.network)
-        if split is None or layers is None:
-            return None
-        return _RoutedSplit(split, layers, self.routing, rows)
-
     def _forward(
         self,
         prompts: Sequence[list[int]],
         prefixes: Sequence[Prefix | None],
-        split: _RoutedSplit | None,
     ) -> tuple[Batch, Layout]:
         """Read the parts of prompts that are not cached."""
         network = self.network
@@ -161,10 +101,7 @@ class _Reader(NamedTuple):
         cache.last_ids = torch.tensor(ends, device=network.device)[:, None]
         ids, attention = ids.to(network.device), attention.to(network.device)
         positions = (attention.cumsum(1) - 1).clamp_(min=0)[:, before:]
-        if split is None:
-            logits = forward(network, ids, attention, positions, cache)
-        else:
-            logits = split.forward(network, ids, attention, positions, cache)
+        logits = forward(network, ids, attention, positions, cache)
         return Batch([], logits, cache, attention), Layout(known, before)
 
     def _joined(self, parts: Sequence[Batch]) -> Batch:
@@ -194,9 +131,6 @@ def prefill(
     for row, ids in enumerate(prompts):
         equal.setdefault((sharing.versions[row], tuple(ids)), []).append(row)
     first = {rows[0]: rows for rows in equal.values()}
-    groups = _groups(prompts, list(first), sharing)
-    if sum(group.saved for group in groups) > reader.cost:
-        reader.read([g.row for g in groups], sharing, [g.length for g in groups])
     batch = reader.read(list(first), sharing)
     if len(first) == len(prompts):
         if routing is not None:
@@ -209,57 +143,6 @@ def prefill(
     if routing is not None:
         routing.select_rows(order)
     return Batch(order, batch.logits[again], batch.cache, batch.attention[again])
-
-
-def _of_equal_length(
-    prompts: Sequence[list[int]], prefixes: Sequence[Prefix | None]
-) -> list[Prefix | None]:
-    """The known prefixes, cut so that rows with equal prompts have equally long ones: such rows
-    may share lower layers."""
-    shortest: dict[tuple[int, ...], int] = {}
-    keys = [tuple(ids) for ids in prompts]
-    for key, prefix in zip(keys, prefixes, strict=True):
-        length = 0 if prefix is None else prefix.length
-        shortest[key] = min(length, shortest.get(key, length))
-    return [
-        prefix._replace(length=shortest[key]) if prefix is not None and shortest[key] else None
-        for key, prefix in zip(keys, prefixes, strict=True)
-    ]
-
-
-class _Group(NamedTuple):
-    """Rows whose prompts have a common prefix."""
-
-    row: int
-    """Number of one row of the group, whose prompt begins with the prefix."""
-    length: int
-    """Tokens of the common prefix."""
-    saved: int
-    """Number of tokens that need not be read again if the prefix is read first."""
-
-
-def _groups(prompts: Sequence[list[int]], rows: Sequence[int], sharing: Sharing) -> list[_Group]:
-    """Groups of rows of one version, each with the prefix that saves most."""
-    groups: list[_Group] = []
-    order = sorted(rows, key=lambda row: (sharing.versions[row] or "", prompts[row]))
-    at = 0
-    while at < len(order):
-        row = order[at]
-        length, count, best = len(prompts[row]) - 1, 1, 0
-        for other in order[at + 1 :]:
-            if sharing.versions[other] != sharing.versions[row]:
-                break
-            alike = min(length, common(prompts[order[at + count - 1]], prompts[other]))
-            if count * alike <= best:
-                break
-            length, best, count = alike, count * alike, count + 1
-        if count > 1:
-            known = sharing.store.find(sharing.versions[row], prompts[row])
-            new = length - min(length, 0 if known is None else known.length)
-            if new:
-                groups.append(_Group(row, length, (count - 1) * new))
-        at += count
-    return groups
 
 
 def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
