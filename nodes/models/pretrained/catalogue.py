@@ -11,7 +11,7 @@ from swarm_ui.errors import ConfigError, MissingExtra, brief
 from swarm_ui.storage.cache_folder import cache_folder
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
-_HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
+_HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
