@@ -16,7 +16,6 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypedDict, TypeVar
 
-from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.call_record import succeeded
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
@@ -24,8 +23,8 @@ from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Una
 from swarm_ui.engine.run_state import RunState
 from swarm_ui.engine.schedule import count_spent, schedule_of
 from swarm_ui.errors import ConfigError, Failure, RunFailed, SwarmError
+from swarm_ui.graph.convert import to_json
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.serialization import to_json
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.observation import Observation
@@ -47,7 +46,6 @@ class RunOptions(TypedDict, total=False):
     on_event: OnEvent | None
 
 
-@renamed_keywords(run="run_id", given="cached")
 async def execute(
     graph: Dag,
     observation: Observation,

@@ -16,9 +16,9 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import Edits, Rewrite
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, GraphError
+from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
-from swarm_ui.graph.validation import unknown
 from swarm_ui.message import Message
 from swarm_ui.model import Request
 from swarm_ui.node import Node

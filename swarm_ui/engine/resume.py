@@ -11,9 +11,9 @@ from swarm_ui.engine.run_context import Edits
 from swarm_ui.engine.schedule import count_spent
 from swarm_ui.engine.telemetry import in_trace
 from swarm_ui.errors import ConfigError
+from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
-from swarm_ui.graph.validation import unknown
 from swarm_ui.storage.protocol import ReadableStore
 from swarm_ui.trace.records import Trace
 

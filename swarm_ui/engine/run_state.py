@@ -38,7 +38,7 @@ from swarm_ui.errors import (
     RunFailed,
     RunPaused,
 )
-from swarm_ui.graph.conditions import function_name
+from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.message import Message

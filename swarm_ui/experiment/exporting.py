@@ -96,7 +96,7 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
         document = {"agents": agents, "edges": edges, **({"delays": late} if late else {})}
         return json.dumps({**document, **_probabilities(directory)}, indent=1) + "\n"
     graph = _drawable(agents, edges, delays)
-    return graph.to_mermaid() if what == "mermaid" else graph.to_graphviz()
+    return graph.to_mermaid()
 
 
 def episodes(run: Path, solved: bool) -> Iterator[Episode]:

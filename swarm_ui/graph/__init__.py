@@ -1,10 +1,1 @@
-"""Graphs of agents: structure, composition, validation, shapes and other forms."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from swarm_ui.deprecation import renamed_names
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)
+"""Graphs of agents: structure, composition, shapes and other forms."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import EllipsisType, MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack, overload
+from typing import Any, Self, TypedDict, Unpack
 
-from swarm_ui.deprecation import renamed_property
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.conditions import Key, Otherwise, Value, routes_by
-from swarm_ui.graph.elsewhere import EXPECTED_ELSEWHERE
-from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
-from swarm_ui.graph.validation import (
+from swarm_ui.graph.check import (
     GraphNode,
     check_conditions,
     check_delays,
@@ -31,6 +27,7 @@ from swarm_ui.graph.validation import (
     only_sink,
     unknown,
 )
+from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
 from swarm_ui.node import Condition, Node, Until
 
 
@@ -133,15 +130,6 @@ class Dag(GraphNode):
             )
         super().__setattr__(name, value)
 
-    if not TYPE_CHECKING:  # for type checkers, a graph has no other attributes
-
-        def __getattr__(self, name: str) -> NoReturn:
-            hint = EXPECTED_ELSEWHERE.get(name)
-            text = f"'{type(self).__name__}' object has no attribute '{name}'"
-            error = AttributeError(text if hint is None else f"{text}: {hint}")
-            error.name, error.obj = name, self  # Python suggests a similar name
-            raise error
-
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled or copied.
         options: _Options = {
@@ -173,9 +161,6 @@ class Dag(GraphNode):
         if name not in self.nodes:
             raise GraphError(unknown("node", name, self.nodes))
         return self.nodes[name]
-
-    heard = renamed_property("heard", "predecessors")
-    talk = renamed_property("talk", "communication_edges")
 
     @cached_property
     def immediate(self) -> tuple[Edge, ...]:
@@ -250,8 +235,8 @@ class Dag(GraphNode):
         edge = (sender, listener)
         if edge in self.edges:
             raise GraphError(
-                f"there is an edge {sender} -> {listener} already; "
-                f"with_route('{sender}', {{'{listener}': condition}}) gives it a condition"
+                f"there is an edge {sender} -> {listener} already; remove it first with "
+                f"without_edge('{sender}', '{listener}')"
             )
         new = {} if when is None else {edge: when}
         return self._with(
@@ -259,69 +244,6 @@ class Dag(GraphNode):
             when={**self.when, **new},
             delays={**self.delays, edge: delay},
         )
-
-    @overload
-    def with_route(
-        self, sender: str, routes: Mapping[str, Condition], *, otherwise: str | None = None
-    ) -> Self: ...
-    @overload
-    def with_route(
-        self,
-        sender: str,
-        routes: Mapping[str, Value] | Sequence[str] | None = None,
-        *,
-        by: Key,
-        otherwise: str | None = None,
-    ) -> Self: ...
-    def with_route(
-        self,
-        sender: str,
-        routes: Mapping[str, Any] | Sequence[str] | None = None,
-        *,
-        by: Key | None = None,
-        otherwise: str | None = None,
-    ) -> Self:
-        """Send each message of a node to some of its listeners.
-
-        Args:
-            sender: the node whose messages are routed.
-            routes: listeners and their conditions; an edge that is there already gets one. With
-                ``by``: listeners and the value that sends a message there, or only listeners,
-                whose value is their name; ``None``: the present listeners of the node.
-            by: gives the value of a message, by which it is routed; ``None``: no listener. It is
-                called once for each listener, and must depend only on the message.
-            otherwise: the listener of messages that fit no route. Default: there is none; with
-                ``by``, a value that no route has then ends the run with a ``ConfigError``.
-
-        Raises:
-            GraphError: there is no route, or ``otherwise`` has one.
-
-        Examples:
-            ``graph.with_route("router", {"coder": is_code}, otherwise="writer")``
-
-            ``graph.with_route("plan", ["browser", "phone"], by=lambda m: m.content.strip())``
-        """
-        if routes is None:
-            routes = [b for a, b in self.edges if a == sender and b != otherwise]
-        if not routes:
-            what = "listeners with their conditions" if by is None else "listeners"
-            raise GraphError(f"no routes from '{sender}': give {what}")
-        if otherwise in routes:
-            raise GraphError(f"'{otherwise}' has a condition and cannot be 'otherwise' too")
-        if by is not None:
-            ways = routes_by(sender, by, routes, otherwise)
-        elif not isinstance(routes, Mapping):
-            raise GraphError(
-                f"routes from '{sender}': give each listener a condition, as a mapping, or set "
-                "'by' to a function that returns the name of a listener"
-            )
-        else:
-            ways = dict(routes)
-            if otherwise is not None:
-                ways[otherwise] = Otherwise(tuple(routes.values()))
-        conditions = {(sender, listener): condition for listener, condition in ways.items()}
-        new = [edge for edge in conditions if edge not in self.edges]
-        return self._with(edges=[*self.edges, *new], when={**self.when, **conditions})
 
     def with_fallback(self, name: str, node: Node) -> Self:
         """``node`` answers in place of ``name`` when that one fails; the failure is recorded."""

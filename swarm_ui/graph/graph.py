@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
-from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.events import Listeners, OnEvent
 from swarm_ui.engine.executor import RunOptions, execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
@@ -18,17 +17,15 @@ from swarm_ui.engine.replay import Prompt, replay, resample
 from swarm_ui.engine.resume import resume
 from swarm_ui.engine.stream import RunStream
 from swarm_ui.errors import GraphError
-from swarm_ui.graph import diagrams, serialization, shapes
+from swarm_ui.graph import convert, shapes
+from swarm_ui.graph.check import function_name, named
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
-from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.serialization import Functions
 from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions
 from swarm_ui.graph.team_spec import TeamOptions, TeamSpec
 from swarm_ui.graph.team_spec import Views as Views
 from swarm_ui.graph.team_spec import VoteRule as VoteRule
 from swarm_ui.graph.topology import random_dag
-from swarm_ui.graph.validation import named
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node, NodeContext, NodeReply
@@ -80,7 +77,6 @@ class CollabGraph(Dag):
 
     # -- running ------------------------------------------------------------------------------
 
-    @renamed_keywords(run="run_id", given="cached", tell="on_event")
     async def run(self, observation: Observation | str, **options: Unpack[RunOptions]) -> Trace:
         """Decide once; see :func:`swarm_ui.engine.executor.execute`.
 
@@ -92,12 +88,10 @@ class CollabGraph(Dag):
             observation = Observation(goal=observation, elements=())
         return await execute(self, observation, **options)
 
-    @renamed_keywords(run="run_id", given="cached", tell="on_event")
     def run_sync(self, observation: Observation | str, **options: Unpack[RunOptions]) -> Trace:
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
         return run_blocking(self.run(observation, **options))
 
-    @renamed_keywords(run="run_id", given="cached", tell="on_event")
     def stream(self, observation: Observation | str, **options: Unpack[RunOptions]) -> RunStream:
         """The events of a run while it is running (``async for event in team.stream(screen)``).
 
@@ -334,7 +328,7 @@ class CollabGraph(Dag):
         ``when`` (the condition) and ``delay`` (in rounds), the graph ``name``, ``output``,
         ``rounds`` and perhaps ``until``.
         """
-        return serialization.to_networkx(self)
+        return convert.to_networkx(self)
 
     @classmethod
     def from_networkx(
@@ -355,48 +349,18 @@ class CollabGraph(Dag):
             output, rounds, name: ``None``: the values that :meth:`to_networkx` wrote; without them,
                 the only node without a listener, 1 and ``"team"``.
         """
-        return serialization.from_networkx(cls, digraph, nodes, output, rounds, name)
+        return convert.from_networkx(cls, digraph, nodes, output, rounds, name)
 
     def to_json(self) -> str:
-        """The structure as JSON: names and kinds, conditions and fallbacks too; no weights.
+        """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
 
-        Functions (conditions, ``by``, ``until``) are written by name.
+        Functions (conditions, ``until``) are written by name; weights and settings are not.
         """
-        return serialization.to_json(self)
-
-    @classmethod
-    def from_json(
-        cls,
-        text: str,
-        nodes: Mapping[str, Node],
-        *,
-        when: Functions = MappingProxyType({}),
-        fallbacks: Mapping[str, Node] = MappingProxyType({}),
-    ) -> Self:
-        """A structure written by :meth:`to_json`.
-
-        Args:
-            nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
-                full names (``"team/agent_0"``).
-            when: the functions that the structure names: conditions by name or by edge, and the
-                functions of ``by`` and ``until`` by name.
-            fallbacks: the fallback nodes, by the name of the node that they replace.
-
-        Raises:
-            GraphError: one of them is missing, or the text is not a structure.
-        """
-        return serialization.from_json(cls, text, nodes, when, fallbacks)
+        return convert.to_json(self)
 
     def to_mermaid(self) -> str:
         """A Mermaid flow chart: nested graphs framed, conditional and delayed edges dotted."""
-        return diagrams.to_mermaid(self)
-
-    def to_graphviz(self) -> str:
-        """Graphviz DOT: nested graphs as clusters, the output bold.
-
-        Conditional and delayed edges are dashed and labelled.
-        """
-        return diagrams.to_graphviz(self)
+        return convert.to_mermaid(self)
 
     def _repr_svg_(self) -> str:
         # Drawing is imported only where something is drawn.

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from swarm_ui.errors import GraphError, ReplyError
-from swarm_ui.graph.conditions import function_name
+from swarm_ui.graph.check import GraphNode, check_name, function_name
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.validation import GraphNode, check_name
 from swarm_ui.message import Message
 
 Over = Callable[[Message], Iterable[str]]

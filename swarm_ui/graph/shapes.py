@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import TypedDict, TypeVar
 
 from swarm_ui.errors import GraphError
+from swarm_ui.graph.check import GraphNode, check_unique, named
 from swarm_ui.graph.topology import Edge, forward_edges, shuffled
-from swarm_ui.graph.validation import GraphNode, check_unique, named
 from swarm_ui.node import Node, Until
 
 T = TypeVar("T")

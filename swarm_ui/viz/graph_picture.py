@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from swarm_ui.graph.conditions import RouteBy, function_name
+from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.topology import Edge
@@ -266,16 +266,7 @@ def _tooltip(graph: Dag, name: str) -> str:
 
 def condition_name(condition: Condition) -> str:
     """The label of a condition: ``"if urgent"`` for a function ``urgent``, ``"if (…)"`` for a
-    lambda.
-
-    The label of a route to the value ``page`` is ``"kind: page"`` if a function ``kind`` gives the
-    value, and ``"page"`` if a lambda does.
-    """
-    if isinstance(condition, RouteBy):
-        if condition.value is None:
-            return "otherwise"
-        by = function_name(condition.by)
-        return str(condition.value) if by == "<lambda>" else f"{by}: {condition.value}"
+    lambda."""
     name = function_name(condition)
     if name.lower() == "otherwise":
         return "otherwise"

@@ -197,7 +197,6 @@ def test_a_file_that_cannot_be_written_is_a_mistake_and_new_folders_are_made(
 def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
     assert "n0 --> n1" in shell("export r mermaid").out
-    assert '"agent_0" -> "agent_1"' in shell("export r graphviz").out
     assert json.loads(shell("export r edges").out)["edges"] == [["agent_0", "agent_1"]]
     assert shell("export r episodes -o e.jsonl").code == 0
     assert read_jsonl(shell.folder / "e.jsonl") == read_jsonl(

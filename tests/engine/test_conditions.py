@@ -13,7 +13,6 @@ from swarm_ui import (
     AgentNode,
     BudgetExceeded,
     CollabGraph,
-    ConfigError,
     DirectoryStore,
     GraphError,
     Limits,
@@ -32,6 +31,10 @@ def says(word: str) -> Callable[[Message], bool]:
     return lambda message: word in message.content
 
 
+def says_none(*words: str) -> Callable[[Message], bool]:
+    return lambda message: not any(word in message.content for word in words)
+
+
 @function_node
 def router(inbox: Sequence[Message], context: NodeContext) -> str:
     return context.observation.goal
@@ -39,12 +42,11 @@ def router(inbox: Sequence[Message], context: NodeContext) -> str:
 
 def routed() -> CollabGraph:
     nodes = [router, Sleeper("web"), Sleeper("phone"), Sleeper("other"), Sleeper("end")]
-    graph = CollabGraph(
-        nodes, [(n, "end") for n in ("web", "phone", "other")] + [("router", "other")]
-    )
-    return graph.with_route(
-        "router", {"web": says("web"), "phone": says("phone")}, otherwise="other"
-    )
+    edges = [(name, "end") for name in ("web", "phone", "other")]
+    graph = CollabGraph(nodes, edges, "end")
+    graph = graph.with_edge("router", "other", when=says_none("web", "phone"))
+    graph = graph.with_edge("router", "web", when=says("web"))
+    return graph.with_edge("router", "phone", when=says("phone"))
 
 
 @pytest.mark.parametrize(
@@ -144,10 +146,6 @@ def test_conditions_that_cannot_be_are_refused() -> None:
         CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], when={("b", "a"): says("")})
     with pytest.raises(GraphError, match=r"a -> b: a condition is a function .* got a str"):
         CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], when={("a", "b"): "x"})  # type: ignore
-    with pytest.raises(GraphError, match="'b' has a condition and cannot be 'otherwise' too"):
-        CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")]).with_route(
-            "a", {"b": says("")}, otherwise="b"
-        )
 
 
 # -- fallbacks --------------------------------------------------------------------------------
@@ -271,67 +269,9 @@ def test_a_fallbacks_answer_of_the_wrong_kind_is_told() -> None:
         graph.run_sync(BLANK)
 
 
-# -- routes by the value of a message -------------------------------------------------------------
-
-
-def target(message: Message) -> str | None:
-    words = message.content.split()
-    return words[-1] if words else None
-
-
-def fan(**more: str) -> CollabGraph:
-    nodes = [router, Sleeper("web"), Sleeper("phone"), Sleeper("end")]
-    graph = CollabGraph(nodes, [("web", "end"), ("phone", "end"), ("router", "end")], "end")
-    return graph.with_route("router", ["web", "phone"], by=target, **more)
-
-
-def spoke(graph: CollabGraph, goal: str) -> list[str]:
-    return [m.sender for m in graph.run_sync(goal).messages]
-
-
-def test_a_message_goes_to_the_listener_that_its_value_names() -> None:
-    assert spoke(fan(), "go to the web") == ["router", "web", "end"]
-    assert spoke(fan(), "a phone") == ["router", "phone", "end"]
-    assert spoke(fan(), "") == ["router", "end"]  # None: to none of them
-
-
-def test_values_may_differ_from_names_and_present_edges_are_routed() -> None:
-    graph = CollabGraph(
-        [router, Sleeper("web"), Sleeper("phone"), Sleeper("end")],
-        [("router", "web"), ("router", "phone"), ("web", "end"), ("phone", "end")],
-    )
-    assert spoke(graph.with_route("router", by=target), "phone") == ["router", "phone", "end"]
-    by_length = {"web": 1, "phone": 2}
-    counted = graph.with_route("router", by_length, by=lambda m: len(m.content.split()))
-    assert spoke(counted, "two words") == ["router", "phone", "end"]
-    either = graph.with_route("router", {"web": "x"}, by=target, otherwise="phone")
-    assert spoke(either, "x") == ["router", "web", "end"]
-    assert spoke(either, "y") == ["router", "phone", "end"]
-
-
-def test_a_value_without_a_route_ends_the_run_and_is_named() -> None:
-    words = r"by=target\): got 'letter' for message 'router:0', expected 'web', 'phone', or None"
-    with pytest.raises(ConfigError, match=words):
-        fan().run_sync("a letter")
-
-
-def test_routes_that_say_nothing_are_refused() -> None:
-    graph = CollabGraph([router, Sleeper("web")], [], "web")
-    for make, words in (
-        (lambda: graph.with_route("router", by=target), "no routes from 'router'"),
-        (lambda: graph.with_route("router", ["web"]), "give each listener a condition"),
-        (lambda: graph.with_route("router", {"web": says("x")}, by=target), "with 'by', expected"),
-        (lambda: graph.with_route("router", ["web"], by="x"), "'by' is a function"),
-        (lambda: graph.with_route("router", ["web"], by=target, otherwise="web"), "otherwise"),
-    ):
-        with pytest.raises(GraphError, match=words):
-            make()
-
-
 def test_the_output_of_a_trace_is_that_of_the_output_node() -> None:
-    trace = fan().with_output("web").run_sync("web")
+    trace = routed().with_output("web").run_sync("web")
     assert trace.messages[-1].sender == "end"
     assert (trace.output, trace.output_id) == ("web(router)", "web:0")
-    assert repr(trace) == "Trace(4 agents, 1 round, 3 calls, 1 skipped, output 'web(router)')"
-    missing = fan().with_output("phone").run_sync("web")
-    assert missing.output is None and repr(missing).endswith("1 skipped, no output)")
+    missing = routed().with_output("phone").run_sync("web")
+    assert missing.output is None and "no output" in repr(missing)

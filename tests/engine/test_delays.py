@@ -105,15 +105,9 @@ def test_delayed_graphs_do_what_unrolled_rounds_do(shape: Shape, stop: int) -> N
     trace = in_virtual_time(graph.run("x"))
     assert heard(trace) == shape.by_hand(shape.rounds)
 
-    again = CollabGraph.from_json(graph.to_json(), graph.nodes)
-    drawn = CollabGraph.from_networkx(graph.to_networkx())
-    for other in (again, drawn):
-        assert (other.edges, other.delays, other.rounds) == (
-            graph.edges,
-            shape.delays,
-            shape.rounds,
-        )
-    assert timeless(in_virtual_time(again.run("x"))) == timeless(trace)
+    other = CollabGraph.from_networkx(graph.to_networkx())
+    assert (other.edges, other.delays, other.rounds) == (graph.edges, shape.delays, shape.rounds)
+    assert timeless(in_virtual_time(other.run("x"))) == timeless(trace)
 
     silent = [Sayer(name) for name in shape.names]
     untouched = graph
@@ -263,7 +257,6 @@ def test_delays_stay_with_their_edge() -> None:
     given = graph.with_edges([("critic", "writer"), ("writer", "critic")], delays={
         ("writer", "critic"): 2, ("a", "b"): 1})  # fmt: skip
     assert given.delays == {("writer", "critic"): 2}
-    assert graph.with_route("critic", ["writer"], by=lambda m: "writer").delays == graph.delays
 
 
 def test_a_loop_can_be_composed_and_nested() -> None:

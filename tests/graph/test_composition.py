@@ -16,8 +16,6 @@ from swarm_ui import (
     ConfigError,
     GraphError,
     MajorityVote,
-    Message,
-    function_node,
     random_dag,
 )
 from swarm_ui.graph.composition import OpenGraph
@@ -126,10 +124,8 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
     [
         (lambda g: g.without_edge("a", "c"), "no edge a -> c to remove"),
         (lambda g: g.without_edge("b", "a"), "no edge b -> a to remove; there is a -> b"),
-        (lambda g: g.with_edge("a", "b"), r"already; with_route\('a', {'b': condition}\)"),
+        (lambda g: g.with_edge("a", "b"), "already"),
         (lambda g: g.with_edge("a", "c", when=True), "edge a -> c: a condition is a function"),
-        (lambda g: g.with_route("a", {}), "no routes from 'a'"),
-        (lambda g: g.with_route("a", {"bb": bool}), "edge a -> bb.*did you mean 'b'"),
         (lambda g: g.with_output(""), "output '' is not in the graph"),
         (lambda g: g.named(""), "a name must be"),
         (lambda g: g.with_fallback("cc", Sleeper("x")), "fallback for: node 'cc' is not"),
@@ -165,8 +161,8 @@ def test_composition_joins_the_output_to_the_first_nodes() -> None:
 
 
 def test_composition_carries_conditions_and_fallbacks() -> None:
-    left = line("ab").with_route("a", {"b": bool}).with_fallback("a", Sleeper("x"))
-    right = line("cd").with_route("c", {"d": bool}).with_fallback("d", Sleeper("y"))
+    left = line("ab", when={("a", "b"): bool}).with_fallback("a", Sleeper("x"))
+    right = line("cd", when={("c", "d"): bool}).with_fallback("d", Sleeper("y"))
     both = left >> right
     assert both.when == {("a", "b"): bool, ("c", "d"): bool}
     assert both.fallbacks == {**left.fallbacks, **right.fallbacks}
@@ -196,7 +192,7 @@ def test_a_vote_after_a_fan_hears_its_ends_only() -> None:
 def test_a_fan_may_begin_a_graph_and_hold_graphs_and_fans() -> None:
     a, b, *_ = nodes("ab")
     assert ([a, b] >> line("xy")).predecessors == {"a": (), "b": (), "x": ("a", "b"), "y": ("x",)}
-    branch = line("pq").with_route("p", {"q": bool}).with_fallback("q", a)
+    branch = line("pq", when={("p", "q"): bool}).with_fallback("q", a)
     graph = line("mn") >> [branch, line("r") >> nodes("st"), Sleeper("u")] >> Sleeper("v")
     assert graph.predecessors["p"] == graph.predecessors["r"] == graph.predecessors["u"] == ("n",)
     assert graph.predecessors["v"] == ("q", "s", "t", "u")
@@ -222,23 +218,8 @@ def test_a_fan_says_what_to_do_when_it_is_used_as_a_graph() -> None:
     assert fan.ends == ("c", "d")
 
 
-def test_a_route_over_edges_that_are_there() -> None:
-    @function_node
-    def router(inbox: object, context: object) -> str:
-        return "code, please"
-
-    def is_code(message: Message) -> bool:
-        return "code" in message.content
-
-    graph = CollabGraph([router]) >> [Sleeper("coder"), Sleeper("writer")] >> Sleeper("end")
-    routed = graph.with_route("router", {"coder": is_code}, otherwise="writer")
-    assert routed.edges == graph.edges and not graph.when
-    assert routed.run_sync(SCREEN).messages[-1].content == "end(coder)"
-    assert routed.run_sync(SCREEN).skipped == ("writer:0",)
-
-
 def test_what_a_graph_shows_of_itself() -> None:
-    assert repr(line("abc", rounds=3).with_route("a", {"b": bool})) == (
+    assert repr(line("abc", rounds=3, when={("a", "b"): bool})) == (
         "CollabGraph('team': a, b, c; 2 edges, 1 of them conditional; output 'c', 3 rounds)"
     )
     assert repr(line("abcdefgh")) == (
@@ -259,9 +240,6 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "with_edge": lambda g, rng: g.with_edge(
         some_name(g, rng), some_name(g, rng), when=rng.choice([None, bool])
-    ),
-    "with_route": lambda g, rng: g.with_route(
-        some_name(g, rng), {some_name(g, rng): callable}, otherwise=some_name(g, rng)
     ),
     "with_fallback": lambda g, rng: g.with_fallback(some_name(g, rng), Sleeper("f")),
     "without_edge": lambda g, rng: g.without_edge(*rng.choice(g.edges)),
@@ -292,8 +270,9 @@ def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
 ) -> None:
     rng = random.Random(seed)
     edges = random_dag("abcde", 0.6, rng)
-    graph = CollabGraph([*nodes("abcde"), MajorityVote()], edges, "vote")
-    graph = graph.with_route("a", {"vote": bool}).with_fallback("b", Sleeper("f"))
+    members = [*nodes("abcde"), MajorityVote()]
+    graph = CollabGraph(members, [*edges, ("a", "vote")], "vote", when={("a", "vote"): bool})
+    graph = graph.with_fallback("b", Sleeper("f"))
     for operation in operations:
         before = whole(graph)
         try:
@@ -301,10 +280,9 @@ def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
         except (GraphError, IndexError):  # a cycle, a name used twice, no edge to choose
             new = graph
         assert whole(graph) == before
-        if operation != "with_route":
-            assert {e: graph.when.get(e) for e in graph.edges if e in new.edges} == {
-                e: new.when.get(e) for e in graph.edges if e in new.edges
-            }
+        assert {e: graph.when.get(e) for e in graph.edges if e in new.edges} == {
+            e: new.when.get(e) for e in graph.edges if e in new.edges
+        }
         if operation != "with_fallback":
             assert new.fallbacks == {n: f for n, f in graph.fallbacks.items() if n in new.nodes}
         names = {name: name.upper() for name in new.nodes}

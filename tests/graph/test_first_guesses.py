@@ -56,34 +56,6 @@ def test_copies_and_pickles_decide_the_same(copied: Callable[[CollabGraph], Coll
     assert other["ada"].model is other["grace"].model  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("parameters", "EdgeDistribution"),
-        ("train", "TeamTrainer"),
-        ("state_dict", "save_edges"),
-        ("save", "to_json"),
-        ("forward", "run_sync"),
-        ("add_edge", "with_edge"),
-        ("remove_node", "without_node"),
-        ("cuda", "device"),
-        ("plot", "to_mermaid"),
-    ],
-)
-def test_names_of_other_libraries_are_errors_that_say_what_to_use(name: str, said: str) -> None:
-    with pytest.raises(AttributeError, match=f"has no attribute '{name}': .*{said}"):
-        getattr(team(), name)
-    assert not hasattr(team(), name)
-
-
-def test_other_missing_attributes_are_the_usual_error() -> None:
-    with pytest.raises(
-        AttributeError, match="'CollabGraph' object has no attribute 'egdes'"
-    ) as told:
-        getattr(team(), "egdes")  # noqa: B009
-    assert told.value.name == "egdes"
-
-
 def test_assignment_names_the_operation() -> None:
     with pytest.raises(AttributeError, match="with_rounds"):
         team().rounds = 4

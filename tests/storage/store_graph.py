@@ -60,16 +60,21 @@ def even(message: Message) -> bool:
     return message.content[-1:] in "02468ace"
 
 
+def odd(message: Message) -> bool:
+    return not even(message)
+
+
 def layered(seed: int, log: Log = quiet, *, wait: float = 0.003) -> CollabGraph:
     """About thirty nodes, two rounds of them, and a vote: seventy calls and more."""
     rng = random.Random(seed)
     inner = CollabGraph(
         [Waiter(name, log, wait) for name in ("scout", "left", "right", "end")],
         [("scout", "left"), ("scout", "right"), ("left", "end"), ("right", "end")],
+        when={("scout", "left"): even, ("scout", "right"): odd},
         rounds=2,
         name="inner",
         output="end",
-    ).with_route("scout", {"left": even}, otherwise="right")
+    )
     layers = [[f"n{level}_{place}" for place in range(5)] for level in range(5)]
     nodes = [Waiter(name, log, wait) for layer in layers for name in layer]
     edges = [

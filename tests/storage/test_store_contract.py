@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from store_child import OPEN, Stores
 
 from swarm_ui import Action, Call, CollabGraph, ConfigError, Message, Observation
-from swarm_ui.graph.serialization import to_json
+from swarm_ui.graph.convert import to_json
 from swarm_ui.storage.line_store import LineJournal
 from swarm_ui.storage.protocol import Head, RecordedCall
 from swarm_ui.storage.write_batches import Batches

@@ -59,10 +59,10 @@ def test_equal_graphs_give_equal_bytes_and_ids_differ_between_pictures() -> None
 
 def test_conditions_are_dashed_and_named() -> None:
     graph = sleepers("router", "clerk", "letters", "end", edges=[("clerk", "end")], output="end")
-    graph = graph.with_route("router", {"clerk": urgent}, otherwise="letters")
+    graph = graph.with_edge("router", "clerk", when=urgent).with_edge("router", "letters")
     graph = graph.with_edge("router", "end", when=lambda message: True)
     picture = Picture(graph._repr_svg_())
-    assert {"if urgent", "otherwise", "if (…)"} <= set(picture.texts)
+    assert {"if urgent", "if (…)"} <= set(picture.texts)
     assert picture.arrow("router → clerk").get("stroke-dasharray")
     assert picture.arrow("clerk → end").get("stroke-dasharray") is None
 

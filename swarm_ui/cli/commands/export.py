@@ -16,7 +16,7 @@ from swarm_ui.experiment import exporting
 from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.jsonl import write_jsonl
 
-What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz",
+What = Literal["adapters", "episodes", "pairs", "edges", "mermaid",
                "trl", "alpaca", "sharegpt", "datasets", "counts"]  # fmt: skip
 
 
@@ -37,8 +37,8 @@ def export(
     """Export adapters, episodes, pairs, edges or a drawing of a run, or the samples of a corpus.
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
-    in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid or
-    Graphviz. A corpus is written for TRL, LLaMA-Factory (alpaca, sharegpt) or datasets, or its
+    in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid.
+    A corpus is written for TRL, LLaMA-Factory (alpaca, sharegpt) or datasets, or its
     samples and dropped items are counted.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]

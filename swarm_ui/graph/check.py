@@ -9,7 +9,6 @@ from inspect import iscoroutinefunction
 from types import MappingProxyType
 
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.topology import Edge, descendants
 from swarm_ui.node import Condition, Node, Until, scope_of
 
@@ -275,3 +274,8 @@ def no_edge(edge: Edge, purpose: str, there: Iterable[Edge]) -> str:
     sender, listener = edge
     other = f"; there is {listener} -> {sender}" if (listener, sender) in set(there) else ""
     return f"there is no edge {sender} -> {listener} to {purpose}{other}"
+
+
+def function_name(function: object) -> str:
+    """The name of a function; for other callables that of their class."""
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,168 @@
+"""Graphs in other forms: a fingerprint as JSON, networkx in both directions, and Mermaid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.check import function_name
+from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
+from swarm_ui.graph.topology import Edge
+from swarm_ui.node import Condition, Node
+
+if TYPE_CHECKING:
+    import networkx
+
+W = TypeVar("W", bound=Dag)
+
+
+def structure(graph: Dag) -> dict[str, Any]:
+    """Names, classes of nodes, edges, conditions, delays and rounds; functions by their names."""
+
+    def entry(name: str, node: Node) -> dict[str, Any]:
+        inner = inner_graph(node)
+        inside = {} if inner is None else {"inside": structure(inner)}
+        return {"id": name, "kind": type(node).__name__, **inside}
+
+    found: dict[str, Any] = {
+        "name": graph.name,
+        "nodes": [entry(name, node) for name, node in graph.nodes.items()],
+        "edges": graph.edges,
+        "output": graph.output,
+        "rounds": graph.rounds,
+        "when": [[*e, function_name(graph.when[e])] for e in graph.edges if e in graph.when],
+        "fallbacks": [entry(name, node) for name, node in graph.fallbacks.items()],
+        "delays": [[*edge, delay] for edge, delay in graph.delays.items()],
+        "until": "" if graph.until is None else function_name(graph.until),
+    }
+    return {key: value for key, value in found.items() if value not in ([], "")}
+
+
+def to_json(graph: Dag) -> str:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_json`."""
+    return json.dumps(structure(graph), ensure_ascii=False, separators=(",", ":"))
+
+
+# -- networkx -------------------------------------------------------------------------------------
+
+
+def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_networkx`."""
+    import networkx
+
+    digraph: networkx.DiGraph[str] = networkx.DiGraph(
+        name=graph.name, output=graph.output, rounds=graph.rounds
+    )
+    for name, node in graph.nodes.items():
+        digraph.add_node(name, node=node)
+        if name in graph.fallbacks:
+            digraph.nodes[name]["fallback"] = graph.fallbacks[name]
+    for place, edge in enumerate(graph.edges):
+        digraph.add_edge(*edge, place=place)
+        if edge in graph.when:
+            digraph.edges[edge]["when"] = graph.when[edge]
+        if edge in graph.delays:
+            digraph.edges[edge]["delay"] = graph.delays[edge]
+    if graph.until is not None:
+        digraph.graph["until"] = graph.until
+    return digraph
+
+
+def from_networkx(
+    graph: type[W],
+    digraph: networkx.DiGraph[Any],
+    nodes: Mapping[str, Node],
+    output: str | None,
+    rounds: int | None,
+    name: str | None,
+) -> W:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
+    if not digraph.is_directed():
+        raise GraphError(
+            "the edges of an undirected graph do not say which node is the sender; use a "
+            "directed graph"
+        )
+    edges: list[tuple[float, Edge]] = []
+    when: dict[Edge, Condition] = {}
+    delays: dict[Edge, int] = {}
+    for sender, listener, data in digraph.edges(data=True):
+        place, edge = data.get("place"), (str(sender), str(listener))
+        edges.append((place if isinstance(place, int) else inf, edge))
+        if data.get("when") is not None:
+            when[edge] = data["when"]
+        if data.get("delay") is not None:
+            delays[edge] = data["delay"]
+    edges.sort(key=lambda edge: edge[0])
+    # Only to_networkx() writes all three; in other graphs they have other meanings.
+    ours = {"name", "output", "rounds"} <= digraph.graph.keys()
+    said: Mapping[str, Any] = digraph.graph if ours else {}
+    return graph(
+        _members(digraph, nodes),
+        [edge for _, edge in edges],
+        output=said.get("output") if output is None else output,
+        rounds=said.get("rounds", 1) if rounds is None else rounds,
+        name=said.get("name", "team") if name is None else name,
+        when=when,
+        fallbacks={str(n): d["fallback"] for n, d in digraph.nodes(data=True) if "fallback" in d},
+        delays=delays,
+        until=said.get("until"),
+    )
+
+
+def _members(digraph: networkx.DiGraph[Any], nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """Nodes by the labels' text."""
+    labels: dict[str, Any] = {}
+    members: dict[str, Node] = {}
+    for label, data in digraph.nodes(data=True):
+        name = str(label)
+        if name in labels:
+            raise GraphError(
+                f"labels {labels[name]!r} and {label!r} would both be called '{name}'; "
+                "relabel one of them"
+            )
+        labels[name] = label
+        node = nodes.get(name, data.get("node"))
+        if node is None:
+            raise GraphError(
+                f"no node given for '{name}': set its 'node' attribute or pass nodes={{...}}"
+            )
+        members[name] = node
+    return members
+
+
+# -- Mermaid --------------------------------------------------------------------------------------
+
+# In a quoted label Mermaid still reads Markdown, HTML, comments and entities of its own.
+_QUOTED = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
+
+
+def to_mermaid(graph: Dag) -> str:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.to_mermaid`."""
+    return "\n    ".join(["flowchart LR", *_mermaid(graph, "n")]) + "\n"
+
+
+def _mermaid(graph: Dag, prefix: str) -> Iterator[str]:
+    ids = {name: f"{prefix}{k}" for k, name in enumerate(graph.nodes)}
+    closing = frozenset(graph.closing)
+    for name, node in graph.nodes.items():
+        id, label = ids[name], name.translate(_QUOTED)
+        inner = inner_graph(node)
+        if inner is not None:
+            if isinstance(node, MappedGraph):
+                label += f", for each of {function_name(node.over)}".translate(_QUOTED)
+            yield f'subgraph {id}["{label}"]'
+            yield "    direction LR"
+            yield from ("    " + line for line in _mermaid(inner, f"{id}_"))
+            yield "end"
+        else:
+            yield f'{id}(["{label}"])' if name in closing else f'{id}["{label}"]'
+    for edge in graph.edges:
+        notes = [function_name(graph.when[edge])] if edge in graph.when else []
+        notes += [f"delay {graph.delays[edge]}"] if edge in graph.delays else []
+        arrow = f'-.->|"{", ".join(notes).translate(_QUOTED)}"|' if notes else "-->"
+        yield f"{ids[edge[0]]} {arrow} {ids[edge[1]]}"
+    yield f"style {ids[graph.output]} stroke-width:3px"
