@@ -42,14 +42,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.support.edge_learners import ScoreFunction
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
+from benchmarks.support.thompson_edges import ThompsonEdges
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.graph.topology import Edge
-from swarm_ui.optim.edges.candidate_graph import EdgeSample
+from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
-from swarm_ui.optim.edges.thompson import ThompsonEdges
+from swarm_ui.optim.edges.optim import ProbabilitySGD
 from swarm_ui.stats import wilson
 
 NAME = "edge_power"
@@ -111,12 +112,12 @@ def learn(name: str, world: Instance, seed: int, budgets: tuple[int, ...]) -> li
     """Distance of the learned graph to the best after each budget."""
     noise = math.sqrt(MIDDLE * (1 - MIDDLE) / EPISODES)
     source: EdgeDistribution | ThompsonEdges
-    learner: EdgeOptimizer[EdgeDistribution] | ThompsonEdges
+    learner: ScoreFunction | ThompsonEdges
     if name == "thompson":
         source = learner = ThompsonEdges(AGENTS, noise=noise)
     else:
         source = EdgeDistribution(AGENTS, density=0.5)
-        learner = EdgeOptimizer(source, lr=0.1, normalise=True)
+        learner = ScoreFunction(source, ProbabilitySGD(source, lr=0.1), normalise=True)
     draw, rng = torch.Generator().manual_seed(seed), random.Random(seed)
     gaps = []
     for done in range(budgets[-1] + 1):

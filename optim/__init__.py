@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
     from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
     from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
+    from swarm_ui.optim.edges.candidates import EdgeSample
     from swarm_ui.optim.edges.distribution import EdgeDistribution
-    from swarm_ui.optim.edges.optimizer import EdgeOptimizer
+    from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
     from swarm_ui.optim.metrics import success_rate
     from swarm_ui.optim.preferences.advantages import scored_replies
     from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AdapterTrainer", "Callbacks", "Critics", "DrMAS", "EdgeDistribution", "EdgeOptimizer",
-    "GiGPO", "LLMCritic", "OutcomeCredit", "PairConfig", "PreferencePair",
+    "AdapterTrainer", "Callbacks", "Critics", "DrMAS", "EdgeDistribution", "EdgeSample",
+    "GiGPO", "LLMCritic", "OutcomeCredit", "PairConfig", "PreferencePair", "ProbabilitySGD",
     "ProgressAttribution", "ScriptedCritic", "SearchTreeCredit", "TeamConfig", "TeamTrainer",
-    "UpdateConfig", "scored_replies", "success_rate",
+    "UpdateConfig", "edge_loss", "scored_replies", "success_rate",
 ]  # fmt: skip
 
 _LAZY = {
@@ -40,18 +41,20 @@ _LAZY = {
     "Critics": "rollout_supervisor",
     "DrMAS": "credit.assigners.group_advantages",
     "EdgeDistribution": "edges.distribution",
-    "EdgeOptimizer": "edges.optimizer",
+    "EdgeSample": "edges.candidates",
     "GiGPO": "credit.assigners.group_advantages",
     "LLMCritic": "credit.assigners.llm_critic",
     "OutcomeCredit": "credit.assigners.critic",
     "PairConfig": "preferences.pairs",
     "PreferencePair": "preferences.pairs",
+    "ProbabilitySGD": "edges.optim",
     "ProgressAttribution": "credit.assigners.progress_attribution",
     "ScriptedCritic": "credit.assigners.critic",
     "SearchTreeCredit": "credit.assigners.search_tree",
     "TeamConfig": "config",
     "TeamTrainer": "trainer",
     "UpdateConfig": "update.update_config",
+    "edge_loss": "edges.optim",
     "scored_replies": "preferences.advantages",
     "success_rate": "metrics",
 }

@@ -23,7 +23,8 @@ from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust
-from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
+from swarm_ui.optim.edges.candidates import EdgeSample
+from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.metrics import GraphMetrics, decision_credit, success_rate
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.retry import Played, play_with_retries

@@ -11,7 +11,6 @@ from typing import TypedDict
 import msgspec
 
 from swarm_ui.action import Action, unfit
-from swarm_ui.optim.edges.score_function import EdgeUpdate
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import credit_by_message, scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
@@ -31,6 +30,17 @@ class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Success rate of the episodes played with the graph; ``None`` if all were masked."""
     right: float | None
     """Mean credit of its decisions; ``None`` if none was scored."""
+
+
+class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """What one update of the edges used and changed."""
+
+    used: int
+    """Number of drawn graphs with a utility; the others were masked."""
+    moved: float
+    """Largest change of an edge's probability."""
+    entropy: float
+    """Expected entropy (nats) of the edges after the update."""
 
 
 class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +114,7 @@ def scalars(metrics: IterationMetrics) -> dict[str, float]:
         "pairs": {**metrics.pairs, "total": sum(metrics.pairs.values())},
         "loss": {update.adapter: update.loss for update in metrics.updates},
         "accuracy": {update.adapter: update.accuracy for update in metrics.updates},
-        "edges": {"entropy": edges.edge_entropy, "moved": edges.moved} if edges else {},
+        "edges": {"entropy": edges.entropy, "moved": edges.moved} if edges else {},
         "edge": metrics.edge_probabilities or {},
         "seconds": {
             "rollout": metrics.rollout_seconds, "update": metrics.update_seconds,

@@ -14,8 +14,7 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.config import GUIDE, TeamConfig, current_names
 from swarm_ui.optim.credit.trust import CriticTrust
-from swarm_ui.optim.edges.files import load_edges, save_edges
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
+from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.checkpoint import Checkpoints
@@ -43,11 +42,6 @@ class TeamState(msgspec.Struct, kw_only=True):
     ahead: int | None = None
     """The iteration whose rollouts had begun, with the weights and edges in ``acting``. They are
     not part of the checkpoint, and are played again. ``None``: none had begun."""
-    utility_average: float | None = None
-    """The edge optimiser's moving average of utilities."""
-    utilities_seen: int = 0
-    """Number of utilities that the edge optimiser has learned from; 0 in states of older
-    versions."""
     trust: dict[str, object] | None = None
     """State of the critic's weight; ``None``: there is no critic, or an older version wrote it."""
     history: list[IterationMetrics] = []
@@ -78,16 +72,15 @@ class TeamStore:
         self._loaded: Path | None = None
 
     def save(
-        self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: CriticTrust | None
+        self, state: TeamState, model: Trainable, edges: EdgeDistribution, trust: CriticTrust | None
     ) -> None:
         """Write a checkpoint, then the line of metrics. :meth:`load` restores a missing line."""
         state.config, state.adapters = self._config, self._adapters
-        state.utility_average, state.utilities_seen = edges.average, edges.seen
         state.trust = None if trust is None else trust.state_dict()
 
         def write(folder: Path) -> None:
             model.save_adapters(folder / "adapters")
-            save_edges(edges.distribution, folder / "edges.safetensors")
+            edges.save(folder / "edges.safetensors")
             text = msgspec.json.format(msgspec.json.encode(state))
             (folder / "state.json").write_bytes(text)
             if state.ahead is not None:
@@ -103,7 +96,7 @@ class TeamStore:
             ) from error
 
     def load(
-        self, model: Trainable, edges: EdgeOptimizer, trust: CriticTrust | None
+        self, model: Trainable, edges: EdgeDistribution, trust: CriticTrust | None
     ) -> TeamState | None:
         """Restore the last complete iteration; ``None`` if there is none.
 
@@ -127,7 +120,6 @@ class TeamStore:
                 f"{found.folder / 'state.json'}: not a state of version {STATE_VERSION}: {error}"
             ) from error
         self._check(state, found.folder)
-        edges.average, edges.seen = state.utility_average, state.utilities_seen
         if trust is not None and state.trust is not None:
             trust.load_state_dict(state.trust)
         self._loaded = found.folder
@@ -135,7 +127,7 @@ class TeamStore:
         self._rewrite_metrics(state)
         return state
 
-    def keep_acting(self, model: Trainable, edges: EdgeOptimizer) -> None:
+    def keep_acting(self, model: Trainable, edges: EdgeDistribution) -> None:
         """Keep the weights and edges with which the next rollouts begin, for the next checkpoint.
 
         Raises:
@@ -146,12 +138,12 @@ class TeamStore:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             model.save_adapters(folder / "adapters")
-            save_edges(edges.distribution, folder / "edges.safetensors")
+            edges.save(folder / "edges.safetensors")
         except OSError as error:
             raise ConfigError(f"cannot write '{folder}': {error}") from error
 
     @contextmanager
-    def acting(self, model: Trainable, edges: EdgeOptimizer) -> Iterator[None]:
+    def acting(self, model: Trainable, edges: EdgeDistribution) -> Iterator[None]:
         """A context for rollouts that began before the loaded checkpoint and are not in it.
 
         In the context, the model and the edges are those with which the rollouts began.
@@ -163,8 +155,8 @@ class TeamStore:
         finally:
             self._load_weights(model, edges, self._loaded)
 
-    def _load_weights(self, model: Trainable, edges: EdgeOptimizer, folder: Path) -> None:
-        load_edges(edges.distribution, folder / "edges.safetensors")
+    def _load_weights(self, model: Trainable, edges: EdgeDistribution, folder: Path) -> None:
+        edges.load_state_dict(EdgeDistribution.load(folder / "edges.safetensors").state_dict())
         model.load_adapters(folder / "adapters")
 
     @property

@@ -33,11 +33,12 @@ from swarm_ui.node import derive
 from swarm_ui.optim.callbacks import Callbacks, accepts_former_keywords
 from swarm_ui.optim.collector import Collector, GraphRollout, SampleJobs
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.edge_credit import episode_edge_credit
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.optim.loggers.logger import LoggerGroup, logging_to
 from swarm_ui.optim.metrics import (
+    EdgeUpdate,
     IterationMetrics,
     decision_credit,
     episode_figures,
@@ -148,10 +149,8 @@ class TeamTrainer:
         self._collector = Collector(
             self.graph, make_environment, sample_jobs, self.config, critics, adversary, warn
         )
-        self.edges = EdgeOptimizer(
-            EdgeDistribution(graph.agents, density=self.config.density, delays=graph.delays),
-            lr=self.config.edge_lr, credit_weight=self.config.edge_credit_weight, normalise=True,
-        )  # fmt: skip
+        self.edges = EdgeDistribution(graph, density=self.config.density)
+        self._edge_optimizer = ProbabilitySGD(self.edges, lr=self.config.edge_lr)
         self._store = None
         if folder is not None:
             self._store = TeamStore(folder, self.config, adapters=self._adapters, warn=warn)
@@ -192,7 +191,7 @@ class TeamTrainer:
             state = self._start(resume)
             with self._logging() as loggers:
                 await self._train(state, loggers)
-            return TeamResult(tuple(state.history), self.edges.distribution)
+            return TeamResult(tuple(state.history), self.edges)
 
     async def _train(self, state: TeamState, loggers: LoggerGroup) -> None:
         """The remaining iterations, each with its checkpoint."""
@@ -222,14 +221,14 @@ class TeamTrainer:
         ahead = state.ahead
         if ahead is not None and ahead < self.config.iterations and self._store is not None:
             with self._store.acting(self.model, self.edges):
-                await schedule.begin(ahead, self.edges.distribution, updates=ahead - 1)
+                await schedule.begin(ahead, self.edges, updates=ahead - 1)
 
     async def _play_ahead(self, iteration: int, schedule: RolloutSchedule) -> None:
         """Begin the next iteration's rollouts before this update, if ``staleness`` allows it."""
         if self.config.staleness and iteration + 1 < self.config.iterations:
             if self._store is not None:
                 self._store.keep_acting(self.model, self.edges)
-            await schedule.begin(iteration + 1, self.edges.distribution, updates=iteration)
+            await schedule.begin(iteration + 1, self.edges, updates=iteration)
 
     def _logging(self) -> AbstractContextManager[LoggerGroup]:
         """The loggers of the run. They receive the trainer's settings and ``logged_config``."""
@@ -371,7 +370,7 @@ class TeamTrainer:
     async def _collect(self, iteration: int, schedule: RolloutSchedule) -> PlayedRollouts:
         """The episodes of an iteration. An error of a model reports what the run has saved."""
         try:
-            return await schedule.episodes(iteration, self.edges.distribution)
+            return await schedule.episodes(iteration, self.edges)
         except BudgetExceeded:
             raise
         except ModelError as error:
@@ -397,13 +396,23 @@ class TeamTrainer:
         decisions = self.config.edge_utility == "decision" and self._critic is not None
         utility = decision_credit if decisions else success_rate
         utilities = [utility(rollout.episodes) for rollout in rollouts]
-        if not self.config.edge_credit or self._critic is None:
-            return self.edges.step(samples, utilities)
-        credit = [episode_edge_credit(r.episodes, edges=r.edges) for r in rollouts]
-        return self.edges.step(samples, utilities, credit)
+        credit = None
+        if self.config.edge_credit and self._critic is not None:
+            credit = [episode_edge_credit(r.episodes, edges=r.edges) for r in rollouts]
+        before = self.edges.logits.detach().sigmoid()
+        self._edge_optimizer.zero_grad()
+        weight = self.config.edge_credit_weight
+        edge_loss(self.edges, samples, utilities, credit, credit_weight=weight).backward()  # type: ignore[no-untyped-call]
+        self._edge_optimizer.step()
+        change = (self.edges.logits.detach().sigmoid() - before).abs()
+        return EdgeUpdate(
+            used=sum(utility is not None for utility in utilities),
+            moved=float(change.max()) if change.numel() else 0.0,
+            entropy=self.edges.entropy().item(),
+        )
 
     def _probabilities(self) -> dict[str, float]:
-        return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
+        return {f"{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
 
 
 def _examples_of(

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
+from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
 
 HONEST = 0.8
 OWN = 0.7

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from benchmarks.support.edge_families import FAMILIES, Family, Outcome
-from swarm_ui.optim.edges.adam_optimizer import AdamEdgeOptimizer, gptswarm_rule
-from swarm_ui.optim.edges.candidate_graph import EdgeSample
+from benchmarks.support.edge_learners import GPTSwarmRule, ScoreFunction
+from benchmarks.support.sequential_edges import SequentialEdges
+from benchmarks.support.thompson_edges import ThompsonEdges
+from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.sequential import SequentialEdges
-from swarm_ui.optim.edges.thompson import ThompsonEdges
 
 EVERY = 16
 """Evaluations between two looks."""
@@ -31,7 +31,7 @@ class Source(Protocol):
     def mode(self) -> EdgeSample: ...
 
 
-Learner = AdamEdgeOptimizer[Any] | ThompsonEdges
+Learner = ScoreFunction | GPTSwarmRule | ThompsonEdges
 
 
 class Method(NamedTuple):
@@ -46,30 +46,32 @@ class Method(NamedTuple):
 
 def _given(family: Family) -> dict[str, Any]:
     graph = family.graph
-    return {"names": graph.names, "candidates": graph.edges, "decision": graph.decision}
+    return {"candidates": graph.edges, "decision": graph.decision}
 
 
 def _gptswarm(baseline: Any) -> Method:
     def make(family: Family) -> tuple[Source, Learner]:
-        edges = SequentialEdges(**_given(family), sequence="listed")
-        return edges, gptswarm_rule(edges, baseline)
+        edges = SequentialEdges(family.graph.names, **_given(family), sequence="listed")
+        return edges, GPTSwarmRule(edges, baseline)
 
     return Method(make, 4, False)
 
 
 def _posterior(family: Family) -> tuple[Source, Learner]:
-    edges = ThompsonEdges(**_given(family))
+    edges = ThompsonEdges(family.graph.names, **_given(family))
     return edges, edges
 
 
 def _score(family: Family) -> tuple[Source, Learner]:
-    edges = EdgeDistribution(**_given(family))
-    return edges, AdamEdgeOptimizer(edges, lr=0.3, first_lr=0.15, warmup=400)
+    edges = EdgeDistribution(family.graph.names, **_given(family))
+    adam = torch.optim.Adam(edges.parameters(), lr=0.3)
+    return edges, ScoreFunction(edges, adam, warmup=(0.15, 400))
 
 
 def _score_credit(family: Family) -> tuple[Source, Learner]:
-    edges = EdgeDistribution(**_given(family))
-    return edges, AdamEdgeOptimizer(edges, lr=0.3, credit_weight=2.0)
+    edges = EdgeDistribution(family.graph.names, **_given(family))
+    adam = torch.optim.Adam(edges.parameters(), lr=0.3)
+    return edges, ScoreFunction(edges, adam, credit_weight=2.0)
 
 
 METHODS = {

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 from PIL import Image, ImageDraw, ImageFont
+from swarm_ui.optim.edges.edge_credit import episode_edge_credit
+from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.edge_credit import episode_edge_credit
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.optim.plots import plot_credit
 from swarm_ui.rollout.episodes import Intervention, rollout
 from swarm_ui.viz import edges_svg
@@ -112,7 +112,7 @@ def strip(episode: Episode) -> Image.Image:
 async def learned(model: LocalModel) -> EdgeDistribution:
     """Edges after 48 episodes with drawn graphs, from the credit of single messages."""
     edges = EdgeDistribution(NAMES, density=0.5)
-    learner = EdgeOptimizer(edges, lr=0.5)
+    optimizer = ProbabilitySGD(edges, lr=0.5)
     draw = torch.Generator().manual_seed(0)
     for task, seed in draw_jobs(tasks("train"), 12, 0):
         samples = edges.sample(4, draw)
@@ -124,7 +124,9 @@ async def learned(model: LocalModel) -> EdgeDistribution:
             for sample, episode in zip(samples, found, strict=True)
         ]
         utilities = [None if e.success is None else float(e.success) for e in found]
-        learner.step(samples, utilities, credit, groups=[f"{task}/{seed}"] * 4)
+        optimizer.zero_grad()
+        edge_loss(edges, samples, utilities, credit, normalise=False).backward()
+        optimizer.step()
     return edges
 
 

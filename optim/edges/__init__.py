@@ -1,14 +1,1 @@
-"""Distributions over the edges of a team, and how they are learned.
-
-Every distribution draws ``EdgeSample`` records. Every learner has one method,
-``step(samples, utilities, credit=None, groups=None)``.
-"""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from swarm_ui.deprecation import renamed_names
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)
+"""Who talks to whom, as parameters: a distribution over DAGs, and how it is learned."""

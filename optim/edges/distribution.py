@@ -19,26 +19,28 @@ too: it is the sum over all pairs of i before j in which j is used.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+import msgspec
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.edges.candidate_graph import CandidateGraph, CyclicBlock, EdgeSample
-from swarm_ui.optim.edges.permutations import (
-    MAX_EXACT,
-    best_order,
-    edge_set_log_prob,
-    order_entropy,
-)
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.optim.edges.candidates import CandidateGraph, CyclicBlock, EdgeSample
+from swarm_ui.optim.edges.orders import MAX_EXACT, best_order, edge_set_log_prob
+from swarm_ui.storage.durable import write_atomic
 from swarm_ui.trace.records import EdgeName
 
-__all__ = ["Draws", "EdgeDistribution", "EdgeSample"]
+_FORMAT = "swarm-ui edges 1"
 
 
 class Draws(NamedTuple):
@@ -55,14 +57,13 @@ class Draws(NamedTuple):
 
 
 class EdgeDistribution(nn.Module):
-    """Distribution over DAGs on named nodes.
+    """Distribution over the DAGs of a team, whose parameters any optimiser of torch can train.
 
-    Parameters are stored by *name*: the order in which names are given does not matter.
+    Parameters belong to *names*: the order in which agents are given does not matter.
 
     Attributes:
         names, candidates: the nodes, ``n``, and the edges that may occur, ``E``; sorted.
         delays: for delayed candidates, how many rounds later they deliver a message.
-        decision: the node that every used node reaches; ``None``: no such node.
         graph: the candidate graph.
         scores: Plackett-Luce scores, shape ``[n]``.
         logits: log-odds of each candidate *given that its sender comes first*, shape ``[E]``.
@@ -70,77 +71,50 @@ class EdgeDistribution(nn.Module):
 
     def __init__(
         self,
-        names: Iterable[str],
+        team: CollabGraph | Iterable[str],
         *,
         density: float = 0.5,
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
-        delays: Mapping[EdgeName, int] = MappingProxyType({}),
+        delays: Mapping[EdgeName, int] | None = None,
     ) -> None:
         """At first all orders are equally likely and every candidate has probability ``density``.
 
         Args:
-            names: nodes, in any sequence.
+            team: its agents are the nodes, and its delayed edges are delayed candidates; or names.
             density: a number in (0, 1); also the probability that two nodes are joined at all, if
                 both directions are candidates.
             candidates: default: every ordered pair, but none from the decision.
             decision: a node that only receives messages. Samples keep the edges that lead to it.
-            delays: for some candidates, how many rounds later they deliver a message, as
-                ``CollabGraph.delays``. They may close cycles.
+            delays: for some candidates, how many rounds later they deliver a message; default:
+                those of the team. They may close cycles.
 
         Raises:
             ConfigError: a repeated or unknown name, a self-loop, a decision that sends, a density
                 outside (0, 1), or a delay of an edge that is not a candidate.
         """
         super().__init__()
+        if not 0.0 < density < 1.0:
+            raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
+        names = team.agents if isinstance(team, CollabGraph) else team
+        if delays is None:
+            delays = team.delays if isinstance(team, CollabGraph) else {}
         self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision = decision
         self.scores = nn.Parameter(torch.zeros(len(self.names)))
-        self.logits = initial_logits(len(self.candidates), density)
-
-    @classmethod
-    def from_probabilities(
-        cls,
-        probabilities: Mapping[EdgeName, float],
-        *,
-        decision: str | None = None,
-        delays: Mapping[EdgeName, int] = MappingProxyType({}),
-    ) -> EdgeDistribution:
-        """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
-
-        All orders are equally likely. An edge that can never close a cycle, such as one into a
-        final decision, has exactly the given probability.
-
-        Raises:
-            ConfigError: no edges, a self-loop, or a probability outside (0, 1).
-        """
-        if not probabilities:
-            raise ConfigError("edge distribution: no edges given, so there is nothing to learn")
-        for (sender, listener), probability in probabilities.items():
-            if not 0.0 < probability < 1.0:
-                raise ConfigError(
-                    f"edge distribution: the probability of {sender} -> {listener} must be in "
-                    f"(0, 1), got {probability}; put an edge that always occurs into the graph"
-                )
-        names = {name for edge in probabilities for name in edge}
-        made = cls(names, candidates=probabilities, decision=decision, delays=delays)
-        # In double precision: a probability close to 1 has infinite log-odds in single precision.
-        listed = [probabilities[edge] for edge in made.candidates]
-        with torch.no_grad():
-            made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
-        return made
+        odds = math.log(density / (1.0 - density))
+        self.logits = nn.Parameter(torch.full((len(self.candidates),), odds))
 
     @property
     def delays(self) -> Mapping[EdgeName, int]:
         """For delayed candidates, how many rounds later they deliver a message."""
-        return self.graph.delays
+        return MappingProxyType(self.graph.delays)
 
     def extra_repr(self) -> str:
         return str(self.graph)
 
     @torch.no_grad()
-    def draw(self, batch: int, generator: torch.Generator) -> Draws:
+    def draw(self, batch: int, generator: torch.Generator | None = None) -> Draws:
         """``batch`` independent DAGs as tensors; equal generator states give equal DAGs."""
         graph = self.graph
         uniform = torch.rand(batch, len(self.names), generator=generator).clamp_min(1e-20)
@@ -153,8 +127,11 @@ class EdgeDistribution(nn.Module):
         counted = self._into_used(chosen & counted, counted)
         return Draws(orders, chosen & counted, counted)
 
-    def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
-        """``batch`` independent DAGs of named nodes; equal generator states give equal DAGs."""
+    def sample(self, batch: int, generator: torch.Generator | None = None) -> list[EdgeSample]:
+        """``batch`` independent DAGs of named nodes; equal generator states give equal DAGs.
+
+        ``generator``: default: torch's own stream.
+        """
         return self.records(self.draw(batch, generator))
 
     @torch.no_grad()
@@ -175,7 +152,7 @@ class EdgeDistribution(nn.Module):
         edge is absent.
 
         With a decision, the edges that lead to it are kept. In a level of more than
-        :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes: the most probable order, then
+        :data:`~swarm_ui.optim.edges.orders.MAX_EXACT` nodes: the most probable order, then
         the most probable edges given this order.
         """
         n, graph = len(self.names), self.graph
@@ -210,33 +187,30 @@ class EdgeDistribution(nn.Module):
             return total
         return torch.where(possible, total, -math.inf)
 
-    def log_prob(self, order: Sequence[str], edges: Iterable[EdgeName]) -> Tensor:
-        """Joint log-probability (nats) of an order and an edge set, a scalar with gradient.
+    def log_prob(self, dags: Sequence[EdgeSample | Iterable[EdgeName]]) -> Tensor:
+        """Log-probability (nats) of each DAG, ``[B]``, with gradient.
 
-        ``-inf`` if an edge points backwards in ``order``, or does not lead to the decision.
+        The probability of the edges, summed over all orders, which removes the noise of the order;
+        ``-inf`` for a cycle. If more than :data:`~swarm_ui.optim.edges.orders.MAX_EXACT` nodes may
+        all reach each other, it is that of order *and* edges, and only samples have one.
 
         Raises:
-            ConfigError: not an order of ``names``, or an edge that is not a candidate.
+            ConfigError: an edge is not a candidate, or the edges need an order and have none.
         """
-        draws = Draws(self.graph.orders([order]), self.graph.mask([edges]))
-        backward = self.graph.level_of[draws.orders].diff(dim=1) < 0
-        if bool(backward.any()):
-            return self.logits.sum() * 0.0 - math.inf
-        return self.log_prob_draws(draws)[0]
+        chosen = self.graph.mask(dags)
+        if all(len(block.nodes) <= MAX_EXACT for block in self.graph.blocks):
+            return self._log_prob_edge_sets(chosen)
+        samples = [dag for dag in dags if isinstance(dag, EdgeSample)]
+        if len(samples) < len(dags):
+            raise ConfigError(
+                f"log_prob: sums over orders are exact up to {MAX_EXACT} nodes that may all reach "
+                "each other, this distribution has more; give samples, which have an order"
+            )
+        return self.log_prob_draws(Draws(self.graph.orders([s.order for s in samples]), chosen))
 
-    def log_prob_edges(self, edges: Iterable[EdgeName]) -> Tensor:
-        """Log-probability (nats) of an edge set, a scalar; see :meth:`log_prob_edge_sets`."""
-        return self.log_prob_edge_sets(self.graph.mask([edges]))[0]
-
-    def log_prob_edge_sets(self, chosen: Tensor) -> Tensor:
-        """Log-probability (nats) of edge sets, summed over all orders, ``[B]``, with gradient.
-
-        Exact, by dynamic programming over the subsets of each cyclic block; ``-inf`` for a cycle.
-        ``chosen``: which candidates each set has, ``[B, E]`` bool. Raises ``ConfigError`` for a
-        block of more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
-        """
+    def _log_prob_edge_sets(self, chosen: Tensor) -> Tensor:
+        """Log-probability (nats) of edge sets ``[B, E]`` bool, summed over all orders, ``[B]``."""
         graph = self.graph
-        self._check_exact("log_prob_edges", [block.nodes for block in graph.blocks])
         terms = torch.where(chosen, logsigmoid(self.logits), logsigmoid(-self.logits))
         used = graph.used(chosen)
         lost = torch.zeros(len(chosen), dtype=torch.bool)
@@ -252,17 +226,6 @@ class EdgeDistribution(nn.Module):
             )
         return torch.where(lost, -math.inf, total) if bool(lost.any()) else total
 
-    def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
-        """Log-probability (nats) of each sample, ``[B]``, with gradient.
-
-        If the number of nodes allows it, this is the probability of the edges, summed over all
-        orders, which removes the noise of the order. Otherwise it is that of order and edges.
-        """
-        chosen = self.graph.mask([sample.edges for sample in samples])
-        if all(len(block.nodes) <= MAX_EXACT for block in self.graph.blocks):
-            return self.log_prob_edge_sets(chosen)
-        return self.log_prob_draws(Draws(self.graph.orders([s.order for s in samples]), chosen))
-
     @torch.no_grad()
     def marginals(self) -> dict[EdgeName, float]:
         """Probability of each candidate over all orders, before any is dropped (closed form)."""
@@ -270,20 +233,6 @@ class EdgeDistribution(nn.Module):
         return dict(zip(self.candidates, probability.tolist(), strict=True))
 
     def entropy(self) -> Tensor:
-        """Entropy (nats) of the *joint* of order and edges, before any edge is dropped; a scalar.
-
-        The entropy of the edge set alone is lower, because many orders give the same edges. Raises
-        ``ConfigError`` for a level of more than
-        :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
-        """
-        self._check_exact("entropy", self.graph.levels)
-        total = self.edge_entropy()
-        for level in self.graph.levels:
-            if len(level) > 1:
-                total = total + order_entropy(self.scores[level])
-        return total
-
-    def edge_entropy(self) -> Tensor:
         """Expected entropy (nats) of the edges given the order, for any number of nodes."""
         p = self.logits.sigmoid()
         each = -(p * logsigmoid(self.logits) + (1 - p) * logsigmoid(-self.logits))
@@ -337,21 +286,59 @@ class EdgeDistribution(nn.Module):
         first = torch.sigmoid(self.scores[graph.senders] - self.scores[graph.listeners])
         return torch.where(graph.order_dependent, first, 1.0)
 
-    def _check_exact(self, what: str, parts: Sequence[Sequence[int]]) -> None:
-        nodes = max(map(len, parts), default=0)
-        if nodes > MAX_EXACT:
+    def save(self, path: Path) -> None:
+        """Write parameters and names as safetensors. Missing folders are made.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        metadata = {
+            "format": _FORMAT,
+            "names": json.dumps(self.names),
+            "candidates": json.dumps(self.candidates),
+            "decision": json.dumps(self.graph.decision),
+            "delays": json.dumps([[a, b, delay] for (a, b), delay in self.delays.items()]),
+        }
+        tensors = {"scores": self.scores.detach(), "logits": self.logits.detach()}
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(Path(path), save(tensors, metadata))
+        except OSError as error:
+            raise ConfigError(f"{path}: the edges cannot be written ({error})") from error
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The distribution that :meth:`save` wrote.
+
+        Raises:
+            ConfigError: there is no such file, or it was not written by :meth:`save`.
+        """
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("format") != _FORMAT:
+                    raise ConfigError(
+                        f"{path}: expected a file of format '{_FORMAT}', "
+                        f"got {metadata.get('format')!r}"
+                    )
+                names = msgspec.json.decode(metadata["names"], type=list[str])
+                edges = msgspec.json.decode(metadata["candidates"], type=list[tuple[str, str]])
+                decision = msgspec.json.decode(metadata["decision"], type=str | None)
+                late = msgspec.json.decode(metadata["delays"], type=list[tuple[str, str, int]])
+                scores, logits = file.get_tensor("scores"), file.get_tensor("logits")
+        except (OSError, KeyError, SafetensorError, msgspec.DecodeError) as error:
+            raise ConfigError(f"{path}: not a readable edge file ({error})") from error
+        if scores.shape != (len(names),) or logits.shape != (len(edges),):
             raise ConfigError(
-                f"{what} is exact up to {MAX_EXACT} nodes that may all reach each other, this "
-                f"distribution has {nodes}; use log_prob(order, edges) and edge_entropy() instead"
+                f"{path}: {len(names)} nodes and {len(edges)} edges do not match tensors of shape "
+                f"{tuple(scores.shape)} and {tuple(logits.shape)}"
             )
-
-
-def initial_logits(edges: int, density: float) -> nn.Parameter:
-    """The log-odds of ``density`` for each edge, ``[E]``. Raises ``ConfigError`` if ``density`` is
-    not in (0, 1)."""
-    if not 0.0 < density < 1.0:
-        raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
-    return nn.Parameter(torch.full((edges,), math.log(density / (1.0 - density))))
+        delays = {(sender, listener): delay for sender, listener, delay in late}
+        made = cls(names, candidates=edges, decision=decision, delays=delays)
+        with torch.no_grad():
+            made.scores[[made.graph.node_index[name] for name in names]] = scores
+            made.logits[[made.graph.edge_index[edge] for edge in edges]] = logits
+        return made
 
 
 def _adjacency(block: CyclicBlock, values: Tensor) -> Tensor:

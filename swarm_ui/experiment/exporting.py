@@ -173,9 +173,9 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...], Mapping
     are none either, those of the largest recorded team."""
     path = run.path / LEARNED_EDGES
     if _learned(run) and path.is_file():
-        from swarm_ui.optim.edges.files import read_edges
+        from swarm_ui.optim.edges.distribution import EdgeDistribution
 
-        distribution = read_edges(path)
+        distribution = EdgeDistribution.load(path)
         edges = tuple(distribution.mode().edges)
         return tuple(distribution.names), edges, distribution.delays
     if run.config().get("made_by") == "swarm-ui":
@@ -211,9 +211,9 @@ def _probabilities(run: RunDirectory) -> dict[str, Any]:
     path = run.path / LEARNED_EDGES
     if not path.is_file():
         return {}
-    from swarm_ui.optim.edges.files import read_edges
+    from swarm_ui.optim.edges.distribution import EdgeDistribution
 
-    distribution = read_edges(path)
+    distribution = EdgeDistribution.load(path)
     marginals = distribution.marginals().items()
     return {
         "learned": _learned(run),

@@ -153,7 +153,7 @@ def team_findings(team: TeamSection) -> Iterator[Finding]:
 
 def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
     """The edges of a configuration: a shape, ``random``, pairs as ``agent_0>agent_1``, or the
-    folder of a run that learned them, or a file of ``save_edges``.
+    folder of a run that learned them, or a file of ``EdgeDistribution.save``.
 
     Raises:
         ConfigError: the text has none of these forms, or the edges form a cycle.
@@ -182,9 +182,9 @@ def edges_file(text: str) -> Path | None:
 
 def _learned_edges(file: Path, names: Sequence[str]) -> tuple[Edge, ...]:
     """The most probable graph of a file with learned edges."""
-    from swarm_ui.optim.edges.files import read_edges
+    from swarm_ui.optim.edges.distribution import EdgeDistribution
 
-    distribution = read_edges(file)
+    distribution = EdgeDistribution.load(file)
     if set(distribution.names) != set(names):
         raise ConfigError(
             f"'{file}' has the edges of {', '.join(distribution.names)}; expected the edges of the "
@@ -217,7 +217,7 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
             raise ConfigError(
                 f"'{part}' is not SENDER>LISTENER; expected random, "
                 f"{', '.join(SHAPES)}, the folder of a run that learned edges, a file of "
-                f"save_edges, or pairs of {', '.join(names)}"
+                f"EdgeDistribution.save, or pairs of {', '.join(names)}"
             )
         if (sender, listener) in found:
             raise ConfigError(f"the edge '{part}' is given twice; give each edge once")

@@ -27,7 +27,7 @@ def test_every_dag_of_four_agents_has_a_value(power: ModuleType) -> None:
 
 
 def test_graphs_share_the_difficulty_of_their_episodes(power: ModuleType) -> None:
-    from swarm_ui.optim.edges.candidate_graph import EdgeSample
+    from swarm_ui.optim.edges.candidates import EdgeSample
 
     dags = power.all_dags()
     world = power.instance(dags, 1e-9, random.Random(0))

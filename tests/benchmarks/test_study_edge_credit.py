@@ -46,7 +46,7 @@ from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams
-from swarm_ui.optim.edges.candidate_graph import EdgeSample
+from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.stats import Outcome
 from swarm_ui.trace.records import EdgeName, Episode, Trace
@@ -72,7 +72,7 @@ def credit_of(arm: str, *edges: EdgeName) -> tuple[dict[EdgeName, float], int]:
 
     given = source(arm, 0.0, 0)
     assert given is not None
-    sample = EdgeSample(order=(), edges=edges, log_prob=0.0, used=())
+    sample = EdgeSample(order=(), edges=edges, log_prob=0.0)
     return dict(asyncio.run(given(asyncio.run(played()), sample, states))), given.calls
 
 

@@ -89,12 +89,11 @@ def test_what_was_written_is_kept(
 def test_learned_edges_that_deliver_later_are_not_played_at_once(shell: Shell) -> None:  # noqa: F811
     pytest.importorskip("torch")
     from swarm_ui.optim.edges.distribution import EdgeDistribution
-    from swarm_ui.optim.edges.files import save_edges
 
     back, forth = ("agent_1", "agent_0"), ("agent_0", "agent_1")
     learned = EdgeDistribution.from_probabilities({back: 0.9, forth: 0.1}, delays={back: 1})
     (shell.folder / "learned" / "edges").mkdir(parents=True)
-    save_edges(learned, shell.folder / "learned" / "edges" / "distribution.safetensors")
+    learned.save(shell.folder / "learned" / "edges" / "distribution.safetensors")
     done = shell(f"{RIGHT} -a 2 -r 2 --edges learned --out r")
     assert done.code == 2 and "agent_1 -> agent_0 with a delay" in done.err, done.err
     assert not (shell.folder / "r").exists()

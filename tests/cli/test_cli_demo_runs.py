@@ -94,12 +94,11 @@ def test_a_run_of_another_program_needs_the_settings_of_its_team(shell: Shell) -
 def test_the_edges_that_a_demo_learned_are_exported_as_learned(shell: Shell) -> None:  # noqa: F811
     pytest.importorskip("torch")
     from swarm_ui.optim.edges.distribution import EdgeDistribution
-    from swarm_ui.optim.edges.files import save_edges
 
     settings = dataclasses.replace(SETTINGS, edges="learned")
     run = RunDirectory.create(shell.folder / "demo", name="phone", config=plain(settings))
     learned = EdgeDistribution.from_probabilities({EDGES[0]: 0.9, EDGES[1]: 0.2, EDGES[2]: 0.8})
-    save_edges(learned, run.edges / "distribution.safetensors")
+    learned.save(run.edges / "distribution.safetensors")
     edges = json.loads(shell("export demo edges").out)
     assert edges["learned"] is True and edges["edges"] == [list(EDGES[0]), list(EDGES[2])]
 

@@ -12,7 +12,6 @@ from swarm_ui.experiment.config import TeamSection
 from swarm_ui.experiment.results import existing_results
 from swarm_ui.experiment.teams import configured_edges
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.files import save_edges
 
 
 def learned(file: Path, agents: int) -> str:
@@ -21,7 +20,7 @@ def learned(file: Path, agents: int) -> str:
         edges.logits.fill_(-4.0)
         edges.scores[edges.names.index("agent_1")] = 3.0
         edges.logits[edges.candidates.index(("agent_1", "agent_0"))] = 4.0
-    save_edges(edges, file)
+    edges.save(file)
     return str(file)
 
 

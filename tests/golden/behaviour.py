@@ -155,18 +155,20 @@ def edge_probabilities() -> dict[str, float]:
     """Twenty updates of edges, towards graphs in which ``a`` sends to ``b`` and ``c`` to nobody."""
     import torch
 
-    from swarm_ui.optim import EdgeDistribution, EdgeOptimizer
+    from swarm_ui.optim import EdgeDistribution, ProbabilitySGD, edge_loss
 
     generator = torch.Generator().manual_seed(3)
     distribution = EdgeDistribution(["a", "b", "c", "vote"], density=0.4, decision="vote")
-    optimizer = EdgeOptimizer(distribution, lr=0.4)
+    optimizer = ProbabilitySGD(distribution, lr=0.4)
     for _ in range(20):
         samples = distribution.sample(8, generator)
         utilities = [
             float(("a", "b") in s.edges) - 0.5 * sum(sender == "c" for sender, _ in s.edges)
             for s in samples
         ]
-        optimizer.step(samples, utilities)
+        optimizer.zero_grad()
+        edge_loss(distribution, samples, utilities, normalise=False).backward()
+        optimizer.step()
     return {"->".join(edge): p for edge, p in sorted(distribution.marginals().items())}
 
 

@@ -16,7 +16,6 @@ from learning_run import CONFIG, run, run_until
 from trainer_child import Child, config, train
 
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.files import load_edges
 
 LONGEST = 0.4
 """Seconds; a few iterations."""
@@ -104,8 +103,8 @@ def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
     for name in quiet.adapters:
         pairs = zip(ours.adapter_parameters(name), quiet.adapter_parameters(name), strict=True)
         assert all(torch.equal(a, b) for a, b in pairs), (seed, name)
-    edges = EdgeDistribution(["agent_0", "agent_1", "agent_2"])
-    load_edges(edges, folder / "run" / "checkpoints" / "iteration-0012" / "edges.safetensors")
+    file = folder / "run" / "checkpoints" / "iteration-0012" / "edges.safetensors"
+    edges = EdgeDistribution.load(file)
     assert torch.equal(edges.logits, expected.edges.logits)
     assert len((folder / "run" / "metrics.jsonl").read_text().splitlines()) == 12
 

@@ -105,7 +105,6 @@ def test_learned_edges_are_compared_on_the_same_episodes_and_move() -> None:
     assert len(result.history[0].graphs) == 4
     for metrics in result.history:
         worth = [g.right for g in metrics.graphs]
-        assert metrics.edge_update.baseline == pytest.approx(sum(worth) / 4)
         assert (metrics.edge_update.moved > 0) == (len(set(worth)) > 1)
     assert any(m.edge_update.moved > 0 for m in result.history)
     assert result.history[-1].edge_probabilities is not None

@@ -30,7 +30,7 @@ from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.edges.prune_agents import AgentAudit, find_broken, without_voice
+from swarm_ui.optim.edges.prune import AgentAudit, find_broken, without_voice
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import Intervene, Job, rollout_many

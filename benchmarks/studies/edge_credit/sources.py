@@ -20,8 +20,8 @@ from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.assigners.values import OutcomeValue
-from swarm_ui.optim.edges.candidate_graph import EdgeSample
-from swarm_ui.optim.edges.edge_credit import episode_edge_credit
+from swarm_ui.optim.edges.candidates import EdgeSample
+from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import EdgeName, Episode, Trace

@@ -16,15 +16,16 @@ from typing import NamedTuple, Protocol
 import msgspec
 import torch
 
+from benchmarks.support.cost_limit import CostLimit
+from benchmarks.support.edge_learners import ScoreFunction
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
-from swarm_ui.optim.edges.candidate_graph import EdgeSample
-from swarm_ui.optim.edges.cost_limit import CostLimit
+from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
+from swarm_ui.optim.edges.optim import ProbabilitySGD
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
@@ -106,8 +107,11 @@ class _App:
 
     def __init__(self, app: str, plan: Plan) -> None:
         self.edges = EdgeDistribution(SPLIT_APPS, decision=app)
-        self.learner = EdgeOptimizer(
-            self.edges, lr=plan.lr, normalise=plan.normalise, credit_weight=plan.credit_weight
+        self.learner = ScoreFunction(
+            self.edges,
+            ProbabilitySGD(self.edges, lr=plan.lr),
+            normalise=plan.normalise,
+            credit_weight=plan.credit_weight,
         )
 
 

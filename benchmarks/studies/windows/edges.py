@@ -13,14 +13,14 @@ import torch
 
 from benchmarks.studies.windows.agent import MEMORY
 from benchmarks.studies.windows.arms import NAMES, WindowArm, tuning_jobs
+from benchmarks.support.edge_learners import ScoreFunction
+from benchmarks.support.thompson_edges import ThompsonEdges
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
-from swarm_ui.optim.edges.candidate_graph import EdgeSample
+from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
-from swarm_ui.optim.edges.thompson import ThompsonEdges
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.stats import outcomes
@@ -72,12 +72,12 @@ def learn(
     """
     began = time.process_time()
     edges: EdgeDistribution | ThompsonEdges
-    learner: EdgeOptimizer[EdgeDistribution] | ThompsonEdges
+    learner: ScoreFunction | ThompsonEdges
     if method == "thompson":
         edges = learner = ThompsonEdges(NAMES, noise=_NOISE)
     else:
         edges = EdgeDistribution(NAMES)
-        learner = EdgeOptimizer(edges, normalise=True)
+        learner = ScoreFunction(edges, normalise=True)
     generator = torch.Generator().manual_seed(seed)
     jobs = tuning_jobs(budget // GRAPHS, seed + 1)
     team = WindowArm(name="learning", label="learning").graph(model)

@@ -24,7 +24,6 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair
@@ -123,7 +122,7 @@ async def train(
     )
     result = await trainer.run(resume=True, learners=learners)
     model.save_adapters(run.adapters)
-    save_edges(result.edges, run.path / LEARNED_EDGES)
+    result.edges.save(run.path / LEARNED_EDGES)
     return result
 
 

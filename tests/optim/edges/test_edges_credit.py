@@ -7,9 +7,8 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.observation import Observation
-from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
-from swarm_ui.optim.edges.edge_credit import edge_credit, episode_edge_credit
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
+from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
+from swarm_ui.optim.edges.credit import edge_credit, episode_edge_credit
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 EDGES = (("a", "b"), ("b", "c"), ("a", "c"))
@@ -99,7 +98,8 @@ def test_an_episodes_credit_moves_the_edges_that_carried_it() -> None:
     made = EdgeDistribution(["a", "b", "c"])
     drawn = EdgeSample(order=("a", "b", "c"), edges=EDGES, log_prob=None)
     credit = episode_edge_credit([played([[1.0, 0.0, 0.5]])], edges=drawn.edges, discount=0.0)
-    EdgeOptimizer(made).step([drawn], [0.5], [credit])
+    edge_loss(made, [drawn], [0.5], [credit]).backward()
+    ProbabilitySGD(made).step()
     chance = made.marginals()
     assert chance["a", "b"] == chance["a", "c"] > 0.25 > chance["b", "c"]
 
@@ -109,9 +109,3 @@ def test_another_shape_is_refused() -> None:
         edge_credit(trace(), [[1.0, 0.0]])
     with pytest.raises(ConfigError, match="discount must be"):
         edge_credit(trace(), [[1.0, 0.0, 1.0]], discount=1.0)
-
-
-def test_the_old_name_of_the_discount_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="discount"):
-        old = edge_credit(trace(), [[None, None, 1.0]], back=0.25)
-    assert old == edge_credit(trace(), [[None, None, 1.0]], discount=0.25)

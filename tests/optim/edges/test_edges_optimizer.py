@@ -1,116 +1,174 @@
-"""Learning edges from utilities."""
+"""Learning edges from utilities and from the credit of messages."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
 
-from swarm_ui.errors import ConfigError
-from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
-from swarm_ui.optim.edges.optimizer import EdgeOptimizer
+from swarm_ui import ConfigError
+from swarm_ui.optim import EdgeDistribution, EdgeSample, ProbabilitySGD, edge_loss
 
 NAMES = ["a", "b", "c"]
+AB = ("a", "b")
 
 
-def utility(sample: EdgeSample) -> float:
+def sample(*edges: tuple[str, str]) -> EdgeSample:
+    return EdgeSample(order=("a", "b", "c"), edges=edges, log_prob=0.0)
+
+
+def utility(drawn: EdgeSample) -> float:
     """One edge helps, one harms."""
-    return 1.0 * (("a", "b") in sample.edges) - 1.0 * (("c", "b") in sample.edges)
+    return 1.0 * (AB in drawn.edges) - 1.0 * (("c", "b") in drawn.edges)
 
 
-def train(steps: int, per_step: int) -> EdgeDistribution:
-    distribution = EdgeDistribution(NAMES)
-    optimizer = EdgeOptimizer(distribution)
+def update(
+    made: EdgeDistribution,
+    drawn: Sequence[EdgeSample],
+    worth: Sequence[float | None],
+    credit: Any = None,
+    *,
+    optimizer: torch.optim.Optimizer | None = None,
+    **loss: Any,
+) -> torch.Tensor:
+    """One step; the probabilities after it."""
+    optimizer = optimizer or ProbabilitySGD(made, lr=0.4)
+    optimizer.zero_grad()
+    edge_loss(made, drawn, worth, credit, **{"normalise": False, **loss}).backward()
+    optimizer.step()
+    return made.logits.detach().sigmoid()
+
+
+@pytest.mark.parametrize("kind", [ProbabilitySGD, torch.optim.Adam])
+def test_the_helpful_edge_is_found_and_the_harmful_one_dropped(kind: Any) -> None:
+    made = EdgeDistribution(NAMES)
+    before = made.marginals()
+    own = kind(made, lr=0.4) if kind is ProbabilitySGD else kind(made.parameters(), lr=0.1)
     draw = torch.Generator().manual_seed(0)
-    for _ in range(steps):
-        samples = distribution.sample(per_step, draw)
-        optimizer.step(samples, [utility(s) for s in samples])
-    return distribution
-
-
-@pytest.mark.parametrize(
-    ("steps", "per_step"), [(30, 8), pytest.param(150, 1, marks=pytest.mark.slow)]
-)
-def test_finds_the_helpful_edge_and_drops_the_harmful_one(steps: int, per_step: int) -> None:
-    before = EdgeDistribution(NAMES).marginals()
-    after = train(steps, per_step).marginals()
-    assert after["a", "b"] > before["a", "b"] + 0.2
+    for _ in range(30):
+        drawn = made.sample(8, draw)
+        update(made, drawn, [utility(s) for s in drawn], optimizer=own)
+    after = made.marginals()
+    assert after[AB] > before[AB] + 0.2
     assert after["c", "b"] < before["c", "b"] - 0.1
-    assert ("a", "b") in train(steps, per_step).mode().edges
+    assert AB in made.mode().edges
 
 
 def test_probabilities_never_leave_their_bounds() -> None:
-    distribution = EdgeDistribution(NAMES)
-    optimizer = EdgeOptimizer(distribution, lr=100.0, min_probability=0.05, max_score=2.0)
+    made = EdgeDistribution(NAMES)
+    own = ProbabilitySGD(made, lr=100.0, min_probability=0.05, max_score=2.0)
     draw = torch.Generator().manual_seed(1)
     for _ in range(5):
-        samples = distribution.sample(4, draw)
-        optimizer.step(samples, [utility(s) for s in samples])
-        p = distribution.logits.sigmoid()
-        assert p.min() >= 0.05 - 1e-6
-        assert p.max() <= 0.95 + 1e-6
-        assert distribution.scores.abs().max() <= 2.0
+        drawn = made.sample(4, draw)
+        p = update(made, drawn, [utility(s) for s in drawn], optimizer=own)
+        assert p.min() >= 0.05 - 1e-6 and p.max() <= 0.95 + 1e-6
+        assert made.scores.abs().max() <= 2.0
 
 
-def test_none_is_masked_not_zero() -> None:
-    def updated(keep: list[int], utilities: list[float | None]) -> torch.Tensor:
-        distribution = EdgeDistribution(NAMES)
-        samples = distribution.sample(4, torch.Generator().manual_seed(5))
-        EdgeOptimizer(distribution).step([samples[k] for k in keep], utilities)
-        return distribution.logits.detach()
+@pytest.mark.parametrize("groups", [None, [0, 0, 1, 1, 1]])
+def test_a_masked_sample_is_as_if_it_had_not_been_drawn(groups: list[int] | None) -> None:
+    def moved(keep: list[int], worth: list[float | None]) -> torch.Tensor:
+        made = EdgeDistribution(NAMES)
+        drawn = made.sample(5, torch.Generator().manual_seed(3))
+        own = None if groups is None else [groups[k] for k in keep]
+        return update(made, [drawn[k] for k in keep], worth, groups=own)
 
-    masked = updated([0, 1, 2, 3], [1.0, None, 0.0, None])
-    assert torch.equal(masked, updated([0, 2], [1.0, 0.0]))
-    assert not torch.equal(masked, updated([0, 1, 2, 3], [1.0, 0.0, 0.0, 0.0]))
-
-
-def test_equal_utilities_move_nothing() -> None:
-    distribution = EdgeDistribution(NAMES)
-    samples = distribution.sample(4, torch.Generator().manual_seed(5))
-    update = EdgeOptimizer(distribution).step(samples, [0.7] * 4)
-    assert update.moved < 1e-6
-    assert update.baseline == pytest.approx(0.7)
+    masked = moved([0, 1, 2, 3, 4], [1.0, 0.0, None, 0.6, 0.3])
+    assert torch.allclose(masked, moved([0, 1, 3, 4], [1.0, 0.0, 0.6, 0.3]), atol=1e-6)
+    counted_as_0 = moved([0, 1, 2, 3, 4], [1.0, 0.0, 0.0, 0.6, 0.3])
+    assert not torch.allclose(masked, counted_as_0, atol=1e-4)
 
 
-def test_leave_one_out_step_in_closed_form() -> None:
+@pytest.mark.parametrize("worth", [[0.7] * 4, [None] * 4, [0.9, None, None, None]])
+def test_without_a_difference_nothing_moves(worth: list[float | None]) -> None:
+    made = EdgeDistribution(NAMES, density=0.01)  # below the least probability
+    before = made.logits.detach().clone()
+    update(made, made.sample(4, torch.Generator().manual_seed(5)), worth)
+    assert torch.equal(made.logits, before)
+
+
+def test_a_step_in_closed_form() -> None:
     """Two nodes: dJ/dlogit has a two-line formula."""
-    distribution = EdgeDistribution(["a", "b"])
-    with_edge = EdgeSample(order=("a", "b"), edges=(("a", "b"),), log_prob=0.0)
-    without = EdgeSample(order=("a", "b"), edges=(), log_prob=0.0)
-    EdgeOptimizer(distribution, lr=0.1).step([with_edge, without], [1.0, 0.0])
+    made = EdgeDistribution(["a", "b"])
+    drawn = [
+        EdgeSample(order=("a", "b"), edges=(AB,), log_prob=0.0),
+        EdgeSample(order=("a", "b"), edges=(), log_prob=0.0),
+    ]
+    p = update(made, drawn, [1.0, 0.0], optimizer=ProbabilitySGD(made, lr=0.1)).tolist()
     # P(a -> b) = q p with q = P(a first) = 1/2, p = 1/2; d log P(a -> b)/dlogit = 1 - p;
     # P(no edge) = 1 - p whoever comes first, so d log P(no edge)/dlogit = -q p for each edge.
-    p = distribution.logits.detach().sigmoid().tolist()
     assert p[0] == pytest.approx(0.5 + 0.1 * (0.5 + 0.25) / 2, abs=1e-6)
     assert p[1] == pytest.approx(0.5 + 0.1 * (0.0 + 0.25) / 2, abs=1e-6)
 
 
-def test_credit_of_single_edges_moves_them() -> None:
-    distribution = EdgeDistribution(["a", "b", "c"])
-    sample = EdgeSample(order=("a", "b", "c"), edges=(("a", "b"), ("a", "c")), log_prob=0.0)
-    EdgeOptimizer(distribution).step([sample], [0.5], [{("a", "b"): 1.0, ("a", "c"): -1.0}])
-    p = distribution.marginals()
-    assert p["a", "b"] > 0.25 > p["a", "c"]
-    with pytest.raises(ConfigError, match="which is not in the sample"):
-        EdgeOptimizer(distribution).step([sample], [0.5], [{("b", "c"): 1.0}])
+def test_the_gradient_is_unbiased() -> None:
+    """Its mean over draws is the derivative of the expected utility, found by enumeration."""
+    made = EdgeDistribution(NAMES, candidates=[AB, ("b", "c"), ("a", "c")])
+
+    def worth(drawn: EdgeSample) -> float:
+        edges = set(drawn.edges)
+        return 2.0 * ({AB, ("b", "c")} <= edges) - 1.0 * (("a", "c") in edges) + 5.0
+
+    # All p are 1/2. J = 2 p1 p2 - p3 + 5, dJ/dlogit = p (1 - p) dJ/dp.
+    slope = {AB: 2 * 0.5, ("b", "c"): 2 * 0.5, ("a", "c"): -1.0}
+    expected = torch.tensor([0.25 * slope[edge] for edge in made.candidates])
+    gradients, draw = [], torch.Generator().manual_seed(0)
+    for _ in range(500):
+        drawn = made.sample(4, draw)
+        made.zero_grad()
+        edge_loss(made, drawn, [worth(s) for s in drawn], normalise=False).backward()
+        assert made.logits.grad is not None
+        gradients.append(-made.logits.grad.clone())
+    mean, error = torch.stack(gradients).mean(0), torch.stack(gradients).std(0) / 500**0.5
+    assert ((mean - expected).abs() < 4 * error).all()
+
+
+def test_samples_are_compared_within_their_group_only() -> None:
+    """An easy and a hard task: the edge hurts on both, though its mean utility is higher."""
+    drawn = [sample(AB), sample(AB), sample(), sample(AB), sample(), sample()]
+    worth = [0.9, 0.9, 1.0, 0.0, 0.1, 0.1]
+    together, apart = (EdgeDistribution(["a", "b"], candidates=[AB]) for _ in range(2))
+    update(together, drawn, worth)
+    update(apart, drawn, worth, groups=["easy"] * 3 + ["hard"] * 3)
+    assert float(together.logits.detach()) > 0.0 > float(apart.logits.detach())
 
 
 def test_normalised_steps_do_not_depend_on_the_scale_of_utilities() -> None:
     def updated(scale: float, offset: float, normalise: bool) -> torch.Tensor:
-        distribution = EdgeDistribution(NAMES)
-        samples = distribution.sample(4, torch.Generator().manual_seed(5))
+        made = EdgeDistribution(NAMES)
+        drawn = made.sample(4, torch.Generator().manual_seed(5))
         worth = [offset + scale * u for u in (0.1, 0.7, 0.3, 0.2)]
-        EdgeOptimizer(distribution, normalise=normalise).step(samples, worth)
-        return distribution.logits.detach()
+        return update(made, drawn, worth, normalise=normalise)
 
     assert torch.allclose(updated(1.0, 0.0, True), updated(0.01, 0.5, True), atol=1e-5)
     assert not torch.allclose(updated(1.0, 0.0, False), updated(0.01, 0.5, False), atol=1e-3)
-    same = EdgeDistribution(NAMES)
-    samples = same.sample(3, torch.Generator().manual_seed(5))
-    assert EdgeOptimizer(same, normalise=True).step(samples, [0.3] * 3).moved < 1e-6
 
 
-def test_a_rate_of_zero_changes_nothing() -> None:
-    distribution = EdgeDistribution(NAMES)
-    samples = distribution.sample(4, torch.Generator().manual_seed(0))
-    update = EdgeOptimizer(distribution, lr=0.0).step(samples, [0.0, 1.0, 0.0, 1.0])
-    assert update.moved == pytest.approx(0.0, abs=1e-6)
+def test_credit_moves_single_edges_also_where_the_utility_is_masked() -> None:
+    made = EdgeDistribution(NAMES)
+    drawn = sample(AB, ("a", "c"))
+    update(made, [drawn], [None], [{AB: 1.0, ("a", "c"): -1.0}])
+    p = made.marginals()
+    assert p[AB] > 0.25 > p["a", "c"]
+    alone = EdgeDistribution(["a", "b"], candidates=[AB])
+    moved = update(alone, [sample(AB)], [None], [{AB: -1.0}], credit_weight=1.0)
+    assert float(moved) == pytest.approx(0.5 - 0.4 * 0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("worth", "credit", "groups"),
+    [
+        ([1.0], None, [1, 2]),
+        ([1.0, 0.5], None, None),
+        ([math.nan], None, None),
+        ([1.0], [{AB: math.inf}], None),
+        ([1.0], [{("b", "c"): 1.0}], None),
+    ],
+)
+def test_bad_arguments_are_refused(worth: Any, credit: Any, groups: Any) -> None:
+    made = EdgeDistribution(NAMES)
+    with pytest.raises(ConfigError, match="edge_loss"):
+        edge_loss(made, [sample(AB)], worth, credit, groups=groups)

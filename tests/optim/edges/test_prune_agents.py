@@ -10,8 +10,8 @@ from graph_fakes import BLANK
 from swarm_ui import CollabGraph
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, GraphError
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.edges.prune_agents import find_broken, prune_agents, without_voice
+from swarm_ui.nodes import ScriptedModel
+from swarm_ui.optim.edges.prune import find_broken, prune_agents, without_voice
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 NAMES = tuple(f"agent_{k}" for k in range(4))

@@ -20,10 +20,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from benchmarks.support.sequential_edges import acyclic_subset
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
-from swarm_ui.optim.edges.score_function import EdgeUpdate, by_group, check_lengths
-from swarm_ui.optim.edges.sequential import acyclic_subset
+from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import EdgeName
 
@@ -116,14 +115,12 @@ class ThompsonEdges:
         credit: Sequence[Mapping[EdgeName, float]] | None = None,
         *,
         groups: Sequence[object] | None = None,
-    ) -> EdgeUpdate:
-        """One update, from graphs of any source; for the arguments see
-        :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`.
+    ) -> None:
+        """One update, from graphs of any source; the arguments are those of ``edge_loss``.
 
         Without ``groups`` the utilities are compared over all steps. ``credit`` is, for each
         sample, an observation of the weights of single edges.
         """
-        check_lengths(samples, utilities, credit, groups)
         credited = [pair for given in credit or () for pair in given.items()]
         unknown = [edge for edge, _ in credited if edge not in self.graph.edge_index]
         if unknown:
@@ -131,7 +128,6 @@ class ThompsonEdges:
                 f"edge step: credit for {unknown[0]}, which is not a candidate; "
                 "give credit only to candidates"
             )
-        before = self._probabilities()
         scored = [k for k, u in enumerate(utilities) if u is not None]
         values = [u for u in utilities if u is not None]
         if scored:
@@ -144,23 +140,16 @@ class ThompsonEdges:
             self._weighted[at] += precision * value
         self._solve()
         self.seen += len(scored)
-        after = self._probabilities()
-        entropy = -(torch.special.xlogy(after, after) + torch.special.xlogy(1 - after, 1 - after))
-        return EdgeUpdate(
-            used=len(scored),
-            baseline=sum(values) / len(values) if values else 0.0,
-            moved=float((after - before).abs().max()) if len(after) else 0.0,
-            edge_entropy=float(entropy.sum()),
-        )
 
     def _observe(
         self, samples: Sequence[EdgeSample], values: Sequence[float], groups: list[object] | None
     ) -> None:
-        drawn = self.graph.mask([sample.useful for sample in samples])
+        drawn = self.graph.mask(samples)
         x = torch.ones(len(samples), len(self.candidates) + 1, dtype=torch.double)
         x[:, 1:] = 2.0 * drawn.double() - 1.0
         y = torch.tensor(values, dtype=torch.double)
-        for rows in by_group(groups or ()):
+        for own in set(groups or ()):
+            rows = [k for k, group in enumerate(groups or ()) if group == own]
             # Centring integrates out an intercept of the group with a flat prior.
             x[rows] = x[rows] - x[rows].mean(0)
             y[rows] = y[rows] - y[rows].mean()
@@ -172,9 +161,6 @@ class ThompsonEdges:
         self._covariance = torch.cholesky_inverse(factor)
         self._mean = self._covariance @ self._weighted
         self._root = torch.linalg.cholesky(self._covariance)
-
-    def _probabilities(self) -> Tensor:
-        return torch.tensor(list(self.marginals().values()), dtype=torch.double)
 
     def _best(self, weights: Tensor) -> EdgeSample:
         positive = (weights > 0).nonzero()[:, 0]

@@ -34,8 +34,7 @@ from torch.nn.functional import softplus
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import predecessors, topological
-from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
-from swarm_ui.optim.edges.distribution import initial_logits
+from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
 from swarm_ui.trace.records import EdgeName
 
 Bools = NDArray[np.bool_]
@@ -52,11 +51,15 @@ class SequentialDraws(NamedTuple):
     """Seed of each sequence; ``None``: the sorted one."""
 
 
+class SequentialSample(EdgeSample, frozen=True, kw_only=True, omit_defaults=True):
+    """A DAG with the sequence in which its candidates were visited."""
+
+    enumeration: int | None = None
+    """Seed of the sequence; ``None``: the sorted one."""
+
+
 class SequentialEdges(nn.Module):
     """Edge by edge, without cycles; the module describes the distribution.
-
-    Samples keep all edges, because their log-probability needs them; ``EdgeSample.useful`` are the
-    edges that lead to the decision.
 
     Attributes:
         names, candidates, decision, delays, graph: the same as in
@@ -90,8 +93,9 @@ class SequentialEdges(nn.Module):
             )
         self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision, self.sequence = decision, sequence
-        self.logits = initial_logits(len(self.candidates), density)
+        self.sequence = sequence
+        odds = math.log(density / (1.0 - density))
+        self.logits = nn.Parameter(torch.full((len(self.candidates),), odds))
         self._senders = self.graph.senders.numpy()
         self._listeners = self.graph.listeners.numpy()
         self._cyclic = self.graph.order_dependent.numpy()
@@ -131,21 +135,28 @@ class SequentialEdges(nn.Module):
         """``batch`` independent DAGs by name; ``order`` is one in which all edges go forward."""
         draws = self.draw(batch, generator)
         log_probs = self.log_prob_draws(draws).tolist()
-        samples = []
+        samples: list[EdgeSample] = []
         for row, log_prob, seed in zip(draws.chosen, log_probs, draws.enumerations, strict=True):
             chosen = row.nonzero()[:, 0].tolist()
             order = _order(self.graph, chosen)
-            samples.append(self.graph.sample(order, chosen, log_prob, enumeration=seed))
+            drawn = self.graph.sample(order, chosen, log_prob)
+            samples.append(
+                SequentialSample(
+                    order=drawn.order, edges=drawn.edges, log_prob=log_prob, enumeration=seed
+                )
+            )
         return samples
 
-    def log_prob(self, edges: Iterable[EdgeName], enumeration: int | None = None) -> Tensor:
-        """Log-probability (nats) of edges given the sequence, a scalar with gradient.
+    def log_prob(self, dags: Sequence[EdgeSample]) -> Tensor:
+        """Log-probability (nats) of each DAG given its sequence, ``[B]``, with gradient.
 
-        ``-inf`` if the edges contain a cycle. ``edges`` are all sampled edges, also those that do
-        not lead to the decision; without ``enumeration`` the sequence is the sorted one. Raises
-        ``ConfigError`` for an edge that is not a candidate.
+        A DAG without an enumeration was drawn in the sorted sequence.
         """
-        return self._log_probs([edges], [enumeration])[0]
+        seeds = [getattr(dag, "enumeration", None) for dag in dags]
+        chosen = self.graph.mask(dags)
+        return self.log_prob_draws(
+            SequentialDraws(chosen, self._free(chosen.numpy(), seeds), seeds)
+        )
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:
@@ -158,9 +169,7 @@ class SequentialEdges(nn.Module):
         logits = self.logits.tolist()
         likely = sorted((k for k, x in enumerate(logits) if x > 0), key=lambda k: -logits[k])
         chosen, order = acyclic_subset(self.graph, likely)
-        edges = [self.candidates[k] for k in chosen]
-        value = float(self.log_prob(edges)) if self.sequence == "listed" else None
-        return self.graph.sample(order, chosen, value)
+        return self.graph.sample(order, chosen, None)
 
     @torch.no_grad()
     def marginals(
@@ -173,23 +182,6 @@ class SequentialEdges(nn.Module):
         """
         drawn = self.draw(draws, generator or torch.Generator().manual_seed(0))
         return dict(zip(self.candidates, drawn.chosen.float().mean(0).tolist(), strict=True))
-
-    def edge_entropy(self) -> Tensor:
-        """Upper bound of the entropy (nats), which assumes that no candidate is skipped. A scalar
-        with gradient.
-        """
-        return (softplus(self.logits) - self.logits.sigmoid() * self.logits).sum()
-
-    def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
-        """:meth:`log_prob` of each sample, ``[B]``, with gradient."""
-        return self._log_probs([s.edges for s in samples], [s.enumeration for s in samples])
-
-    def _log_probs(
-        self, edge_sets: Sequence[Iterable[EdgeName]], enumerations: list[int | None]
-    ) -> Tensor:
-        chosen = self.graph.mask(edge_sets)
-        free = self._free(chosen.numpy(), enumerations)
-        return self.log_prob_draws(SequentialDraws(chosen, free, enumerations))
 
     def _free(self, wanted: Bools, enumerations: Sequence[int | None]) -> Tensor:
         """Mask of the candidates that close no cycle, ``[B, E]`` bool.

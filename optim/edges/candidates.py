@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import networkx as nx
@@ -12,33 +12,21 @@ import torch
 from torch import Tensor
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph.topology import descendants
 from swarm_ui.trace.records import EdgeName
 
 
 class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A DAG that was drawn from a distribution."""
+    """A DAG that was drawn from a distribution; ``team.with_edges(sample)`` is the team on it."""
 
     order: tuple[str, ...]
     """All nodes, in their order in the run."""
     edges: tuple[EdgeName, ...]
     """(sender, listener), sorted by the listener's and then the sender's position in ``order``."""
     log_prob: float | None
-    """Log-probability (nats) under the parameters it was sampled with; ``None`` if the
-    distribution has none (a sample from a posterior over weights)."""
-    used: tuple[str, ...] | None = None
-    """Names of the nodes with a path to the decision, and the decision itself, sorted; ``None`` if
-    the distribution has no decision, so that all nodes are used."""
-    enumeration: int | None = None
-    """Seed of the sequence in which a sequential distribution visited its candidates."""
+    """Log-probability (nats) of order and edges, under the parameters it was sampled with."""
 
-    @property
-    def useful(self) -> tuple[EdgeName, ...]:
-        """The edges between nodes that are used."""
-        if self.used is None:
-            return self.edges
-        used = set(self.used)
-        return tuple(edge for edge in self.edges if edge[1] in used)
+    def __iter__(self) -> Iterator[EdgeName]:
+        return iter(self.edges)
 
 
 class CyclicBlock(NamedTuple):
@@ -60,8 +48,7 @@ class CandidateGraph:
     a cycle either: levels and orders disregard it.
 
     Attributes:
-        names: nodes, sorted.
-        edges: candidates, sorted.
+        names, edges: nodes and candidates, sorted.
         decision: the node that every used node reaches, or ``None``.
         delays: for delayed candidates, how many rounds later they deliver a message.
         node_index, edge_index: position in ``names`` and in ``edges``.
@@ -80,42 +67,19 @@ class CandidateGraph:
         decision: str | None = None,
         delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
-        """Raises ``ConfigError`` for a repeated or unknown name, a self-loop, a decision that
-        sends, or a delay of an edge that is not a candidate."""
-        listed = list(names)
-        self.names = tuple(sorted(set(listed)))
-        if len(self.names) != len(listed):
-            raise ConfigError(f"edge distribution: node names must be distinct, got {listed}")
-        if decision is not None and decision not in self.names:
-            raise ConfigError(
-                f"edge distribution: the decision {decision!r} is not one of {listed}"
-            )
-        pairs = {(a, b) for a in self.names for b in self.names if a != b}
-        if candidates is None:
-            candidates = (edge for edge in pairs if edge[0] != decision)
-        self.edges = tuple(sorted(set(candidates)))
-        unknown = set(self.edges) - pairs
-        if unknown:
-            raise ConfigError(
-                f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}; "
-                "an edge joins two different nodes"
-            )
-        if decision in dict(self.edges):
-            raise ConfigError(
-                f"edge distribution: the decision {decision!r} cannot be a sender; "
-                "leave out its outgoing edges"
-            )
+        self.names = tuple(sorted(names))
         self.decision = decision
+        pairs = {(a, b) for a in self.names for b in self.names if a != b and a != decision}
+        self.edges = tuple(sorted(pairs if candidates is None else set(candidates)))
+        self._check(pairs, delays)
+        self.delays = {edge: delay for edge, delay in delays.items() if delay}
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
         ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
-        self.delays = self._delays(delays)
-        self.delayed = torch.tensor([edge in self.delays for edge in self.edges], dtype=torch.bool)
         self.senders = torch.tensor([a for a, _ in ends], dtype=torch.long)
         self.listeners = torch.tensor([b for _, b in ends], dtype=torch.long)
-        at_once = [
-            pair for pair, edge in zip(ends, self.edges, strict=True) if edge not in self.delays
-        ]
+        self.delayed = torch.tensor([edge in self.delays for edge in self.edges], dtype=torch.bool)
+        at_once = [pair for pair, late in zip(ends, self.delayed.tolist(), strict=True) if not late]
         self.levels = self._levels(at_once)
         self.level_of = torch.zeros(len(self.names), dtype=torch.long)
         for number, level in enumerate(self.levels):
@@ -131,23 +95,25 @@ class CandidateGraph:
         edges = f"{len(self.edges)} possible edge{'s' * (len(self.edges) != 1)}"
         return f"{len(self.names)} nodes: {shown}; {edges}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The mapping proxy cannot be pickled or copied.
-        return CandidateGraph, (self.names, self.edges, self.decision, dict(self.delays))
-
-    def _delays(self, delays: Mapping[EdgeName, int]) -> Mapping[EdgeName, int]:
-        for (sender, listener), delay in delays.items():
-            if (sender, listener) not in self.edge_index:
+    def _check(self, pairs: set[EdgeName], delays: Mapping[EdgeName, int]) -> None:
+        if len(set(self.names)) != len(self.names):
+            raise ConfigError(f"edge distribution: the names must be distinct, got {self.names}")
+        if self.decision is not None and self.decision not in self.names:
+            raise ConfigError(
+                f"edge distribution: the decision {self.decision!r} is not one of {self.names}"
+            )
+        unknown = set(self.edges) - pairs
+        if unknown:
+            raise ConfigError(
+                f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}; "
+                "an edge joins two different nodes, and a decision sends nothing"
+            )
+        for edge, delay in delays.items():
+            if edge not in self.edges or delay < 0:
                 raise ConfigError(
-                    f"edge distribution: {sender} -> {listener} has a delay but is not a candidate"
-                    "; add it to the candidates, or leave its delay out"
+                    f"edge distribution: a delay of {delay!r} rounds for {edge[0]} -> {edge[1]}; "
+                    "expected a candidate and a number of rounds >= 0"
                 )
-            if not isinstance(delay, int) or delay < 0:
-                raise ConfigError(
-                    f"edge distribution: the delay of {sender} -> {listener} must be a whole "
-                    f"number of rounds, at least 0, got {delay!r}"
-                )
-        return MappingProxyType({edge: delay for edge, delay in delays.items() if delay})
 
     def _levels(self, ends: list[tuple[int, int]]) -> list[list[int]]:
         graph = nx.DiGraph(ends)
@@ -183,17 +149,10 @@ class CandidateGraph:
                 ) from None
         return mask
 
-    def orders(self, orders: Sequence[Sequence[str]]) -> Tensor:
-        """Orders as node indices, ``[B, n]``. Raises ``ConfigError`` if an order does not have each
-        name of the graph exactly once."""
-        for order in orders:
-            if sorted(order) != list(self.names):
-                raise ConfigError(
-                    f"edge distribution: {list(order)} is not an order of {self.names}; "
-                    "an order has each of these names once"
-                )
+    def orders(self, orders: Iterable[Sequence[str]]) -> Tensor:
+        """Orders of all names as node indices, ``[B, n]``."""
         rows = [[self.node_index[name] for name in order] for order in orders]
-        return torch.tensor(rows, dtype=torch.long).view(len(orders), len(self.names))
+        return torch.tensor(rows, dtype=torch.long).view(len(rows), len(self.names))
 
     def used(self, chosen: Tensor) -> Tensor | None:
         """Mask of the nodes that reach the decision, ``[B, n]``; ``None`` without a decision."""
@@ -210,25 +169,11 @@ class CandidateGraph:
             used = grown
 
     def sample(
-        self,
-        order: Sequence[int],
-        chosen: Sequence[int],
-        log_prob: float | None,
-        enumeration: int | None = None,
+        self, order: Sequence[int], chosen: Sequence[int], log_prob: float | None
     ) -> EdgeSample:
         """The record of a DAG, given by node indices and edge indices."""
         rank = {node: r for r, node in enumerate(order)}
         ends = [self.edges[k] for k in chosen]
         ranked = sorted((rank[self.node_index[b]], rank[self.node_index[a]], a, b) for a, b in ends)
         edges = tuple((a, b) for _, _, a, b in ranked)
-        used = None
-        if self.decision is not None:
-            reaching = descendants([self.decision], [(b, a) for a, b in edges])
-            used = tuple(sorted({*reaching, self.decision}))
-        return EdgeSample(
-            order=tuple(self.names[i] for i in order),
-            edges=edges,
-            log_prob=log_prob,
-            used=used,
-            enumeration=enumeration,
-        )
+        return EdgeSample(order=tuple(self.names[i] for i in order), edges=edges, log_prob=log_prob)

@@ -93,20 +93,6 @@ def best_order(scores: Tensor, terms: Tensor) -> list[int]:
     return order[::-1]
 
 
-def order_entropy(scores: Tensor) -> Tensor:
-    """Entropy (nats) of a Plackett-Luce order, a scalar with gradient."""
-    n = len(scores)
-    choice = _choice(scores)
-    reach = scores.new_full((2**n,), -torch.inf)
-    reach = reach.index_put((torch.tensor([0]),), scores.new_zeros(1))
-    for layer in _layers(n)[1:]:
-        last, before = _arrivals(layer, n)
-        reach = reach.index_put((layer,), _logsumexp(reach[before] + choice[before, last]))
-    finite = torch.where(_members(n), 0.0, choice)
-    surprise = -(finite.exp() * finite * ~_members(n)).sum(1)
-    return (reach.exp() * surprise).sum()
-
-
 def _logsumexp(values: Tensor) -> Tensor:
     """Like ``logsumexp(-1)``, without NaN gradients for rows that are all ``-inf``."""
     empty = torch.isneginf(values).all(-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import topological
 from swarm_ui.optim.preferences.grading import credit_by_message
@@ -13,7 +12,6 @@ from swarm_ui.trace.records import EdgeName, Episode, Trace
 Cells = Sequence[Sequence[float | None]]
 
 
-@renamed_keywords(back="discount")
 def edge_credit(
     trace: Trace, credit: Cells, *, baseline: float | None = 0.5, discount: float = 0.5
 ) -> dict[EdgeName, float]:
@@ -57,7 +55,6 @@ def edge_credit(
     return {edge: sum(values) / len(values) for edge, values in sorted(carried.items())}
 
 
-@renamed_keywords(back="discount")
 def episode_edge_credit(
     episodes: Iterable[Episode],
     *,
@@ -67,10 +64,9 @@ def episode_edge_credit(
 ) -> dict[EdgeName, float]:
     """Mean credit of each edge of one sampled graph, over the decisions of its episodes.
 
-    This is one element of ``credit`` in
-    :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`. Steps without credit,
-    and masked episodes, are left out. ``edges`` are those to keep, such as those of the sample;
-    default: all. For ``baseline`` and ``discount`` see :func:`edge_credit`.
+    This is one element of ``credit`` in :func:`~swarm_ui.optim.edges.optim.edge_loss`. Steps
+    without credit, and masked episodes, are left out. ``edges`` are those to keep, such as those
+    of the sample; default: all. For ``baseline`` and ``discount`` see :func:`edge_credit`.
     """
     gathered: dict[EdgeName, list[float]] = {}
     for episode in episodes:

@@ -1,0 +1,167 @@
+"""Learning of edges: a score-function loss, and an optimiser that steps in probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.edges.candidates import EdgeSample
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.trace.records import EdgeName
+
+
+def edge_loss(
+    edges: EdgeDistribution,
+    dags: Sequence[EdgeSample],
+    utilities: Sequence[float | None],
+    credit: Sequence[Mapping[EdgeName, float]] | None = None,
+    *,
+    groups: Sequence[object] | None = None,
+    normalise: bool = True,
+    credit_weight: float = 0.1,
+) -> Tensor:
+    """The REINFORCE loss of drawn DAGs, a scalar: its descent makes DAGs of high utility likely.
+
+    The baseline of a DAG is the mean utility of the *other* DAGs of its group (leave one out,
+    unbiased). A DAG that is alone in its group adds nothing.
+
+    Args:
+        edges: the distribution, with the parameters that ``dags`` were drawn with.
+        dags: samples.
+        utilities: one for each DAG; ``None`` masks it: the others are compared as if it had not
+            been drawn.
+        credit: for each DAG, advantages of single edges, such as those of
+            :func:`~swarm_ui.optim.edges.credit.episode_edge_credit`; edges without an entry are
+            unscored. It counts even if the utility is ``None``.
+        groups: for each DAG, an identifier of the task and seed it was tried on; DAGs are compared
+            within their group. Default: all are one group.
+        normalise: divide advantages by the standard deviation of the utilities in their group, so
+            that their scale does not matter.
+        credit_weight: weight of the credit of edges relative to the utility.
+
+    Raises:
+        ConfigError: the arguments differ in length, a number is not finite, or a credited edge is
+            not in its DAG.
+    """
+    _check(dags, utilities, credit, groups)
+    loss = (edges.logits.sum() + edges.scores.sum()) * 0.0
+    scored = [k for k, utility in enumerate(utilities) if utility is not None]
+    advantages = torch.tensor(_advantages(utilities, groups, scored, normalise))
+    if advantages.any():
+        log_probs = edges.log_prob([dags[k] for k in scored])
+        loss = loss - (advantages * log_probs).sum() / len(scored)
+    credited = [(dag, given) for dag, given in zip(dags, credit or (), strict=False) if given]
+    for dag, given in credited:
+        unknown = set(given) - set(dag.edges)
+        if unknown:
+            raise ConfigError(f"edge_loss: credit for {min(unknown)}, which is not in its DAG")
+        chosen = [edges.graph.edge_index[edge] for edge in given]
+        values = torch.tensor(list(given.values()))
+        term = (values * logsigmoid(edges.logits[chosen])).sum()
+        loss = loss - credit_weight * term / len(credited)
+    return loss
+
+
+class ProbabilitySGD(torch.optim.Optimizer):
+    """Steps in probability space: ``p -= lr * dLoss/dlogit``.
+
+    This is the natural gradient of a Bernoulli up to a constant. At probabilities close to 0 or 1
+    it neither vanishes nor diverges, as steps on log-odds do. A step without gradient changes
+    nothing.
+    """
+
+    def __init__(
+        self,
+        edges: EdgeDistribution,
+        lr: float = 0.1,
+        *,
+        min_probability: float = 0.03,
+        max_score: float = 3.0,
+    ) -> None:
+        """
+        Args:
+            edges: updated in place.
+            lr: the change of a probability, or of an order score, for a gradient of 1.
+            min_probability: every edge keeps a probability in ``[this, 1 - this]``, so that the
+                entropy never becomes 0 and every edge can come back.
+            max_score: bound on the absolute value of an order score.
+
+        Raises:
+            ConfigError: ``min_probability`` is not in [0, 0.5).
+        """
+        if not 0.0 <= min_probability < 0.5:
+            raise ConfigError(
+                f"ProbabilitySGD: min_probability must be in [0, 0.5), got {min_probability}"
+            )
+        self.min_probability, self.max_score = max(min_probability, 1e-6), max_score
+        groups: list[dict[str, Any]] = [
+            {"params": [edges.logits], "kind": "logits"},
+            {"params": [edges.scores], "kind": "scores"},
+        ]
+        super().__init__(groups, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Make one step with the gradients that the parameters have."""
+        loss = None if closure is None else torch.enable_grad()(closure)()
+        for group in self.param_groups:
+            (parameter,) = group["params"]
+            if parameter.grad is None or not parameter.grad.any() or not group["lr"]:
+                continue
+            if group["kind"] == "logits":
+                p = parameter.sigmoid() - group["lr"] * parameter.grad
+                bounded = p.clamp(self.min_probability, 1.0 - self.min_probability)
+                parameter.copy_(bounded.logit())
+            else:
+                moved = parameter - group["lr"] * parameter.grad
+                # Only differences of scores matter; centring keeps the bound symmetric.
+                parameter.copy_((moved - moved.mean()).clamp(-self.max_score, self.max_score))
+        return loss
+
+
+def _advantages(
+    utilities: Sequence[float | None],
+    groups: Sequence[object] | None,
+    scored: Sequence[int],
+    normalise: bool,
+) -> list[float]:
+    """The advantage of each scored DAG over the others of its group."""
+    members: dict[object, list[int]] = {}
+    for k in scored:
+        members.setdefault(None if groups is None else groups[k], []).append(k)
+    found = dict.fromkeys(scored, 0.0)
+    for rows in members.values():
+        values = [u for k in rows if (u := utilities[k]) is not None]
+        if len(values) < 2:
+            continue
+        total, mean = sum(values), sum(values) / len(values)
+        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+        if spread <= 1e-9:  # all are equal, but for rounding
+            continue
+        scale = spread if normalise else 1.0
+        for k, value in zip(rows, values, strict=True):
+            found[k] = (value - (total - value) / (len(values) - 1)) / scale
+    return list(found.values())
+
+
+def _check(
+    dags: Sequence[EdgeSample],
+    utilities: Sequence[float | None],
+    credit: Sequence[Mapping[EdgeName, float]] | None,
+    groups: Sequence[object] | None,
+) -> None:
+    for what, given in (("utilities", utilities), ("credit", credit), ("groups", groups)):
+        if given is not None and len(given) != len(dags):
+            raise ConfigError(f"edge_loss: {len(dags)} DAGs, but {len(given)} {what}")
+    bad = [u for u in utilities if u is not None and not math.isfinite(u)]
+    if bad:
+        raise ConfigError(f"edge_loss: a utility is {bad[0]}; give None for a DAG that failed")
+    bad = [v for given in credit or () for v in given.values() if not math.isfinite(v)]
+    if bad:
+        raise ConfigError(f"edge_loss: a credit is {bad[0]}; leave out edges that are unscored")
