@@ -17,13 +17,13 @@ from pathlib import Path
 import torch
 from PIL import Image, ImageDraw, ImageFont
 from swarm_ui.optim.edges.edge_credit import episode_edge_credit
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.optim.plots import plot_credit
 from swarm_ui.rollout.episodes import Intervention, rollout
 from swarm_ui.viz import edges_svg

@@ -105,6 +105,36 @@ class EdgeDistribution(nn.Module):
         odds = math.log(density / (1.0 - density))
         self.logits = nn.Parameter(torch.full((len(self.candidates),), odds))
 
+    @classmethod
+    def from_probabilities(
+        cls,
+        probabilities: Mapping[EdgeName, float],
+        *,
+        decision: str | None = None,
+        delays: Mapping[EdgeName, int] | None = None,
+    ) -> Self:
+        """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
+
+        An edge that can never close a cycle, such as one into a decision, has exactly the given
+        probability.
+
+        Raises:
+            ConfigError: no edges, a self-loop, or a probability outside (0, 1).
+        """
+        bad = [f"{a} -> {b}: {p}" for (a, b), p in probabilities.items() if not 0.0 < p < 1.0]
+        if bad or not probabilities:
+            raise ConfigError(
+                "edge distribution: expected probabilities in (0, 1), got "
+                f"{', '.join(bad) or 'no edges'}; put an edge that always occurs into the graph"
+            )
+        names = {name for edge in probabilities for name in edge}
+        made = cls(names, candidates=probabilities, decision=decision, delays=delays)
+        # In double precision: a probability close to 1 has infinite log-odds in single precision.
+        listed = [probabilities[edge] for edge in made.candidates]
+        with torch.no_grad():
+            made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
+        return made
+
     @property
     def delays(self) -> Mapping[EdgeName, int]:
         """For delayed candidates, how many rounds later they deliver a message."""

@@ -210,7 +210,7 @@ def test_a_distribution_takes_the_probabilities_given() -> None:
 
 @pytest.mark.parametrize("chance", [0.0, 1.0, -0.1, float("nan")])
 def test_sure_edges_are_not_for_a_distribution(chance: float) -> None:
-    with pytest.raises(ConfigError, match="a -> b must be in"):
+    with pytest.raises(ConfigError, match="a -> b"):
         EdgeDistribution.from_probabilities({("a", "b"): chance})
     with pytest.raises(ConfigError, match="no edges"):
         EdgeDistribution.from_probabilities({})
