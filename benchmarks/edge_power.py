@@ -42,10 +42,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.support.edge_learners import ScoreFunction
+from benchmarks.support.edge_learners.score_function import ScoreFunction
+from benchmarks.support.edge_learners.thompson_edges import ThompsonEdges
 from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record, write_record
-from benchmarks.support.thompson_edges import ThompsonEdges
 from swarm_ui.experiment.script_runner import script
 from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidates import EdgeSample

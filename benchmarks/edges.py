@@ -56,8 +56,8 @@ from rich.table import Table
 
 from benchmarks.peers import build as environments
 from benchmarks.support.edge_families import FAMILIES
+from benchmarks.support.edge_learners.sequential_edges import SequentialEdges
 from benchmarks.support.edge_learning import METHODS, THEIRS, Reached, applies, learn, summary
-from benchmarks.support.sequential_edges import SequentialEdges
 from benchmarks.support.timing import NoResult, Runner, progress
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from benchmarks.support.edge_families import FAMILIES, Family, Outcome
-from benchmarks.support.edge_learners import GPTSwarmRule, ScoreFunction
-from benchmarks.support.sequential_edges import SequentialEdges
-from benchmarks.support.thompson_edges import ThompsonEdges
+from benchmarks.support.edge_learners.score_function import GPTSwarmRule, ScoreFunction
+from benchmarks.support.edge_learners.sequential_edges import SequentialEdges
+from benchmarks.support.edge_learners.thompson_edges import ThompsonEdges
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 import torch
 
-from benchmarks.support.cost_limit import CostLimit
-from benchmarks.support.edge_learners import ScoreFunction
+from benchmarks.support.edge_learners.cost_limit import CostLimit
+from benchmarks.support.edge_learners.score_function import ScoreFunction
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks

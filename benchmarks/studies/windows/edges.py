@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.studies.windows.agent import MEMORY
 from benchmarks.studies.windows.arms import NAMES, WindowArm, tuning_jobs
-from benchmarks.support.edge_learners import ScoreFunction
-from benchmarks.support.thompson_edges import ThompsonEdges
+from benchmarks.support.edge_learners.score_function import ScoreFunction
+from benchmarks.support.edge_learners.thompson_edges import ThompsonEdges
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 
-from benchmarks.support.sequential_edges import SequentialEdges
+from benchmarks.support.edge_learners.sequential_edges import SequentialEdges
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss

@@ -20,7 +20,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from benchmarks.support.sequential_edges import acyclic_subset
+from benchmarks.support.edge_learners.sequential_edges import acyclic_subset
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.edges.candidates import CandidateGraph, EdgeSample
 from swarm_ui.stats import Interval

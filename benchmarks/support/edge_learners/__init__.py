@@ -1,0 +1,1 @@
+"""Learners of edges that only the benchmarks compare."""
