@@ -34,35 +34,9 @@ demo: $(STAMP)
 model: $(STAMP)
 	$(BIN)/swarm-ui models pull smollm2 $(ARGS)
 
-# The corpora contain more samples than the time is enough for. The settings of glibc keep freed
-# memory in the process, because the next step of the training allocates it again (309 against 276
-# tokens/s).
-ADAPTER ?= runs/adapter
-MINUTES ?= 100
-SYNTHESIZE = $(BIN)/swarm-ui synthesize --prompt-format compact --set synthesize.messages=0.15 \
-	--set synthesize.screens=1 --set synthesize.questions=1 --set synthesize.instructions=1
-# After the broad corpus, 120 steps at a fifth of the learning rate, two thirds on the phone itself.
-FURTHER = $(BIN)/swarm-ui synthesize --prompt-format compact --levels 3 --stray 0.12 --seed 7
-MALLOC = glibc.malloc.arena_max=1:glibc.malloc.mmap_max=0
-adapter: export GLIBC_TUNABLES = $(MALLOC):glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=268435456
+adapter: export GLIBC_TUNABLES = glibc.malloc.arena_max=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=268435456
 adapter: $(STAMP) model
-	$(SYNTHESIZE) phone --levels 2,3 --stray 0.12 -n 1700 -o $(ADAPTER)/phone
-	$(SYNTHESIZE) invented --devices 512 --wordings many --levels 2,3 --stray 0.12 -n 2700 \
-		-o $(ADAPTER)/invented
-	$(SYNTHESIZE) screens --task pages -n 1600 -o $(ADAPTER)/pages
-	$(SYNTHESIZE) screens --task devices -n 600 -o $(ADAPTER)/devices
-	$(BIN)/swarm-ui finetune smollm2 $(ADAPTER)/phone $(ADAPTER)/invented $(ADAPTER)/pages \
-		$(ADAPTER)/devices $(ADAPTER)/trained --layers 8-29 --minutes $(MINUTES) \
-		--learning-rate 1e-3 --set finetune.preferences=false \
-		--set finetune.batch_size=16 --set finetune.accumulate=1 \
-		--set finetune.max_length=320 --set finetune.too_long=skip
-	$(FURTHER) phone --walks 330 -o $(ADAPTER)/further-phone
-	$(FURTHER) invented --devices 512 --wordings many -n 110 -o $(ADAPTER)/further-invented
-	$(BIN)/swarm-ui finetune smollm2 $(ADAPTER)/further-phone $(ADAPTER)/further-invented \
-		$(ADAPTER)/further --adapters $(ADAPTER)/trained/final --learning-rate 2e-4 \
-		--set finetune.max_steps=120 --set finetune.seed=1 --set finetune.preferences=false \
-		--set finetune.batch_size=16 --set finetune.accumulate=1 \
-		--set finetune.max_length=320 --set finetune.too_long=skip
+	$(BIN)/python demos/train_adapter.py $(ARGS)
 
 # All checks run even if one fails. mypy runs beside pytest, and its output is printed last.
 # Without bytecode, every process that a test starts compiles the library, and every worker of pytest

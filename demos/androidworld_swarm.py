@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of demos.base_agent
+
+from demos.base_agent.stream import rehearsal_for
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.demo.demo_run import DemoRun, open_run
 from swarm_ui.experiment.demo.flows import (
@@ -26,9 +30,10 @@ from swarm_ui.experiment.stored.run_status import running
 def main() -> int:
     run: DemoRun | None = None
     try:
-        run = open_run(parse())  # checks all that the run needs before anything is written
+        run = open_run(
+            parse(), rehearsal=rehearsal_for
+        )  # checks all that the run needs before anything is written
         with running(run.directory):
-            run.train_base_agent()  # stage 1, with --from-scratch
             if run.settings.trains_model:
                 report = asyncio.run(learn_with_model(run))
             elif run.settings.given_model or run.settings.env == "androidworld":

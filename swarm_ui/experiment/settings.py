@@ -45,7 +45,6 @@ class Settings:
     seed: int = 0
     agent: str | None = None
     """``base``, ``general``, or the folder of an agent; ``None``: ``base``."""
-    from_scratch: bool = False
     agents: int = 4
     rounds: int = 3
     density: float = 0.5
@@ -121,12 +120,8 @@ class Settings:
                 "--adapters is for a language model in this process: add --model NAME, and leave "
                 "--base-url out"
             )
-        if self.given_model and (self.from_scratch or self.agent):
-            raise ConfigError(
-                "--from-scratch and --agent are for the base agent, not for --model or --base-url"
-            )
-        if self.from_scratch and self.agent:
-            raise ConfigError("--from-scratch trains the base agent: leave out --agent")
+        if self.given_model and self.agent:
+            raise ConfigError("--agent is for the base agent, not for --model or --base-url")
 
     @property
     def over_endpoint(self) -> bool:

@@ -37,13 +37,13 @@ from benchmarks.studies.windows.replication import (
     replication_tables,
 )
 from benchmarks.studies.windows.stage2 import AgentMade
+from demos.base_agent.stream import COLLEAGUES
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.graph.topology import Edge
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
-from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES
 
 test_jobs.__test__ = False  # type: ignore[attr-defined]
 

@@ -209,19 +209,6 @@ def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
         assert done.code == 2 and said in done.err
 
 
-def test_the_old_form_of_synthesize_writes_chats_and_warns(shell: Shell) -> None:  # noqa: F811
-    for level, count in (("questions", 3), ("pages", 4), ("devices", 4), ("steps", 2)):
-        done = shell(f"synthesize {level} -n {count} --seed 5 -o {level}.jsonl --json")
-        assert done.code == 0 and "will be removed in the next version" in done.err
-        lines = (shell.folder / f"{level}.jsonl").read_text(encoding="utf-8").splitlines()
-        samples = [json.loads(line) for line in lines]
-        assert len(samples) == done.json["samples"] >= count
-        assert all(s["messages"][-1]["role"] == "assistant" for s in samples)
-        shell(f"synthesize {level} -n {count} --seed 5 -o again.jsonl --force")
-        assert (shell.folder / "again.jsonl").read_text(encoding="utf-8").splitlines() == lines
-    assert shell("synthesize steps -o x.jsonl --task contacts-ad").code == 2
-
-
 def test_doctor_says_what_is_missing_and_what_to_do(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

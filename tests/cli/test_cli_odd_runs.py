@@ -157,7 +157,6 @@ def test_commands_to_copy_are_quoted_and_on_one_line(shell: Shell) -> None:  # n
     [
         ("play phone notes-create --browser --port 99999", "--port"),
         ("eval phone --seed -1 -n 1 --dry-run", "--seed"),
-        ("synthesize questions --count 1 --out right.txt/q.jsonl", "cannot write"),
         ("finetune smollm2 corpus out --layers 29-8 --dry-run", "--layers 29-8: expected numbers"),
     ],
 )

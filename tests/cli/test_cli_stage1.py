@@ -80,7 +80,7 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
     ("line", "said"),
     [
         ("phone", "name the folder of the corpus with --out"),
-        ("fridge -o d", "or a source of demonstrations: screens, demonstrations"),
+        ("fridge -o d", "or a source of demonstrations: demonstrations"),
         ("autowebbench --data x -o d", "is for tests only and must not be used for training"),
         ("demonstrations -o d", "needs your recordings: --data FILE"),
         ("phone --task recipes-star -o d", "would leak a test split into training"),
@@ -116,13 +116,6 @@ def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:  # noqa: F
     leak = shell("synthesize demonstrations --data test.jsonl -o d")
     assert leak.code == 2 and "seed 20000007 is held out" in leak.err
     assert not (shell.folder / "d").exists()
-
-
-def test_invented_screens_become_a_corpus(shell: Shell) -> None:  # noqa: F811
-    done = shell("synthesize screens -n 6 --task pages -o c --json")
-    assert done.code == 0 and done.json["walks"] == 6
-    origins = {s["origin"]["task"] for s in samples(shell.folder / "c")}  # type: ignore[index]
-    assert origins == {"pages"}
 
 
 def test_every_environment_says_what_is_held_out() -> None:

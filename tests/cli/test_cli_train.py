@@ -25,7 +25,7 @@ pytest.importorskip("torch")
 _SMALL = (
     "train phone --iterations 2 --rollouts 6 --agents 2 --rounds 1 --learn-edges learned "
     "--set train.graphs=2 --set train.shared_iterations=1 --set train.shared_steps=2 "
-    "--set train.update.steps=2 --set train.rank=2 --set train.rehearsal=0.3"
+    "--set train.update.steps=2 --set train.rank=2"
 )
 
 

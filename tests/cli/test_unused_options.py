@@ -17,7 +17,6 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
         ("synthesize phone --devices 3 -o c", "devices = 3 has no effect in 'phone'"),
         ("synthesize phone --set environment.max_steps=3 -o c", "--set synthesize.max_steps=3"),
         ("run invented --split blind --devices 4", "devices = 4 has no effect on split 'blind'"),
-        ("synthesize questions -n 2 -o q.jsonl --dry-run", "--dry-run: the old form 'swarm-ui"),
         ("play phone contacts-add --port 8000", "only a web page has one; add --browser"),
         ("export r mermaid --solved", "--solved: chooses episodes or pairs, not mermaid"),
         ("export r episodes --prompt-format json", "rewrites pairs, not episodes"),

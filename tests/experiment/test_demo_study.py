@@ -98,10 +98,8 @@ def test_the_demo_starts_from_the_base_agent_or_the_named_one() -> None:
     assert agent_folder(Settings()) == BASE_AGENT
     before = {k: v for k, v in settings.plain(Settings()).items() if k != "agent"}
     assert agent_folder(settings.restored(before, "a run of an older version")) == BASE_AGENT
-    for other in (["--from-scratch"], ["--model", "smollm2"], ["--base-url", "u", "--model", "m"]):
+    for other in (["--model", "smollm2"], ["--base-url", "u", "--model", "m"]):
         assert options.parse(other).settings.agent is None
-    with pytest.raises(ConfigError, match="leave out --agent"):
-        options.parse(["--from-scratch", "--agent", "base"])
 
 
 def test_a_full_run_from_the_base_agent_also_plays_the_general_agent() -> None:

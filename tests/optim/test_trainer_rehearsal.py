@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import TinyModel, click, screen
 
+from demos.base_agent.stream import Rehearsal
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.optim.update.batches import pad
 from swarm_ui.optim.update.team_update import update_team

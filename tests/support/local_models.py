@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import msgspec
 import torch
 
+from demos.base_agent.stream import Mix, Stream
 from swarm_ui.model import ChatModel, Completion, Request
 from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
-from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
 
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 

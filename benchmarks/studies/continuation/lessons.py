@@ -7,9 +7,11 @@ import random
 import time
 from collections.abc import Callable
 
+from demos.base_agent.recipes import BaseAgentConfig, pool
+from demos.base_agent.screens import ActionSample
+from demos.base_agent.stream import Mix, Stream
 from swarm_ui.action import Action
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
@@ -17,8 +19,6 @@ from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.optim.update.update_config import defaults_of, known
 

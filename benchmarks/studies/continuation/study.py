@@ -24,6 +24,7 @@ from benchmarks.studies.continuation.traces import make_traces
 from benchmarks.studies.continuation.worlds import Pages
 from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.timing_record import children_seconds
+from demos.base_agent.stream import Rehearsal, rehearsal_for
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.miniwob.splits import TRAIN_SEEDS, VALIDATION_SEEDS
@@ -42,7 +43,6 @@ from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.pairs import PairConfig
-from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout.episodes import Job
@@ -182,13 +182,14 @@ class Continuation:
         return kept(seen) or tuple(CANDIDATES)[:1]
 
     def _on_phone(self, cell: Cell, settings: Settings) -> float:
+        run, model = self._run(cell.folder, cell.folder.name), LocalModel.load(self._agent)
         environment = TrainingEnvironment(
             PhoneEnvironment,
             lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
             phone.scripted_critic(settings),
             phone.CONCURRENCY,
+            rehearse=rehearsal_for(model),
         )
-        run, model = self._run(cell.folder, cell.folder.name), LocalModel.load(self._agent)
         with self.display.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
             trained = asyncio.run(train_team(settings, run, model, environment, bar))
         return sum(m.cpu_seconds for m in trained.history)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.studies.different_bases.plan import AGENTS
+from demos.base_agent.recipes import BaseAgentConfig, make_base_agent
+from demos.base_agent.training import Stage1Config
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, make_base_agent
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import AgentNode
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.vote import ProbabilityVote
-from swarm_ui.optim.stage1.supervised import Stage1Config
 
 _WEIGHTS = "model.safetensors"
 

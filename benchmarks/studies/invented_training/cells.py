@@ -28,10 +28,18 @@ from benchmarks.studies.invented_training.plan import (
 )
 from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import commit
+from demos.base_agent.recipes import (
+    BaseAgentConfig,
+    more_stage1,
+    pool,
+    shipped_training,
+    solver_steps,
+)
+from demos.base_agent.screens import ActionSample
+from demos.base_agent.stream import Mix, Rehearsal
+from demos.base_agent.training import Stage1Config
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone
-from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
-from swarm_ui.experiment.stage1.general_agent import more_stage1, shipped_training, solver_steps
 from swarm_ui.experiment.teams import base_arms, rollout_arm, trained_arms
 from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
@@ -43,9 +51,6 @@ from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.preferences.teacher import ScriptedTeacher
 from swarm_ui.optim.rollout_supervisor import Critics
-from swarm_ui.optim.stage1.supervised import Stage1Config
-from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Rehearsal
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import torch
 
+from demos.base_agent.stream import Rehearsal
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import Environment
@@ -31,7 +32,6 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.rollout.episodes import Intervention, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy

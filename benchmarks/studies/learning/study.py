@@ -20,13 +20,15 @@ from benchmarks.studies.learning.kept import restored
 from benchmarks.studies.learning.variants import FULL, Variant
 from benchmarks.studies.struct_files import write_struct
 from benchmarks.support.origin import origin
+from demos.base_agent.recipes import BaseAgentConfig, make_base_agent
+from demos.base_agent.stream import rehearsal_for
+from demos.base_agent.training import Progress, Stage1Config
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.experiment.results import BASE, TRAINED, Results
 from swarm_ui.experiment.settings import Settings, plain
-from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, make_base_agent
 from swarm_ui.experiment.teams import Arm, base_arms, trained_arms
 from swarm_ui.experiment.training.stage2 import (
     TrainedTeam,
@@ -40,7 +42,6 @@ from swarm_ui.experiment.training.stage2 import (
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
 from swarm_ui.storage.run_directory import RunDirectory
 
 BASE_CELL = "base"
@@ -105,14 +106,14 @@ class Study:
         unknown = TrainedTeam((), fixed_graph(settings), "")  # for the names of the arms
         if restored(results, run.adapters / "agent_0", self._arms(variant, settings, unknown)):
             return results.training_cpu_seconds
-        critic = phone.scripted_critic(settings)
+        critic, model = phone.scripted_critic(settings), LocalModel.load(self._agent)
         environment = TrainingEnvironment(
             PhoneEnvironment,
             lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
             critic if variant.critic else None,
             phone.CONCURRENCY,
+            rehearse=rehearsal_for(model),
         )
-        model = LocalModel.load(self._agent)
         with self._display.bar(f"{run.path.name}: stage 2", settings.iterations) as bar:
             if variant.imitate:
                 trained = self._imitated(settings, run, model, environment, bar)

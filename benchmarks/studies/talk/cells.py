@@ -11,6 +11,7 @@ import msgspec
 from benchmarks.studies.talk.plan import Plan
 from benchmarks.studies.weights import digest
 from benchmarks.support.origin import commit
+from demos.base_agent.stream import rehearsal_for
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.experiment.environments import phone
@@ -121,6 +122,7 @@ def play(folder: Path, seed: int, plan: Plan, display: ProgressDisplay) -> Cell:
         lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
         phone.scripted_critic(settings),
         phone.CONCURRENCY,
+        rehearse=rehearsal_for(model),
     )
     with display.bar(f"team {seed}: stage 2", settings.iterations) as bar:
         trained = asyncio.run(train_team(settings, run, model, environment, bar))

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from benchmarks.studies.windows.record import Record
     from benchmarks.studies.windows.replication import FurtherAgents
     from benchmarks.studies.windows.stage2 import Stage2
+    from demos.base_agent.training import Progress
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-    from swarm_ui.optim.stage1.supervised import Progress
     from swarm_ui.rollout.episodes import Job
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -12,18 +12,18 @@ from pathlib import Path
 import torch
 
 from benchmarks.studies.windows.held_out import WITHHELD
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
-from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
-from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.window_samples import (
+from benchmarks.studies.windows.samples import (
     LabelledScreen,
     WindowMix,
     WindowStream,
     labelled_screens,
 )
+from demos.base_agent.stream import COLLEAGUES, Mix, Stream
+from demos.base_agent.training import Progress, Stage1Config, train
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.storage.run_directory import write_atomic
 
 MEMORY = 1

@@ -22,7 +22,10 @@ from benchmarks.studies.weights import digest
 from benchmarks.studies.windows.agent import WindowAgentConfig, long_phone, mix_of, pool
 from benchmarks.studies.windows.arms import CONCURRENCY, DENSITY, NAMES, team
 from benchmarks.studies.windows.held_out import SETS
+from benchmarks.studies.windows.samples import WindowStream
 from benchmarks.support.origin import commit
+from demos.base_agent.screens import ActionSample
+from demos.base_agent.stream import Stream
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
@@ -33,9 +36,6 @@ from swarm_ui.optim.config import EdgeMode, TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
-from swarm_ui.optim.stage1.synthesis.curriculum import Stream
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample
-from swarm_ui.optim.stage1.synthesis.window_samples import WindowStream
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout.episodes import Job

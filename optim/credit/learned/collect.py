@@ -28,7 +28,7 @@ from swarm_ui.optim.credit.learned.judged import (
     Labels,
 )
 from swarm_ui.optim.preferences.adversary import Adversary
-from swarm_ui.optim.stage1.synthesis.demonstrations import random_action
+from swarm_ui.optim.stage1.corpus.walk import random_click
 from swarm_ui.rollout.episodes import Intervention, Job, MakeEnvironment, rollout_stream
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import EnvironmentPool
@@ -220,7 +220,7 @@ class _Judge:
         """An action to execute instead of the decision, or ``None`` to execute the decision."""
         draw = rng.random()
         if draw < self._config.stray:
-            return random_action(trace.observation, rng)
+            return random_click(trace.observation, rng)
         return best if draw < self._config.stray + self._config.guide else None
 
     async def _logprobs(self, trace: Trace, actions: Sequence[Action]) -> Sequence[float | None]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment
+from swarm_ui.environment import Environment, Graded
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
 from swarm_ui.rollout.policy import Policy
@@ -123,3 +124,13 @@ class Roles:
     """``None``: the agent's own actions are executed."""
     team: Policy | None = None
     """Plays the walks instead of the other roles."""
+
+
+def expert_of(environment: Environment) -> Graded:
+    """The environment as one with an expert. Raises ``ConfigError`` if it has none."""
+    if not isinstance(environment, Graded):
+        raise ConfigError(
+            f"demonstrations and scripted roles need an environment with expert() and grade(); "
+            f"{environment.name} has none. Use language models for the roles"
+        )
+    return environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -11,13 +12,7 @@ from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState
-from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of
-from swarm_ui.optim.stage1.synthesis.screen_words import (
-    label,
-    named,
-    uniquely_labelled,
-)
+from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState, expert_of
 
 _WORDINGS = 3
 _REASONS = (
@@ -151,7 +146,9 @@ def one_step(
         wording: index of the wording, for all instructions with every text; ``None``: a random
             wording and text for each.
     """
-    for element in named(observation):
+    for element in uniquely_labelled(observation):
+        if not element.enabled:
+            continue
         which = rng.randrange(_WORDINGS) if wording is None else wording
         for wordings, action in _acts(element, observation, rng, wording is not None):
             if observation.offers(action.action_type):
@@ -195,3 +192,13 @@ def _words(observation: Observation) -> list[str]:
 
 def _name(element: Element) -> str:
     return label(element) or f"element {element.index}"
+
+
+def uniquely_labelled(observation: Observation) -> list[Element]:
+    """Elements whose label no other element has."""
+    times = Counter(element.label.casefold() for element in observation.elements)
+    return [e for e in observation.elements if e.label.strip() and times[e.label.casefold()] == 1]
+
+
+def label(element: Element) -> str:
+    return " ".join(element.label.split())

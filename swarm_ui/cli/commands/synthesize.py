@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import typer
 
-from swarm_ui.cli import flags, screen_samples
+from swarm_ui.cli import flags
 from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, facts_table, rough_time, table
 from swarm_ui.errors import BudgetExceeded, ConfigError
-from swarm_ui.experiment.config import EnvironmentSection, checked
+from swarm_ui.experiment.config import checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.environments.sources import SOURCES
 from swarm_ui.experiment.runs.unused_settings import typed
@@ -28,7 +27,6 @@ from swarm_ui.experiment.stage1.synthesis import (
 
 _SECONDS_OF_A_CALL = 2.0
 """Assumed duration of a call, for estimates, which call no models."""
-_OLD = ("questions", "pages", "devices", "steps")
 _ROLE = "scripted, or a model as for --model (default: that of --model, or scripted)"
 
 
@@ -82,9 +80,6 @@ def _environments(incomplete: str) -> list[str]:
     flags.CONFIG,
     flags.SET,
     flags.switch("dry_run", "--dry-run", help="estimate walks, calls, tokens and time, and stop"),
-    flags.Option("env_of_steps", str | None, typer.Option("--env", hidden=True)),
-    flags.Option("count", int | None, typer.Option("--count", hidden=True)),
-    flags.Option("force", bool, typer.Option("--force", hidden=True), default=False),
     flags.JSON,
     flags.QUIET,
 )  # fmt: skip
@@ -97,38 +92,13 @@ def synthesize(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui synthesize phone --prompt-format compact -n 200 -o corpus[/]
     """
     output, out = arguments.output, arguments["out"]
-    walks = arguments["walks"] or arguments["count"]
-    old = arguments["env"] in _OLD
-    if out is None and (old or not arguments["dry_run"]):
+    if out is None and not arguments["dry_run"]:
         raise ConfigError("name the folder of the corpus with --out FOLDER")
-    if old:
-        _expect_old_options(arguments)
-        place = EnvironmentSection(
-            name=arguments["env_of_steps"] or "phone",
-            tasks=tuple(arguments["task"] or ()),
-            seed=arguments["seed"] or 0,
-        )
-        force = arguments["force"]
-        return screen_samples.write(arguments["env"], out, walks or 100, place, output, force=force)
-    work = _work(arguments, walks)
+    work = _work(arguments)
     return _show_plan(work, output) if arguments["dry_run"] else _make(work, out, output)
 
 
-def _expect_old_options(arguments: flags.Arguments) -> None:
-    """Raise ``ConfigError`` for an option that the old form of the command does not have."""
-    known = ("env", "out", "walks", "count", "task", "seed", "env_of_steps", "force", "json",
-             "quiet")  # fmt: skip
-    names = [option.name for option in arguments.options if option.name not in known]
-    given = [flag for name in names if arguments[name] for flag in arguments.given(name)]
-    if given:
-        new = "screens" if arguments["env"] != "steps" else arguments["env_of_steps"] or "phone"
-        raise ConfigError(
-            f"{given[0]}: the old form 'swarm-ui synthesize {arguments['env']}' has no such "
-            f"option; the new form has it: swarm-ui synthesize {new}"
-        )
-
-
-def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
+def _work(arguments: flags.Arguments) -> Synthesis:
     """The synthesis that the arguments describe. Raises ``ConfigError`` for all mistakes."""
     from swarm_ui.optim.stage1 import CorpusConfig
 
@@ -153,7 +123,7 @@ def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
         roles=roles,
         model=config.model,
         walker=arguments["walker"] or "",
-        walks=walks,
+        walks=arguments["walks"],
         parallel=arguments["parallel"] or 1,
     )
 

@@ -95,5 +95,4 @@ def _model(settings: Settings, run: RunDirectory, arm: Arm) -> ModelSection:
         )
     if arm.name == GENERAL:
         return ModelSection(name="general")
-    own = str(run.path / "agent") if settings.from_scratch else "base"
-    return ModelSection(name=settings.agent or own, adapters=trained)
+    return ModelSection(name=settings.agent or "base", adapters=trained)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import shlex
-import shutil
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,9 +44,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam, TrainingEnvironment
     from swarm_ui.nodes.models.openai.model import OpenAIModel
-
-_QUICK_STEPS = 200
-"""Number of steps of stage 1 with ``--quick``."""
+    from swarm_ui.optim.update.team_update import Rehearse
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,6 +55,8 @@ class DemoRun:
     directory: RunDirectory
     display: ProgressDisplay
     results: Results
+    rehearsal: Callable[[Any], Rehearse] | None = None
+    """Draws the examples that a model rehearses in stage 2, such as lessons of its stage 1."""
 
     @property
     def resume(self) -> str:
@@ -73,33 +72,11 @@ class DemoRun:
     @property
     def agent(self) -> Path:
         """Folder of the base agent."""
-        if self.settings.from_scratch:
-            return self.directory.path / "agent"
         return agent_folder(self.settings)
 
     def describe(self, labels: Sequence[str], splits: dict[str, str]) -> None:
         """Record which parts are simulated or scripted, and what is held out in each split."""
         self.results.labels, self.results.splits = tuple(labels), {**splits}
-
-    def train_base_agent(self) -> None:
-        """With ``--from-scratch``: train the base agent by stage 1, unless that is done."""
-        if not self.settings.from_scratch or self.agent.exists():
-            return
-        from swarm_ui.experiment.stage1.base_agent import (
-            BaseAgentConfig,
-            Stage1Bar,
-            make_base_agent,
-        )
-
-        config = BaseAgentConfig(processes=self.settings.processes, seed=self.settings.seed)
-        if self.settings.quick:
-            stage1 = dataclasses.replace(config.stage1, steps=_QUICK_STEPS)
-            config = dataclasses.replace(config, stage1=stage1, demonstrations=2)
-        part = self.directory.path / "agent.part"
-        shutil.rmtree(part, ignore_errors=True)
-        self.display.say("stage 1: training the base agent from random weights …")
-        make_base_agent(config, part, report=Stage1Bar())
-        part.rename(self.agent)
 
     async def train(self, model: Any, environment: TrainingEnvironment) -> TrainedTeam:
         """Stage 2: train the team and record the cost."""
@@ -111,6 +88,8 @@ class DemoRun:
                 self.display.say(f"{name}: {fact}")
         label = f"stage 2 ({settings.method}, {settings.edges} edges)"
         with self.display.bar(label, settings.iterations) as bar:
+            if self.rehearsal is not None:
+                environment = environment._replace(rehearse=self.rehearsal(model))
             trained = await train_team(settings, run, model, environment, bar)
         self.results.rollouts = rollout_cost(run, trained.history)
         self.results.training_cpu_seconds = sum(m.cpu_seconds for m in trained.history)
@@ -162,8 +141,10 @@ class DemoRun:
         return path
 
 
-def open_run(request: Request) -> DemoRun:
+def open_run(request: Request, *, rehearsal: Callable[[Any], Rehearse] | None = None) -> DemoRun:
     """Check the requirements of the run, then create its directory or resume it.
+
+    ``rehearsal``: see :class:`DemoRun`.
 
     Raises:
         ConfigError: ``--resume`` names no run of this script, or something is missing.
@@ -185,7 +166,7 @@ def open_run(request: Request) -> DemoRun:
         directory = RunDirectory.create(request.out, name=settings.name, config=plain(settings))
     display = ProgressDisplay()
     record_progress(display, directory.path, display.say)
-    return DemoRun(settings, directory, display, Results.load(directory.path))
+    return DemoRun(settings, directory, display, Results.load(directory.path), rehearsal)
 
 
 def _expect_harmless(settings: Settings, folder: Path) -> None:
@@ -226,10 +207,10 @@ def agent_folder(settings: Settings) -> Path:
 
 def check_learning(settings: Settings) -> None:
     """Raise ``ConfigError`` if models cannot run in this process, or there is no base agent."""
-    if not settings.from_scratch and not (agent_folder(settings) / "config.json").is_file():
+    if not (agent_folder(settings) / "config.json").is_file():
         raise ConfigError(
             f"--agent: no agent in '{agent_folder(settings)}'; expected "
-            f"{', '.join(SHIPPED_AGENTS)}, or a folder that demos/train_base_agent.py made"
+            f"{', '.join(SHIPPED_AGENTS)}, or a folder that python -m demos.base_agent made"
         )
     if settings.env == "phone":
         import_ahead()
@@ -241,8 +222,7 @@ def check_learning(settings: Settings) -> None:
 
         torch.set_num_threads(1)
         silence_transformers()
-    if not settings.from_scratch:
-        LocalModel.load(agent_folder(settings))
+    LocalModel.load(agent_folder(settings))
 
 
 def check_own_model(settings: Settings) -> None:

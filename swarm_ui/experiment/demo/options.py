@@ -130,7 +130,6 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "agent": ("the agent that all start from: base; general, which had more stage 1 and "
                       "leaves stage 2 little to gain; or a folder (default: base)",
                       {"metavar": "AGENT"}),
-            "from-scratch": ("train a base agent first, by stage 1 (minutes)", _SWITCH),
         },
         "the team and its learning": {
             "agents": (f"number of agents (default: {full.agents})", _INT),

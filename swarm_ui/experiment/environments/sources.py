@@ -1,9 +1,8 @@
-"""Sources of training data that no agent is evaluated on: recordings, and invented screens."""
+"""Sources of training data that no agent is evaluated on: recordings."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +14,7 @@ from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec,
     OpenEnvironment,
     Opening,
-    Seeds,
 )
-from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import HeldOut
@@ -48,25 +45,6 @@ def _nothing() -> HeldOut:
     return HeldOut()
 
 
-@asynccontextmanager
-async def _open_screens(section: EnvironmentSection) -> Opening:
-    from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
-    from swarm_ui.optim.stage1.corpus.invented_screens import InventedScreens
-
-    words = [word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2]
-    yield OpenEnvironment(lambda: InventedScreens(words))
-
-
-def _screen_tasks(section: EnvironmentSection) -> Sequence[str]:
-    return section.tasks or ("pages", "devices")
-
-
-def _screen_jobs(
-    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random, seeds: Seeds
-) -> list[Job]:
-    return [(rng.choice(names), rng.randrange(2**31)) for _ in range(count)]
-
-
 DEMONSTRATIONS, ANDROID_RECORDS = (
     EnvironmentSpec(
         name=name,
@@ -81,15 +59,6 @@ DEMONSTRATIONS, ANDROID_RECORDS = (
         ("android-records", "Demonstrations on Android devices, in AndroidControl's style"),
     )
 )
-SCREENS = EnvironmentSpec(
-    name="screens",
-    label="Invented screens, one action each",
-    open=_open_screens,
-    tasks=_screen_tasks,
-    known_tasks=lambda: ("pages", "devices"),
-    training_jobs=_screen_jobs,
-    held_out=_nothing,
-)
 SOURCES: dict[str, EnvironmentSpec] = {
-    spec.name: spec for spec in (SCREENS, DEMONSTRATIONS, ANDROID_RECORDS)
+    spec.name: spec for spec in (DEMONSTRATIONS, ANDROID_RECORDS)
 }

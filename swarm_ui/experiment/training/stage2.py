@@ -20,24 +20,20 @@ from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
-from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.adversary import Adversary
-from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.preferences.teacher import Teacher
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Critics
-from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.optim.update.distributed.learners import Learners
 from swarm_ui.optim.update.team_update import Rehearse
-from swarm_ui.prompts import format_named
 from swarm_ui.report import credit_map
 from swarm_ui.rollout.pool import MakeEnvironment
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
@@ -64,6 +60,8 @@ class TrainingEnvironment(NamedTuple):
     """Author of wrong actions; ``None``: only real mistakes become rejected replies."""
     teacher: Teacher | None = None
     """Shows a right action where no agent proposed one; ``None``: nobody does."""
+    rehearse: Rehearse | None = None
+    """Draws earlier examples for the setting ``rehearsal``, such as lessons of stage 1."""
 
 
 class TrainedTeam(NamedTuple):
@@ -112,7 +110,7 @@ async def train(
         config=config,
         critic=Critics(environment.critic, environment.judge, teacher=environment.teacher),
         adversary=environment.adversary,
-        rehearse=_rehearsal(model),
+        rehearse=environment.rehearse,
         folder=run.path,
         callbacks=dataclasses.replace(
             callbacks or Callbacks(on_warning=bar.say),
@@ -211,25 +209,6 @@ def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost
 def adapters_after(run: RunDirectory, iteration: int) -> Path:
     """Folder of the adapters after a number of iterations, for the learning curve."""
     return run.path / "checkpoints" / "adapters" / f"after-{iteration:04d}"
-
-
-def _rehearsal(model: Any) -> Rehearse:
-    """Stage-1 samples on invented screens, with replies in the prompt format of the model."""
-    start = next(iter(model.adapters), None)  # an adapter may have a format of its own
-    form = format_named(model.format_of(start) or "json")
-    draw = Rehearsal(KNOWN_WORDS)
-
-    def rehearse(count: int, rng: random.Random) -> list[PreferencePair]:
-        return [
-            msgspec.structs.replace(
-                pair,
-                chosen_text=form.write(pair.chosen, pair.decision.observation),
-                prompt_format=form.name,
-            )
-            for pair in draw(count, rng)
-        ]
-
-    return rehearse
 
 
 class _Recorder:

@@ -11,14 +11,14 @@ pytest.importorskip("torch")
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demos.base_agent.screens import ActionSample, QuestionSample
+from demos.base_agent.stream import PAGE_FAMILIES, Mix, Stream
 from swarm_ui.action import Action, Unparsed
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.tiny_agent.tokenizer import MAX_PROMPT, SLOTS, ScreenTokenizer, Trie
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.optim.stage1.synthesis.curriculum import PAGE_FAMILIES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
 
 CODEC = ScreenTokenizer(["wardrobe"])
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
@@ -182,7 +182,7 @@ def test_quizzes_mark_exactly_their_answers() -> None:
 
 
 def test_every_family_of_pages_makes_lessons_that_point_at_something() -> None:
-    from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
+    from demos.base_agent.screens import WordSampler
 
     stream = Stream(7, KNOWN, Mix())
     for family in PAGE_FAMILIES:

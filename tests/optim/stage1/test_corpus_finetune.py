@@ -17,6 +17,7 @@ import torch
 from corpus_fakes import jobs, scripted_corpus, tiny_llama
 from peft import PeftModel
 from safetensors.torch import load_file
+from swarm_ui.optim.stage1.__main__ import main
 from transformers import AutoModelForCausalLM
 
 from swarm_ui.errors import ConfigError, LearningError
@@ -30,7 +31,6 @@ from swarm_ui.optim.stage1 import (
     finetune,
     read_corpus,
 )
-from swarm_ui.optim.stage1.__main__ import main
 from swarm_ui.optim.stage1.finetune import stage as stage_module
 from swarm_ui.optim.stage1.finetune.encoding import encode, load_tokenizer
 from swarm_ui.optim.stage1.finetune.finetune import STAGES

@@ -13,16 +13,14 @@ from small_world import Bare
 from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize
 from swarm_ui.optim.stage1.corpus.estimate import estimate_synthesis
-from swarm_ui.optim.stage1.corpus.invented_screens import InventedScreens
 from swarm_ui.optim.stage1.corpus.store import corpus_format
 from swarm_ui.prompts import FORMATS
 
 SHORT = replace(FEW, prompt_format="compact", reasons=False, messages=1.0)
-WORDS = ("lamp", "river", "stone", "cloud")
 
 
 @pytest.fixture(scope="module")
@@ -103,36 +101,6 @@ def test_corpora_of_two_formats_are_not_mixed(folder: Path, tmp_path: Path) -> N
         corpus_format([folder, tmp_path / "long"])
     with pytest.raises(ConfigError, match="prompt_format 'json', now 'compact'"):
         asyncio.run(scripted_corpus(tmp_path / "long", 1, SHORT))
-
-
-# -- invented screens -------------------------------------------------------------------------
-
-
-async def test_invented_screens_are_solved_by_their_expert_alone() -> None:
-    one, other = InventedScreens(WORDS), InventedScreens(WORDS)
-    for task in one.tasks:
-        for seed in range(5):
-            screen = await one.reset(task=task, seed=seed)
-            assert screen == await other.reset(task=task, seed=seed)
-            before = one.snapshot()
-            assert one.grade(one.expert()) == 1.0 and one.grade(Action(action_type="wait")) == 0.0
-            step = await one.step(one.expert())
-            assert step.terminated and step.reward == 1.0
-            with pytest.raises(EnvironmentFault, match="no episode is running"):
-                one.expert()
-            assert one.restore(before) == screen
-    with pytest.raises(ConfigError, match="no task 'posters'; expected pages or devices"):
-        await one.reset(task="posters", seed=0)
-
-
-async def test_invented_screens_make_a_corpus(tmp_path: Path) -> None:
-    walks = [(task, seed) for task in InventedScreens.tasks for seed in range(6)]
-    done = await synthesize(
-        lambda: InventedScreens(WORDS), Models.scripted(), walks, tmp_path / "c",
-        held_out=HeldOut(), config=SHORT,
-    )  # fmt: skip
-    assert done.walks == done.successes == 12
-    assert done.samples["level 3"] >= 8
 
 
 # -- estimates --------------------------------------------------------------------------------

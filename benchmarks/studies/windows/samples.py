@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from demos.base_agent.screens import DONE, ActionSample, QuestionSample, SampleSource
+from demos.base_agent.stream import random_action, step_or_stray
 from swarm_ui.action import Abstain, Action
 from swarm_ui.agent_view import View, Window, windowed
 from swarm_ui.environment import Environment, Graded
@@ -19,8 +21,7 @@ from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
-from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of, random_action, step_or_stray
-from swarm_ui.optim.stage1.synthesis.screens import DONE, ActionSample, QuestionSample, SampleSource
+from swarm_ui.optim.stage1.corpus.roles import expert_of
 from swarm_ui.trace.records import hear
 
 _TRIES = 4

@@ -1,4 +1,4 @@
-"""Supervised training of the base agent on synthesised samples.
+"""Supervised training of all weights of a small agent, in one process or in several.
 
 The learner is any object that turns samples into token ids and exposes a transformers causal
 language model. The loss is taken on replies only. The curriculum follows CollabUIAgents
@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import math
 import random
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn import functional as F
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.nn.utils.rnn import pad_sequence
 
+from demos.base_agent.screens import ActionSample, QuestionSample, SampleSource
 from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import LearningError
 from swarm_ui.model import Decision
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample, SampleSource
 from swarm_ui.optim.update.batches import full_batches
 
+Argument = TypeVar("Argument")
 Tokens = tuple[list[int], list[int]]
 """Token ids and a mask of equal length, 1 where the loss is taken."""
 
@@ -42,13 +46,13 @@ class Learner(Protocol):
     def pad_id(self) -> int: ...
 
     def lesson(self, decision: Decision, action: Action | Abstain, rng: random.Random) -> Tokens:
-        """An :class:`~swarm_ui.optim.stage1.synthesis.screens.ActionSample` as tokens."""
+        """An :class:`~demos.base_agent.screens.ActionSample` as tokens."""
         ...
 
     def quiz(
         self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
     ) -> Tokens:
-        """A :class:`~swarm_ui.optim.stage1.synthesis.screens.QuestionSample` as tokens."""
+        """A :class:`~demos.base_agent.screens.QuestionSample` as tokens."""
         ...
 
 
@@ -82,6 +86,15 @@ class Progress:
     cpu_seconds: float
 
 
+def print_progress(progress: Progress) -> None:
+    left = progress.seconds / progress.step * (progress.steps - progress.step)
+    print(
+        f"step {progress.step:,} of {progress.steps:,}, loss {progress.loss:.3f}, "
+        f"about {left / 60:.0f} minutes left",
+        flush=True,
+    )
+
+
 def train(
     learner: Learner,
     stream: SampleSource,
@@ -89,9 +102,10 @@ def train(
     *,
     report: Callable[[Progress], None] | None = None,
     every: int = 50,
-    share: Callable[[nn.Module], None] | None = None,
 ) -> Progress:
     """Train all weights of the learner; return the final state.
+
+    In several processes (:func:`in_processes`), gradients are averaged after each backward pass.
 
     Args:
         learner: trained in place.
@@ -99,8 +113,6 @@ def train(
         config: settings.
         report: called every ``every`` steps and at the end.
         every: see ``report``.
-        share: called on the network after each backward pass, to average gradients with other
-            processes (:func:`swarm_ui.optim.update.parallel.average_gradients`).
 
     Raises:
         LearningError: the loss or a gradient is NaN or infinite; the weights are those of the step
@@ -126,8 +138,7 @@ def train(
         losses.append(_finite("loss", loss.item(), step, config))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        if share is not None:
-            share(network)
+        _average_gradients(network)
         norm = nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
         _finite("gradient's norm", norm.item(), step, config)
         optimizer.step()
@@ -203,3 +214,46 @@ class _Batches:
         if isinstance(drawn, QuestionSample):
             return self._learner.quiz(drawn.decision, drawn.questions, self._rng)
         return self._learner.lesson(drawn.decision, drawn.action, self._rng)
+
+
+def in_processes(
+    work: Callable[[int, Argument], None], argument: Argument, *, processes: int
+) -> None:
+    """Call ``work(rank, argument)`` in several processes that average their gradients.
+
+    On a CPU, a second thread does not make the training of a tiny network faster, but a second
+    process makes it almost twice as fast. Both arguments must be picklable. With one process,
+    ``work`` is called directly.
+
+    Raises:
+        torch.multiprocessing.ProcessRaisedException: a process failed; the others are terminated.
+    """
+    if processes == 1:
+        work(0, argument)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = (Path(folder) / "processes").as_uri()
+        multiprocessing.spawn(  # type: ignore[no-untyped-call, attr-defined]
+            _member, args=(work, argument, processes, meeting), nprocs=processes
+        )
+
+
+def _average_gradients(network: nn.Module) -> None:
+    """Replace every gradient by its mean over the processes, if there are several."""
+    if not distributed.is_initialized():
+        return
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    flat = parameters_to_vector(gradients)
+    distributed.all_reduce(flat)
+    vector_to_parameters(flat / distributed.get_world_size(), gradients)
+
+
+def _member(
+    rank: int, work: Callable[[int, Argument], None], argument: Argument, size: int, meeting: str
+) -> None:
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
+    try:
+        work(rank, argument)
+    finally:
+        distributed.destroy_process_group()

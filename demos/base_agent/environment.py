@@ -10,14 +10,14 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from demos.base_agent.devices import device_sample
+from demos.base_agent.screens import WordSampler
+from demos.base_agent.stream import Mix, Stream
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.stage1.synthesis.devices import device_sample
-from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
 
 
 class _State(NamedTuple):

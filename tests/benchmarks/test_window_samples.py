@@ -11,6 +11,15 @@ import pytest
 
 pytest.importorskip("torch")
 
+from benchmarks.studies.windows.samples import (
+    LabelledScreen,
+    WindowMix,
+    WindowStream,
+    labelled_screens,
+    window_sample,
+)
+from demos.base_agent.screens import ActionSample
+from demos.base_agent.stream import COLLEAGUES, Mix, Stream
 from swarm_ui.action import Abstain, Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -20,15 +29,6 @@ from swarm_ui.model import Decision, Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS, ScreenTokenizer
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample
-from swarm_ui.optim.stage1.synthesis.window_samples import (
-    LabelledScreen,
-    WindowMix,
-    WindowStream,
-    labelled_screens,
-    window_sample,
-)
 
 CODEC = ScreenTokenizer([PASS, *COLLEAGUES, "notes"])
 TASKS = ("notes-create", "contacts-add", "tasks-check-two", "settings-network", "calendar-when")

@@ -1,28 +1,32 @@
-"""More stage 1 of the base agent, with demonstrations on many invented devices."""
+"""The recipes of the included agents: the base agent, and the general agent that continues it."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 import torch
-from msgspec.structs import replace
 
+from demos.base_agent.screens import ActionSample, QuestionSample
+from demos.base_agent.stream import Mix, Stream, demonstrate
+from demos.base_agent.training import Progress, Stage1Config, in_processes, train
 from swarm_ui.environment import Environment
-from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
+from swarm_ui.environments.phone import (
+    TRAIN_SEEDS,
+    PhoneEnvironment,
+    draw_jobs,
+    tasks,
+    vocabulary,
+)
 from swarm_ui.environments.phone.invented import Wordings
 from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
-from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
-from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -36,20 +40,27 @@ TRAINING_FILE = "training.json"
 """Name of the file beside the weights that holds the :class:`Training` that made them."""
 
 
-class Training(msgspec.Struct, frozen=True, kw_only=True):
-    """The amount of work of a training, and its final loss."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseAgentConfig:
+    """Settings of training a base agent. The defaults produced the included checkpoint."""
 
-    steps: int
-    samples: int
-    tokens: int
-    cpu_seconds: float
-    loss: float
-    """Mean loss of the last reported steps."""
+    width: int = 64
+    layers: int = 3
+    heads: int = 4
+    demonstrations: int = 2
+    """Demonstrated episodes of each training template: few, as on a real device."""
+    processes: int = 2
+    stage1: Stage1Config = field(default_factory=Stage1Config)
+    mix: Mix = field(default_factory=Mix)
+    seed: int = 0
+    demonstrations_seed: int = 0
+    """Seed for choosing the demonstrated episodes. It is separate from ``seed``, so that continuing
+    stage 1 with another seed adds no new demonstrations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneralAgentConfig:
-    """Settings of training a general agent. The defaults produced the shipped checkpoint."""
+    """Settings of training a general agent. The defaults produced the included checkpoint."""
 
     devices: int = 1_024
     """Invented devices with demonstrations, numbered from :data:`FIRST_DEVICE` on."""
@@ -69,12 +80,77 @@ class GeneralAgentConfig:
     seed: int = 7
 
 
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """The amount of work of a training, and its final loss."""
+
+    steps: int
+    samples: int
+    tokens: int
+    cpu_seconds: float
+    loss: float
+    """Mean loss of the last reported steps."""
+
+
+Report = Callable[[Progress], None]
+
+
+def make_base_agent(
+    config: BaseAgentConfig,
+    folder: Path,
+    *,
+    start: Path | None = None,
+    report: Report | None = None,
+) -> None:
+    """Train a base agent and save it into ``folder``.
+
+    ``start``: folder of an agent to start from. ``report``: called with the first process's
+    progress; picklable if there are several processes.
+    """
+    in_processes(_train, (config, folder, start, report), processes=config.processes)
+
+
+def pool(config: BaseAgentConfig) -> list[ActionSample]:
+    """The demonstrated steps of the reference solver, on training templates and parameters."""
+    rng = random.Random(config.demonstrations_seed)
+
+    async def show() -> list[ActionSample]:
+        environment = PhoneEnvironment()
+        steps: list[ActionSample] = []
+        for task in tasks("train"):
+            for _ in range(config.demonstrations):
+                seed = rng.choice(TRAIN_SEEDS)
+                steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
+        return steps
+
+    return asyncio.run(show())
+
+
+def _train(rank: int, work: tuple[BaseAgentConfig, Path, Path | None, Report | None]) -> None:
+    torch.set_num_threads(1)
+    config, folder, start, report = work
+    if start is None:
+        learner = LocalModel.untrained(
+            ScreenTokenizer(vocabulary()),
+            width=config.width,
+            layers=config.layers,
+            heads=config.heads,
+            seed=config.seed,
+        )
+    else:
+        learner = LocalModel.load(start)
+    stream = Stream(config.seed * 1000 + rank, KNOWN_WORDS, config.mix, pool(config))
+    settings = replace(config.stage1, seed=config.stage1.seed * 1000 + rank)
+    train(learner, stream, settings, report=report if rank == 0 else None)
+    if rank == 0:
+        learner.save(folder)
+
+
 def make_general_agent(
     config: GeneralAgentConfig,
     folder: Path,
     *,
     start: Path = BASE_AGENT,
-    report: Callable[[Progress], None] | None = None,
+    report: Report | None = None,
 ) -> Training:
     """Continue stage 1 of the agent in ``start`` and save the result into ``folder``.
 
@@ -84,7 +160,9 @@ def make_general_agent(
     learner = LocalModel.load(start)
     shown = [*pool(BaseAgentConfig()), *asyncio.run(general_demonstrations(config))]
     made = more_stage1(learner, shown, config.mix, config.stage1, seed=config.seed, report=report)
-    done = replace(made, cpu_seconds=round(made.cpu_seconds, 1), loss=round(made.loss, 4))
+    done = msgspec.structs.replace(
+        made, cpu_seconds=round(made.cpu_seconds, 1), loss=round(made.loss, 4)
+    )
     learner.save(folder)
     write_atomic(folder / TRAINING_FILE, msgspec.json.format(msgspec.json.encode(done)) + b"\n")
     return done
@@ -97,7 +175,7 @@ def more_stage1(
     config: Stage1Config,
     *,
     seed: int,
-    report: Callable[[Progress], None] | None = None,
+    report: Report | None = None,
 ) -> Training:
     """Train all weights of an agent further, on demonstrations and invented screens.
 
@@ -118,7 +196,7 @@ def more_stage1(
 
 
 def shipped_training() -> Training:
-    """How the general agent of this package was trained."""
+    """How the included general agent was trained."""
     return msgspec.json.decode((GENERAL_AGENT / TRAINING_FILE).read_bytes(), type=Training)
 
 

@@ -1,23 +1,28 @@
-"""Stage 1 teaches: on a small budget, from random weights, held-out screens are solved."""
+"""The recipe of the included agents: samples, training, and what a small budget teaches."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterable
+from hashlib import sha256
 
 import pytest
 import torch
+from msgspec.structs import replace
 
+from demos.base_agent.environment import InventedScreens
+from demos.base_agent.screens import ActionSample, QuestionSample
+from demos.base_agent.stream import COLLEAGUES, Mix, Stream, demonstrate, with_messages
+from demos.base_agent.training import Progress, Stage1Config, pad, reply_loss, train
+from swarm_ui.action import Action
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
-from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.errors import ConfigError, EnvironmentFault, LearningError
 from swarm_ui.model import Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
-from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, pad, reply_loss, train
-from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate, with_messages
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample
+from swarm_ui.prompts import decision_chat
 
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
@@ -61,7 +66,7 @@ def test_a_loss_that_is_no_number_changes_no_weight(monkeypatch: pytest.MonkeyPa
         return reply_loss(network, ids, mask) * (float("nan") if steps.pop() else 1.0)
 
     steps = [True, False, False]  # from the end
-    monkeypatch.setattr("swarm_ui.optim.stage1.supervised.reply_loss", broken)
+    monkeypatch.setattr("demos.base_agent.training.reply_loss", broken)
     with pytest.raises(LearningError, match=r"loss is nan at step 3 of 9.*Lower learning_rate"):
         train(model, Stream(0, KNOWN, Mix()), Stage1Config(steps=9))
     assert all(torch.equal(a, b) for a, b in zip(kept, model.network.parameters(), strict=True))
@@ -75,16 +80,10 @@ def test_a_gradient_that_is_no_number_changes_no_weight(monkeypatch: pytest.Monk
         # The root has an infinite slope at 0, and 0 times infinity is not a number.
         return (0.0 * reply_loss(network, ids, mask)).sqrt() + 1.0
 
-    monkeypatch.setattr("swarm_ui.optim.stage1.supervised.reply_loss", steep)
+    monkeypatch.setattr("demos.base_agent.training.reply_loss", steep)
     with pytest.raises(LearningError, match="gradient's norm is nan at step 1 of 1"):
         train(model, Stream(0, KNOWN, Mix()), Stage1Config(steps=1))
     assert all(torch.equal(a, b) for a, b in zip(before, model.network.parameters(), strict=True))
-
-
-def test_training_without_warmup() -> None:
-    model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=0)
-    config = Stage1Config(steps=1, warmup_steps=0)
-    assert train(model, Stream(0, KNOWN, Mix()), config).step == 1
 
 
 def test_equal_seeds_give_equal_weights() -> None:
@@ -141,9 +140,43 @@ def test_overheard_lessons_keep_their_target_and_hear_right_and_wrong() -> None:
     assert wrong > 50
 
 
-def test_demonstrations_need_an_environment_with_an_expert() -> None:
-    class Blind:
-        name = "blind"
+def digest(samples: Iterable[ActionSample | QuestionSample]) -> str:
+    """A hash of the prompts and answers. The prompts offer every kind of action, whatever the
+    screen lists."""
+    found = sha256()
+    for sample in samples:
+        screen = replace(sample.decision.observation, actions=())
+        texts = [t.content for t in decision_chat(replace(sample.decision, observation=screen))]
+        if isinstance(sample, QuestionSample):
+            texts.append(repr(sample.questions))
+        else:
+            assert isinstance(sample.action, Action)
+            texts.append(sample.action.json())
+        found.update("\n".join(texts).encode())
+    return found.hexdigest()[:16]
 
-    with pytest.raises(ConfigError, match="expert"):
-        asyncio.run(demonstrate(Blind(), task="t", seed=0, rng=random.Random(0)))  # type: ignore[arg-type]
+
+def test_the_stream_is_that_of_the_included_weights() -> None:
+    steps = asyncio.run(
+        demonstrate(PhoneEnvironment(), task="notes-create", seed=3, rng=random.Random(0))
+    )
+    words = ("apple", "river", "stone", "paper", "green", "light")
+    stream = Stream(7, words, Mix(), steps)
+    assert digest(stream.draw() for _ in range(600)) == "21cf27a68c98d7ce"
+
+
+async def test_invented_screens_are_solved_by_their_expert_alone() -> None:
+    one, other = InventedScreens(KNOWN), InventedScreens(KNOWN)
+    for task in one.tasks:
+        for seed in range(5):
+            screen = await one.reset(task=task, seed=seed)
+            assert screen == await other.reset(task=task, seed=seed)
+            before = one.snapshot()
+            assert one.grade(one.expert()) == 1.0 and one.grade(Action(action_type="wait")) == 0.0
+            step = await one.step(one.expert())
+            assert step.terminated and step.reward == 1.0
+            with pytest.raises(EnvironmentFault):
+                one.expert()
+            assert one.restore(before) == screen
+    with pytest.raises(ConfigError):
+        await one.reset(task="posters", seed=0)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from swarm_ui.observation import Role
-from swarm_ui.optim.stage1.synthesis.pages import (
+from demos.base_agent.screens import (
+    Screen,
+    Step,
+    Widget,
+    WordSampler,
     distractors,
+    interleave,
+    past,
     role_name,
     submit_button,
     submit_phrase,
 )
-from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
-from swarm_ui.optim.stage1.synthesis.screens import Screen, Step, Widget, interleave, past
+from swarm_ui.observation import Role
 
 _NO_FIELDS: tuple[Role, ...] = (
     "button", "link", "item", "text", "text", "label", "cell", "heading", "icon", "checkbox",

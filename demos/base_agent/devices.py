@@ -10,11 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm_ui.action import Action
-from swarm_ui.observation import Role
-from swarm_ui.optim.stage1.synthesis.pages import widget
-from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
-from swarm_ui.optim.stage1.synthesis.screens import (
+from demos.base_agent.screens import (
     BACK,
     DEVICE_ACTIONS,
     DONE,
@@ -22,9 +18,13 @@ from swarm_ui.optim.stage1.synthesis.screens import (
     Screen,
     Step,
     Widget,
+    WordSampler,
     past,
     to_sample,
+    widget,
 )
+from swarm_ui.action import Action
+from swarm_ui.observation import Role
 
 
 class AppScreen(NamedTuple):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from swarm_ui.observation import Role
-from swarm_ui.optim.stage1.synthesis.pages import (
+from demos.base_agent.screens import (
     VERBS,
+    Screen,
+    Step,
+    Widget,
+    WordSampler,
     distractors,
+    interleave,
+    past,
     role_name,
     submit_button,
     submit_phrase,
     widget,
 )
-from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
-from swarm_ui.optim.stage1.synthesis.screens import Screen, Step, Widget, interleave, past
+from swarm_ui.observation import Role
 
 _CLICKABLE: tuple[Role, ...] = (
     "button", "button", "link", "link", "item", "icon", "heading", "tab", "radio", "checkbox",

@@ -1,0 +1,1 @@
+"""Examples, and the recipe of the included agents."""
