@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.normalise import By
 from swarm_ui.optim.credit.trust import TrustConfig
@@ -212,13 +210,3 @@ class TeamConfig:
         return dataclasses.replace(
             self.update, lr=lr, steps=known(self.shared_steps, "shared_steps")
         )
-
-
-_RENAMED = {"edge_every": "edge_update_interval"}
-"""Old names of settings; they are accepted for one version, and always in files of old runs."""
-TeamConfig.__init__ = renamed_keywords(**_RENAMED)(TeamConfig.__init__)  # type: ignore[method-assign]
-
-
-def current_names(settings: Mapping[str, object]) -> dict[str, object]:
-    """Replace old names of settings, as in a file of an older version, by their present names."""
-    return {_RENAMED.get(name, name): value for name, value in settings.items()}

@@ -72,7 +72,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the agents' messages without credit."""
     critic_weights: tuple[float, ...] | None = None
     """The weight of the critic that was learned so far, by round. It is applied to the credit with
-    ``critic_trust="learned"``. ``None``: there is no critic, or an older version wrote the line."""
+    ``critic_trust="learned"``. ``None``: there is no critic."""
     pairs: dict[str, int]
     """Number of pairs, or of scored replies, by node."""
     sources: dict[str, int]
@@ -89,7 +89,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of this process in the whole iteration."""
     peak_memory_mb: float | None = None
     """Peak resident memory of this process until the end of the iteration, in 2**20 bytes.
-    ``None``: unknown on this system, or an older version wrote the line."""
+    ``None``: unknown on this system."""
 
 
 def scalars(metrics: IterationMetrics) -> dict[str, float]:

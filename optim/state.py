@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.config import GUIDE, TeamConfig, current_names
+from swarm_ui.optim.config import GUIDE, TeamConfig
 from swarm_ui.optim.credit.trust import CriticTrust
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.metrics import IterationMetrics
@@ -43,14 +43,13 @@ class TeamState(msgspec.Struct, kw_only=True):
     """The iteration whose rollouts had begun, with the weights and edges in ``acting``. They are
     not part of the checkpoint, and are played again. ``None``: none had begun."""
     trust: dict[str, object] | None = None
-    """State of the critic's weight; ``None``: there is no critic, or an older version wrote it."""
+    """State of the critic's weight; ``None``: there is no critic."""
     history: list[IterationMetrics] = []
     config: dict[str, object] = {}
     adapters: dict[str, str] = {}
-    """The adapter of each agent; empty in states of older versions."""
+    """The adapter of each agent."""
     sharing: list[str] | None = None
-    """The adapters that shared iterations train as one; ``None``, in states of older versions:
-    all."""
+    """The adapters that shared iterations train as one; ``None``: all."""
 
 
 class TeamStore:
@@ -175,8 +174,7 @@ class TeamStore:
                 f"'{self._folder}' was started with other adapters ({state.adapters} then, "
                 f"{self._adapters} now); resume with those, or start a new run in another folder"
             )
-        # A setting that did not exist when the checkpoint was written had its default value.
-        then = _filled(current_names(state.config), _plain(TeamConfig()))
+        then = state.config
         other = [
             f"{key}: {then.get(key)!r} then, {value!r} now"
             for key, value in self._config.items()
@@ -219,16 +217,6 @@ def _record(line: bytes) -> dict[str, object]:
         return {"iteration": sys.maxsize}
 
 
-def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
-    """The given settings; those that are missing, at any depth, get their defaults."""
-    filled = {**defaults, **given}
-    for key, value in filled.items():
-        default = defaults.get(key)
-        if isinstance(value, dict) and isinstance(default, dict):
-            filled[key] = _filled(value, default)
-    return filled
-
-
 def _lasting(value: object) -> object:
     """A setting without those of its parts that a resumed run may change."""
     if not isinstance(value, dict):
@@ -238,7 +226,7 @@ def _lasting(value: object) -> object:
 
 def _plain(config: TeamConfig) -> dict[str, object]:
     """The settings as JSON values."""
-    # Without a judge, unset guidance is 0 and not `GUIDE`; older versions stored the same number.
+    # Without a judge, unset guidance is 0 and not `GUIDE`.
     guide = GUIDE if config.guide is None else config.guide
     encoded = msgspec.json.encode(dataclasses.asdict(config) | {"guide": guide})
     return msgspec.json.decode(encoded, type=dict[str, object])

@@ -30,7 +30,7 @@ from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
-from swarm_ui.optim.callbacks import Callbacks, accepts_former_keywords
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import Collector, GraphRollout, SampleJobs
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.credit import episode_edge_credit
@@ -95,7 +95,6 @@ class TeamTrainer:
     _learners: Learners | None = None
     _sharing: list[str] | None = None
 
-    @accepts_former_keywords
     def __init__(
         self,
         model: Trainable,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swarm_ui import deprecation
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.agent_view import Pane, View, Window, panes, windows
 from swarm_ui.budget import Budget, Price
@@ -131,10 +130,8 @@ def _trace_html(trace: Trace) -> str:
 
 
 DRAW.update(svg=_trace_svg, html=_trace_html)
-deprecation.install()
-_renamed = deprecation.renamed_names(__name__)
 
-if not TYPE_CHECKING:  # type checkers know the names of nodes from above, and no old ones
+if not TYPE_CHECKING:  # type checkers know the names of nodes from above
 
     def __getattr__(name: str) -> object:
         """Import nodes on demand, because the core itself imports none."""
@@ -142,7 +139,7 @@ if not TYPE_CHECKING:  # type checkers know the names of nodes from above, and n
             from swarm_ui import nodes
 
             return getattr(nodes, name)
-        return _renamed(name)
+        raise AttributeError(f"module 'swarm_ui' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

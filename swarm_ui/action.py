@@ -8,11 +8,10 @@ determines the element.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
-from swarm_ui.deprecation import renamed_names
 from swarm_ui.json_text import LONGEST, Found, encodable, last_object
 
 ActionType = Literal[
@@ -209,7 +208,3 @@ def unfit(action: Action) -> str | None:
         if length > LONGEST_TEXT:
             return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
     return None
-
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

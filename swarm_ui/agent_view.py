@@ -18,7 +18,6 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.deprecation import renamed_property
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
@@ -74,8 +73,6 @@ class View:
         if not action.targets:
             return action
         return _reindexed(action, self._numbered()[1])
-
-    told = renamed_property("told", "from_screen_with_hidden")
 
     def _numbered(self) -> tuple[dict[int, int], dict[int, int]]:
         """Two mappings, with the hidden elements: number to screen index, and screen index to

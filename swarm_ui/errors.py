@@ -22,9 +22,8 @@ A reply that cannot be parsed is not an error: see :class:`swarm_ui.action.Unpar
 
 from __future__ import annotations
 
-import re
 from asyncio import CancelledError
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -69,37 +68,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
             return cls(kind="cancelled", message="cancelled", node=node)
         kind: FailureKind = error.kind if isinstance(error, SwarmError) else "node"
         return cls(kind=kind, message=str(error), node=node, error=type(error).__name__)
-
-    @classmethod
-    def read(cls, text: str, kind: FailureKind, *, node: str = "") -> Failure:
-        """Parse a failure from its text form in files of older versions.
-
-        Args:
-            text: the result of ``str(failure)``.
-            kind: used if the text does not state the kind.
-        """
-        error, message = "", text
-        if named := _CLASS.match(text):
-            error, message = named[1], text[named.end() :]
-            kind = _KINDS.get(error, kind)
-        elif _TIMEOUT.match(text):
-            kind = "timeout"
-        elif nested := _IN_NODE.match(text):
-            node = nested[1]
-            kind = cls.read(text[nested.end() :], "node").kind
-        if "ModelUnavailable: " in text:
-            kind = "unavailable"
-        return cls(kind=kind, message=message, node=node, error=error)
-
-
-_CLASS = re.compile(r"([A-Za-z_]\w*): ")
-_TIMEOUT = re.compile(r"no answer (within|before)|not asked: the run's")
-_IN_NODE = re.compile(r"(?:no agent answered; )?'([^']*)'(?: failed)?: ")
-
-if TYPE_CHECKING:
-    MaybeFailure = Failure | None
-else:  # accepts the forms in files of older versions; see the records with such fields
-    MaybeFailure = Failure | str | None
 
 
 class SwarmError(Exception):
@@ -247,12 +215,3 @@ def brief(error: BaseException, most: int = 400) -> str:
     """The text of an error, shortened in the middle, because it may quote long values."""
     text = str(error)
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
-
-
-_KINDS: dict[str, FailureKind] = {
-    **{kind.__name__: kind.kind for kind in (
-        BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,
-        ModelError, ModelUnavailable, NodeError, NodeTimeout, ReplyError, TraceError,
-    )},
-    "Refused": "model",  # an endpoint's answer, in files of version 0.1
-}  # fmt: skip

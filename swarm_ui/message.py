@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.deprecation import renamed_names
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -74,7 +71,3 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     """W3C trace context of the run that asked, if it made spans: the resumed run continues this
     trace."""
-
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

@@ -21,7 +21,6 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
-from swarm_ui.deprecation import renamed_property
 from swarm_ui.engine.events import Token
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question, Usage
@@ -163,8 +162,6 @@ class NodeContext(msgspec.Struct):
                 run=self.run, id=self.message_id, node=self.node, round=self.round, text=text
             )
             self.session.on_event(piece)
-
-    tell = renamed_property("tell", "emit_token")
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request, pinned to the adapter version that was current when the run started."""

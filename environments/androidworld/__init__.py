@@ -1,10 +1,3 @@
 """AndroidWorld, on an emulator or on a simulated handset."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from swarm_ui.deprecation import renamed_names
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

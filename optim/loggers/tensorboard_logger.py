@@ -6,19 +6,15 @@ Needs the extra ``tensorboard``.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swarm_ui.deprecation import renamed_names
 from swarm_ui.errors import MissingExtra
 from swarm_ui.optim.loggers.logger import Status
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
-
-    from swarm_ui.optim.metrics import IterationMetrics
 
 
 class TensorBoardLogger:
@@ -66,19 +62,3 @@ class TensorBoardLogger:
         """Close the file."""
         if self._writer is not None:
             self._writer.close()
-
-    def write(self, metrics: IterationMetrics) -> None:
-        """Write one iteration. Deprecated: use ``Callbacks(loggers=[...])``."""
-        from swarm_ui.optim.metrics import scalars
-
-        warnings.warn(
-            "TensorBoard.write will be removed in the next version; use "
-            "Callbacks(loggers=[TensorBoardLogger(folder)])",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        self.log(scalars(metrics), metrics.iteration)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__)

@@ -35,9 +35,6 @@ Training of the small base agent:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from swarm_ui.deprecation import renamed_names
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.exports import FORMATS, export
 from swarm_ui.optim.stage1.corpus.samples import HeldOut, Origin, Sample
@@ -61,6 +58,3 @@ __all__ = [
     "synthesize",
     "totals",
 ]
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

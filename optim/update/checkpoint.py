@@ -28,8 +28,8 @@ from swarm_ui.storage.durable import replacing_folder, write_atomic
 
 _MANIFEST = "manifest.json"
 _NAME = re.compile(r"iteration-(\d{4,})$")
-_PARTS = (".iteration-*", ".part-*")
-"""Folders that a kill leaves; the second is of earlier versions."""
+_PARTS = ".iteration-*"
+"""Folders that a kill leaves."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -104,9 +104,8 @@ class Checkpoints:
                 ) from error
 
     def _clear_parts(self) -> None:
-        for pattern in _PARTS:
-            for path in self.root.glob(pattern):
-                shutil.rmtree(path)
+        for path in self.root.glob(_PARTS):
+            shutil.rmtree(path)
 
 
 def _write_manifest(folder: Path) -> None:

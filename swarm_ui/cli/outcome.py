@@ -155,7 +155,7 @@ def _show_outcome(
         out.show(comparison_table(rows, str(path), str(against)))
         document["against"] = msgspec.to_builtins(rows)
     faults = [fault for arm in results.arms for fault in arm.faults]
-    for fault in dict.fromkeys(faults):
+    for fault in dict.fromkeys(map(str, faults)):
         out.warn(f"masked, not counted as failed: {fault}")
     refused = [arm for arm in results.arms if not arm.concludes(most)]
     for arm in refused:
@@ -205,12 +205,12 @@ def environment_shown(section: EnvironmentSection) -> str:
     return section.name + (f" in {', '.join(section.wrap)}" if section.wrap else "")
 
 
-def _code(run: runs.Run, results: Results, faults: list[str], refused: bool) -> int:
+def _code(run: runs.Run, results: Results, faults: list[Failure], refused: bool) -> int:
     counted = [value for value in results.outcomes if value is not None]
     if refused or not counted:
         if not faults:
             return exits.ENVIRONMENT
-        return exits.code_of(Failure.read(faults[0], "environment"))
+        return exits.code_of(faults[0])
     share = sum(counted) / len(counted)
     floor = run.config.run.fail_under
     if floor is None:  # a single episode must be solved

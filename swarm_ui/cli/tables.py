@@ -148,9 +148,9 @@ def results_json(results: Results, most_masked: float) -> dict[str, object]:
     rows = [
         {"name": arm.name, "split": arm.split, "seed": arm.seed, "success": rate([arm]),
          "episodes": len(arm.outcomes), "solved": arm.solved, "masked": arm.masked,
-         "lost": arm.work.lost, "faults": list(arm.faults), "steps": arm.work.decisions,
-         "calls": arm.work.calls, "tokens": arm.work.tokens, "checker": arm.checker,
-         "measures": msgspec.to_builtins(arm.measures)}
+         "lost": arm.work.lost, "faults": [str(fault) for fault in arm.faults],
+         "steps": arm.work.decisions, "calls": arm.work.calls, "tokens": arm.work.tokens,
+         "checker": arm.checker, "measures": msgspec.to_builtins(arm.measures)}
         for arm in results.arms
     ]  # fmt: skip
     return {"label": "; ".join(results.labels), "success": rate(results.arms), "splits": splits,

@@ -6,12 +6,10 @@ Times are seconds since the start of the run. Every event contains the name of i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.deprecation import renamed_names
 from swarm_ui.errors import Failure
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
@@ -112,7 +110,3 @@ def traceparent_of(on_event: OnEvent | None) -> str:
     """The W3C trace context of the run that a listener follows; empty if it makes no spans."""
     found: str = getattr(on_event, "traceparent", "")
     return found
-
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

@@ -252,13 +252,9 @@ def checked(
         for name, problem in find(msgspec.convert(valid, Config), good):
             draft.found(name, problem)
     if train and isinstance(draft.values.get("train", {}), dict):
-        from swarm_ui.optim.config import TeamConfig, current_names
+        from swarm_ui.optim.config import TeamConfig
 
-        given = draft.values.get("train", {})
-        for old, new in zip(given, current_names(given), strict=True):
-            if old != new:
-                draft.found(("train", old), f"[train] {old} was renamed; write '{new}'")
-        _check(TeamConfig, current_names(given), ("train",), draft)
+        _check(TeamConfig, draft.values.get("train", {}), ("train",), draft)
     for part, kind in (stage1 or {}).items():
         if isinstance(draft.values.get(part, {}), dict):
             _check(kind, draft.values.get(part, {}), (part,), draft)

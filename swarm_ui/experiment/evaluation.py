@@ -234,7 +234,7 @@ def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
         jobs=tuple((e.task, e.seed) for e in episodes),
         outcomes=tuple(outcome(e) for e in episodes),
         failures=tuple(failure_class(e) for e in episodes),
-        faults=tuple(dict.fromkeys(str(e.fault) for e in episodes if e.fault)),
+        faults=tuple(dict.fromkeys(e.fault for e in episodes if e.fault)),
         edges=trial.arm.edges,
         work=cost,
     )

@@ -10,7 +10,7 @@ import msgspec
 
 from swarm_ui.action import unfit
 from swarm_ui.environments.recorded.benchmark_scores import Measure
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.pool import Job
 from swarm_ui.stats import Interval, Outcome, clustered_mean, paired_difference
@@ -151,7 +151,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[float | None, ...] = ()
     """The outcome of each episode, in the order of ``jobs``; ``None``: a fault masked the
     episode."""
-    faults: tuple[str, ...] = ()
+    faults: tuple[Failure, ...] = ()
     """The different faults, each once."""
     edges: tuple[Edge, ...] = ()
     work: Cost = msgspec.field(default_factory=Cost)
@@ -288,16 +288,13 @@ class Results(msgspec.Struct, kw_only=True):
             return cls()
         try:
             document = msgspec.json.decode(path.read_bytes())
-            version = document.get("version", 1)
-            if version not in (1, RESULTS_VERSION):
+            if document["version"] != RESULTS_VERSION:
                 raise ConfigError(
-                    f"'{path}' has version {version}; this program reads 1 and {RESULTS_VERSION}; "
-                    "open it with the swarm-ui that wrote it"
+                    f"'{path}' has version {document['version']}; this program reads "
+                    f"{RESULTS_VERSION}; open it with the swarm-ui that wrote it"
                 )
-            if "plans" in document:
-                document = _from_plans(document)
-            return msgspec.convert({**document, "version": RESULTS_VERSION}, cls)
-        except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+            return msgspec.convert(document, cls)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigError(f"'{path}' cannot be read: {error}") from error
 
     def _difference(self, arm: ArmResult, other: str) -> Interval | None:
@@ -314,15 +311,3 @@ def existing_results(folder: Path) -> Results:
             raise ConfigError(f"there is no folder '{folder}'")
         raise ConfigError(f"'{folder}' is not a run with results: it has no results.json")
     return Results.load(folder)
-
-
-def _from_plans(document: dict[str, Any]) -> dict[str, Any]:
-    """Convert results of version 1 that the command line wrote. Those of the demos need no
-    conversion."""
-    arms = []
-    for plan in document["plans"]:
-        # The first runs recorded only the sum of the tokens.
-        work = {"prompt_tokens": plan.get("tokens", 0), **plan, "decisions": plan.get("steps", 0)}
-        arms.append({**plan, "label": plan.get("policy", ""), "work": work})
-    label = document.get("label")
-    return {"labels": [label] if label else [], "arms": arms}

@@ -165,8 +165,7 @@ def _results(run: Path, missing: list[str]) -> tuple[RunTotals | None, ReportTab
 
 
 def _measures(results: Line) -> ReportTable | None:
-    plans = (*(results.get("plans") or ()), *(results.get("arms") or ()))
-    measured = [plan for plan in plans if plan.get("measures")]
+    measured = [plan for plan in results.get("arms") or () if plan.get("measures")]
     found: dict[str, dict[str, Estimate]] = {}
     for plan in measured:
         column = found[plan["name"]] = {}

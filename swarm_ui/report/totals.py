@@ -78,7 +78,7 @@ class RunTotals:
         """The totals of a ``results.json`` of a command or a demo; ``None`` for other contents."""
         totals = cls(kept=False)
         totals.titles = {k: str(v) for k, v in (results.get("splits") or {}).items()}
-        for part in (*(results.get("plans") or ()), *(results.get("arms") or ())):
+        for part in results.get("arms") or ():
             work = part.get("work") or part
             name = str(part.get("name") or f"{part.get('split', '')}-{part.get('arm', '')}")
             totals.outcomes.setdefault(name, {})

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from swarm_ui.deprecation import renamed_names
 from swarm_ui.rollout.episodes import (
     LocalRollout,
     rollout,
@@ -31,6 +28,3 @@ __all__ = [
     "rollout_many",
     "rollout_stream",
 ]
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

@@ -27,7 +27,6 @@ from typing import Literal, Self, TypeVar
 import msgspec
 
 from swarm_ui.action import Action, unfit
-from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.adapter_pins import same_versions
 from swarm_ui.engine.executor import trace_of
 from swarm_ui.environment import Environment, checker_version
@@ -67,7 +66,6 @@ SOLVED = 1.0
 OnStep = Callable[[int, StepRecord], None]
 
 
-@renamed_keywords(observe="intervention")
 async def rollout(
     environment: Environment,
     policy: Policy,
@@ -266,7 +264,6 @@ def _lost(trace: Trace) -> dict[str, Failure]:
     return lost
 
 
-@renamed_keywords(observe="intervention")
 async def rollout_stream(
     pool: EnvironmentPool,
     policy: Policy,
@@ -289,7 +286,6 @@ async def rollout_stream(
             yield episode
 
 
-@renamed_keywords(observe="intervention")
 async def rollout_many(
     make_environment: MakeEnvironment,
     policy: Policy,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
-from swarm_ui.deprecation import renamed_names
 from swarm_ui.message import Message, Question
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
@@ -125,7 +124,3 @@ def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Reco
         if before is None or (before[0] is not message and before[0] != message):
             return False
     return True
-
-
-if not TYPE_CHECKING:  # type checkers know only the present names
-    __getattr__ = renamed_names(__name__)

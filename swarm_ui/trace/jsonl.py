@@ -14,7 +14,6 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import UNREADABLE, TraceError, brief
 from swarm_ui.storage.durable import LineFile, replacing, whole_size
 from swarm_ui.trace.canonical_json import Unwritable, encoded
@@ -38,7 +37,6 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 _LINES = msgspec.json.Decoder(_Line)
 
 
-@renamed_keywords(episodes="records")
 def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Write or replace a file. Atomic: after a crash it is either the complete old or new file.
 
@@ -51,7 +49,6 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
             file.write(_line(record, target, number) + b"\n")
 
 
-@renamed_keywords(episodes="records")
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Add records to a file, which is created if missing. They are on disk when this returns.
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 import msgspec
-from msgspec.structs import force_setattr
 
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View, identity
-from swarm_ui.errors import Failure, MaybeFailure
+from swarm_ui.errors import Failure
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import Decision, Dropped
@@ -60,9 +59,9 @@ class Call(
     started: float = 0.0
     """Seconds since the run began."""
     ended: float = 0.0
-    error: MaybeFailure = None
+    error: Failure | None = None
     """Why the call failed; its message is then a tombstone."""
-    rescued: MaybeFailure = None
+    rescued: Failure | None = None
     """Why the node itself failed, if its fallback answered."""
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, if tokenising the reply's text would not give them; else empty."""
@@ -71,14 +70,6 @@ class Call(
     step: int | None = None
     """Number, from 0, of a step inside a node's call, such as a conversation turn or a tool call.
     ``None``: the call of a node, nested or not."""
-
-    def __post_init__(self) -> None:
-        if self.error is None and self.rescued is None:
-            return
-        if isinstance(self.error, str):
-            force_setattr(self, "error", Failure.read(self.error, "node", node=self.node))
-        if isinstance(self.rescued, str):
-            force_setattr(self, "rescued", Failure.read(self.rescued, "node", node=self.node))
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -268,13 +259,9 @@ class Episode(
     steps: tuple[StepRecord, ...] = ()
     success: bool | None = None
     """``None`` if an infrastructure fault masked the episode."""
-    fault: MaybeFailure = None
+    fault: Failure | None = None
     """The failure of the environment or the infrastructure; ``None`` if there was none."""
     seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.fault, str):
-            force_setattr(self, "fault", Failure.read(self.fault, "environment"))
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:

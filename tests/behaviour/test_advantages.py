@@ -23,6 +23,7 @@ from swarm_ui import (
     read_jsonl,
     write_jsonl,
 )
+from swarm_ui.errors import Failure
 from swarm_ui.optim import (
     Callbacks,
     Critics,
@@ -45,7 +46,7 @@ def step(*row: Action | None, goal: str = "start", executed: Action | None = Non
 
 
 def episode(success: bool | None, *steps: StepRecord, seed: int = 0) -> Episode:
-    fault = "x" if success is None else None
+    fault = Failure(kind="environment", message="x") if success is None else None
     return Episode(environment="e", task="t", seed=seed, steps=steps, success=success, fault=fault)
 
 

@@ -287,22 +287,6 @@ def test_a_critic_that_returns_no_credit_tables_is_named(critic: Any) -> None:
         train(TinyModel(), critic=critic, world=Hopeless)
 
 
-def test_a_renamed_setting_of_training_is_an_error_that_names_the_present_one(
-    shell: Shell,  # noqa: F811
-) -> None:
-    for learned in ("--learn-edges learned", ""):
-        done = shell(f"train phone {learned} --set train.edge_every=3 --dry-run")
-        assert done.code == 2
-        assert "edge_every" in done.err and "edge_update_interval" in done.err
-    (shell.folder / "old.toml").write_text("[train]\nedge_every = 3\nedges = 'learned'\n")
-    done = shell("train phone -c old.toml --dry-run")
-    assert done.code == 2 and "old.toml:2" in done.err and "edge_update_interval" in done.err
-    done = shell(
-        "train phone --learn-edges learned --set train.edge_update_interval=3 --dry-run --json"
-    )
-    assert done.code == 0, done.err
-
-
 def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:  # noqa: F811
     done = shell("train phone --set train.edge_intervall=3 --set train.update.stepz=3 --dry-run")
     assert done.code == 2

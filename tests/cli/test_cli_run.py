@@ -232,7 +232,9 @@ def test_an_arm_of_a_demos_run_can_be_compared(shell: Shell) -> None:  # noqa: F
         for name, values in (("base", [0.0, None, 1.0, 1.0, 1.0]), ("team", [1.0] * 5))
     ]
     (shell.folder / "demo").mkdir()
-    (shell.folder / "demo/results.json").write_text(json.dumps({"arms": arms}), encoding="utf-8")
+    (shell.folder / "demo/results.json").write_text(
+        json.dumps({"version": 2, "arms": arms}), encoding="utf-8"
+    )
     (row,) = shell("compare demo:team demo:base --json").json["rows"]
     assert row["difference"]["n"] == 4 and row["better"] == 1
     assert "it has base, team" in shell("compare demo:none demo:base").err

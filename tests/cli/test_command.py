@@ -124,5 +124,4 @@ def test_an_error_and_the_fault_that_records_it_end_a_command_with_one_code(
 ) -> None:
     failure = Failure.of(error)
     assert exits.code_of(error) == exits.code_of(failure) == code
-    assert exits.code_of(Failure.read(str(failure), "environment")) == code
     assert set(get_args(FailureKind)) == set(exits._CODES)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.stats import (
     Interval,
     Outcome,
@@ -227,7 +227,7 @@ def test_a_table_of_outcomes_with_templates_is_clustered() -> None:
 def test_the_template_of_an_episode_is_its_task() -> None:
     episodes = [
         Episode(environment="e", task="t", seed=3, success=True),
-        Episode(environment="e", task="u", seed=4, fault="x"),
+        Episode(environment="e", task="u", seed=4, fault=Failure(kind="environment", message="x")),
     ]
     assert outcomes(episodes, run=2) == [Outcome("t", 3, 1.0, 2), Outcome("u", 4, None, 2)]
 

@@ -18,7 +18,7 @@ from report_samples import episode
 from shared_browser import SharedBrowser
 
 from swarm_ui.environments.miniwob.browser import Browser
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.experiment.live.following import RunFollower
 from swarm_ui.experiment.live.pages import RunPages
 from swarm_ui.experiment.live.panel import panel
@@ -63,7 +63,9 @@ def test_only_what_is_new_is_read(run: RunDirectory) -> None:
         file.write(b'{"version":1,"episode":{"environment":"e","task":"three"')
     assert follower.look() == look
     with path.open("ab") as file:
-        file.write(b',"seed":1,"success":null,"fault":"the page is gone"}}\n')
+        file.write(
+            b',"seed":1,"success":null,"fault":{"kind":"environment","message":"the page is gone"}}}\n'
+        )
     look = follower.look()
     assert look.outcomes == {"apps": (True, False, None)}
     assert look.faults == (("the page is gone", 1),)
@@ -168,7 +170,12 @@ def test_progress_that_cannot_be_written_is_told_once_and_stops_nothing(tmp_path
 
 def test_no_text_of_a_run_is_markup(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", config={"command": ATTACK, "environment": ATTACK})
-    hostile = (played(ATTACK), msgspec.structs.replace(played(ATTACK, success=None), fault=ATTACK))
+    hostile = (
+        played(ATTACK),
+        msgspec.structs.replace(
+            played(ATTACK, success=None), fault=Failure(kind="environment", message=ATTACK)
+        ),
+    )
     write_jsonl(run.traces / "a'&<b>.jsonl", hostile)  # type: ignore[arg-type]
     run.set_status({"stage": "failed", "error": ATTACK})
     ProgressFile(run.path, print)(ATTACK, told(ATTACK, 3))

@@ -10,7 +10,7 @@ import pytest
 import torch
 from learning_fakes import TinyModel, click, decided, graded, screen
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.model import Decision
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
@@ -22,7 +22,9 @@ WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
 SETTINGS = UpdateConfig(method="pg", steps=60, batch_size=8, lr=5e-2, beta=0.01)
 
 
-def episode(*steps: StepRecord, success: bool | None = True, fault: str | None = None) -> Episode:
+def episode(
+    *steps: StepRecord, success: bool | None = True, fault: Failure | None = None
+) -> Episode:
     return Episode(environment="e", task="t", seed=0, steps=steps, success=success, fault=fault)
 
 
@@ -74,7 +76,12 @@ def test_a_reply_about_a_hidden_element_is_learned_too() -> None:
 def test_what_is_unscored_or_masked_is_left_out() -> None:
     step = graded(decided([[click(0), click(1), click(2)]]), [[1.0, None, 0.0]])
     assert [r.node for r in scored_replies([episode(step)])] == ["agent_0", "agent_2"]
-    assert scored_replies([episode(step, success=None, fault="browser died")]) == []
+    assert (
+        scored_replies(
+            [episode(step, success=None, fault=Failure(kind="environment", message="browser died"))]
+        )
+        == []
+    )
 
 
 def test_an_unreadable_reply_is_learned_only_by_models_that_can_say_it() -> None:

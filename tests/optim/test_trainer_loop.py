@@ -19,7 +19,6 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig
 from swarm_ui.optim.preferences.pairs import make_pairs
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.training_progress import Progress, ProgressReporter
@@ -186,19 +185,6 @@ def test_nodes_may_share_an_adapter() -> None:
     result = asyncio.run(team.run())
     assert [u.adapter for m in result.history for u in m.updates] == ["team", "team"]
     assert model.versions == {"team": 2}
-
-
-def test_former_keywords_of_the_trainer_are_translated() -> None:
-    model, said = TinyModel(), list[Any]()
-    adapters = dict.fromkeys(["agent_0", "agent_1", "agent_2"], "team")
-    with pytest.warns(DeprecationWarning, match="progress, on_episodes, adapters, trust will be"):
-        team = trainer(
-            model, config=SHORT, adapters=adapters, trust=CriticTrust(TrustConfig(memory=0.5)),
-            progress=said.append, on_episodes=lambda k, _: said.append(k),
-        )  # fmt: skip
-    assert team.adapters == adapters and team.config.trust.memory == 0.5
-    asyncio.run(team.run())
-    assert 0 in said and isinstance(said[0], Progress)
 
 
 def test_an_update_is_decided_by_its_arguments_alone() -> None:

@@ -21,7 +21,7 @@ from loopback import Loopback, Reply, failing
 from loopback_client import records
 from mortal_endpoint import Mortal
 
-from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
+from swarm_ui.errors import BudgetExceeded, Failure, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import OpenAIModel
 from swarm_ui.nodes.agent import AgentNode
@@ -208,11 +208,11 @@ async def test_a_budget_that_is_used_up_is_said_at_once() -> None:
             await trained(server, TinyModel(), None, critic={"max_calls": 3})
 
 
-def episode(fault: str | None = None) -> Episode:
+def episode(fault: Failure | None = None) -> Episode:
     return Episode(environment="e", task="t", seed=0, success=None if fault else True, fault=fault)
 
 
-AWAY = "ModelUnavailable: model 'm': no answer"
+AWAY = Failure(kind="unavailable", message="model 'm': no answer", error="ModelUnavailable")
 
 
 async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> None:

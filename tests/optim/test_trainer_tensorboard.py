@@ -83,16 +83,6 @@ def test_the_trainer_draws_its_curves_and_shows_its_settings(tmp_path: Path) -> 
     assert b'"train.update.method": "dpo"' in events.read_bytes()
 
 
-def test_the_name_of_version_0_1_still_works(
-    history: tuple[IterationMetrics, ...], tmp_path: Path
-) -> None:
-    with pytest.warns(DeprecationWarning):
-        from swarm_ui.optim.tensorboard import TensorBoard
-    with pytest.warns(DeprecationWarning, match=r"use Callbacks\(loggers="):
-        TensorBoard(tmp_path).write(history[0])
-    assert curves(tmp_path)["rollout/success"]
-
-
 def test_without_the_package_the_message_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

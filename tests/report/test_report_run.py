@@ -97,7 +97,7 @@ def test_results_of_all_tests_come_before_what_was_kept_of_them(run: RunDirector
     arm = {"split": "known", "arm": "base", "jobs": [["add-x", 1], ["add-y", 2], ["add-y", 3]],
            "outcomes": [1.0, 0.0, None], "work": {"calls": 7, "decisions": 5}}  # fmt: skip
     plan = {"name": "plan", "jobs": [["add-x", 1]], "outcomes": [1.0], "steps": 4, "tokens": 90}
-    (run.path / "results.json").write_text(json.dumps({"arms": [arm], "plans": [plan]}))
+    (run.path / "results.json").write_text(json.dumps({"arms": [plan, arm]}))
     data = gathered(run.path)
     assert data.summary == "2 of 3 tested episodes were solved. 1 more were masked by faults."
     rest, known = (m for m in data.heat_maps if m.percent)
@@ -119,7 +119,7 @@ def test_seeds_of_a_split_are_one_column_and_unknown_columns_are_left_out(
         {"name": f"apps-seed{k}", "split": "apps", "jobs": [["add", k]], "outcomes": [float(k)]}
         for k in range(2)
     ]
-    (run.path / "results.json").write_text(json.dumps({"plans": plans}))
+    (run.path / "results.json").write_text(json.dumps({"arms": plans}))
     data = gathered(run.path)
     (by_task,) = [m for m in data.heat_maps if m.percent]
     assert (by_task.columns, by_task.details) == (("apps",), (("1/2",),))

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from store_child import OPEN, Stores
 
 from swarm_ui import Action, Call, CollabGraph, ConfigError, Message, Observation
+from swarm_ui.errors import Failure
 from swarm_ui.graph.convert import to_json
 from swarm_ui.storage.line_store import LineJournal
 from swarm_ui.storage.protocol import Head, RecordedCall
@@ -82,6 +83,7 @@ def plain(value: object) -> object:
 
 
 texts = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+failures = st.builds(Failure, kind=st.just("model"), message=texts)
 numbers = st.none() | st.floats()
 actions = st.none() | st.builds(
     Action,
@@ -96,7 +98,7 @@ ballots = st.none() | st.dictionaries(texts, st.floats())
 @st.composite
 def calls(draw: st.DrawFn) -> RecordedCall:
     id = f"{draw(st.sampled_from('abc'))}:{draw(st.integers(0, 3))}"
-    message, call = said(id, draw(texts), prompt=draw(texts), error=draw(st.none() | texts))
+    message, call = said(id, draw(texts), prompt=draw(texts), error=draw(st.none() | failures))
     return (
         msgspec.structs.replace(message, action=draw(actions), logprob=draw(numbers)),
         msgspec.structs.replace(call, logprob=draw(numbers), ballot=draw(ballots)),

@@ -10,6 +10,7 @@ from typing import Any
 
 from swarm_ui import Action, Episode, Observation, StepRecord, Trace
 from swarm_ui.environments.recorded.teacher_forced import RecordedBenchmark, TeacherForced
+from swarm_ui.errors import Failure
 
 Answer = Callable[[Observation], Action]
 
@@ -101,7 +102,7 @@ def play(
             seed=0,
             steps=tuple(steps),
             success=None if fault else bool(steps) and steps[-1].reward == 1.0,
-            fault=fault,
+            fault=Failure(kind="environment", message=fault) if fault else None,
         )
 
     return asyncio.run(run())

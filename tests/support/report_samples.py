@@ -8,6 +8,7 @@ import random
 from PIL import Image, ImageDraw
 
 from swarm_ui.action import Action
+from swarm_ui.errors import Failure
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.report import (
@@ -109,7 +110,7 @@ def episode(text: str, *, success: bool | None = True, picture: bytes | None = N
         policy=f"trained team {text}",
         steps=steps,
         success=success,
-        fault=None if success is not None else text,
+        fault=None if success is not None else Failure(kind="environment", message=text),
     )
 
 

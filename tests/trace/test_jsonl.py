@@ -75,6 +75,9 @@ observations = st.builds(
     actions=st.sampled_from([(), ("click", "wait")]),
     png=st.none() | st.binary(max_size=8),
 )
+failures = st.builds(
+    Failure, kind=st.sampled_from(["model", "node"]), message=text, node=text, error=text
+)
 messages = st.builds(
     Message,
     id=text,
@@ -113,8 +116,8 @@ calls = st.builds(
     ballot=st.none() | weights,
     started=number,
     ended=number,
-    error=st.none() | text,
-    rescued=st.none() | text,
+    error=st.none() | failures,
+    rescued=st.none() | failures,
     sampled=st.lists(count, max_size=2).map(tuple),
     arguments=text,
     step=st.none() | count,
@@ -164,7 +167,7 @@ episodes = st.builds(
     policy=text,
     steps=st.lists(steps, max_size=2).map(tuple),
     success=st.none() | st.booleans(),
-    fault=st.none() | text,
+    fault=st.none() | failures,
     seconds=number,
 )
 
@@ -436,49 +439,3 @@ def test_the_schema_describes_files(tmp_path: Path) -> None:
 def test_the_schema_names_every_record() -> None:
     assert set(trace_schema()["$defs"]) == {kind.__name__ for kind in KINDS}
     assert all(re.fullmatch(r"\w+", name) for name in trace_schema()["$defs"])
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "node", "error"),
-    [
-        ("ModelError: no such server", "model", "a", "ModelError"),
-        ("ModelUnavailable: 503", "unavailable", "a", "ModelUnavailable"),
-        ("NodeError: node 'a', round 0, run r: ValueError: no", "node", "a", "NodeError"),
-        (
-            "NodeError: node 'a', round 0, run r: ModelUnavailable: 503",
-            "unavailable",
-            "a",
-            "NodeError",
-        ),
-        ("Refused: 404", "model", "a", "Refused"),
-        ("KeyError: 'score'", "node", "a", "KeyError"),
-        ("no answer within 5 s", "timeout", "a", ""),
-        ("not asked: the run's 7 s were over", "timeout", "a", ""),
-    ],
-)
-def test_a_text_in_an_old_file_is_read_as_a_failure(
-    text: str, kind: str, node: str, error: str
-) -> None:
-    old = msgspec.json.encode({"message": "a:0", "node": "a", "round": 0, "error": text})
-    call = msgspec.json.decode(old, type=Call)
-    assert call.error is not None and str(call.error) == text
-    assert (call.error.kind, call.error.node, call.error.error) == (kind, node, error)
-    assert msgspec.json.decode(msgspec.json.encode(call), type=Call) == call
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "node"),
-    [
-        ("EnvironmentFault: the emulator is gone", "environment", ""),
-        ("left before its end: given up", "environment", ""),
-        ("'vote' failed: KeyError: 0", "node", "vote"),
-        ("no agent answered; 'ada': ModelUnavailable: 503", "unavailable", "ada"),
-        ("no agent answered; 'ada': no answer within 5 s", "timeout", "ada"),
-        ("BudgetExceeded: 8 calls", "budget", ""),
-    ],
-)
-def test_the_fault_of_an_old_episode_is_read_as_a_failure(text: str, kind: str, node: str) -> None:
-    line = {"environment": "e", "task": "t", "seed": 0, "fault": text}
-    fault = msgspec.json.decode(msgspec.json.encode(line), type=Episode).fault
-    assert fault is not None and str(fault) == text
-    assert (fault.kind, fault.node) == (kind, node)

@@ -25,6 +25,7 @@ from swarm_ui import (
     Usage,
     function_node,
 )
+from swarm_ui.errors import Failure
 from swarm_ui.viz import timeline_svg, trace_svg
 from swarm_ui.viz.svg import AMBER, RED
 
@@ -37,6 +38,10 @@ def team(agents: int = 4, rounds: int = 3, **options: object) -> CollabGraph:
 
 def never(message: Message) -> bool:
     return False
+
+
+def failed(text: str) -> Failure:
+    return Failure(kind="model", message=text)
 
 
 def call(id: str, *heard: str, **fields: object) -> Call:
@@ -166,7 +171,7 @@ def test_calls_inside_a_nested_graph_have_a_frame_of_their_own() -> None:
 
 def test_hostile_goals_names_messages_and_errors_are_words() -> None:
     calls = [
-        (call(f"{word}:0", error=word, adapter=word), said(f"{word}:0", word, error=word))
+        (call(f"{word}:0", error=failed(word), adapter=word), said(f"{word}:0", word, error=word))
         for word in HOSTILE
     ]
     calls.append(
@@ -180,7 +185,9 @@ def test_hostile_goals_names_messages_and_errors_are_words() -> None:
         trace = msgspec.structs.replace(trace, run=word, action=opens(word))
         assert Picture(trace._repr_svg_()).harmless
         assert Picture(timeline_svg(trace)).harmless
-    many = [(call(f"a{k}:0", error=HOSTILE[0]), said(f"a{k}:0", HOSTILE[1])) for k in range(50)]
+    many = [
+        (call(f"a{k}:0", error=failed(HOSTILE[0])), said(f"a{k}:0", HOSTILE[1])) for k in range(50)
+    ]
     assert Picture(trace_svg(recorded(many, ()))).harmless
 
 
@@ -202,7 +209,9 @@ def test_many_calls_are_a_square_each() -> None:
 
 def test_the_size_of_a_picture_is_bounded() -> None:
     long = "<&> " * 5000
-    few = [(call(f"a{k}:0", error=long), said(f"a{k}:0", long, error=long)) for k in range(40)]
+    few = [
+        (call(f"a{k}:0", error=failed(long)), said(f"a{k}:0", long, error=long)) for k in range(40)
+    ]
     assert len(trace_svg(recorded(few, ()))) < 1_500_000
     ids = [f"a{k}:{r}" for r in range(3) for k in range(500)]
     many = [(call(id, *ids[:200]), said(id, "Some words. " * 500)) for id in ids]
@@ -255,7 +264,7 @@ def test_whatever_a_file_says_there_is_a_picture_of_it(data: st.DataObject) -> N
             round=int(id[-1]),
             heard=tuple(data.draw(heard)),
             ballot=ballot,
-            error=error,
+            error=error and failed(error),
             logprob=data.draw(st.none() | st.floats(max_value=0)),
         )
         calls.append((one, said(id, data.draw(st.text(max_size=9)))))

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -38,7 +37,6 @@ from swarm_ui.nodes.models.openai.settings import (
     ChatOptions,
     RateLimits,
     RetryPolicy,
-    with_deprecated,
 )
 from swarm_ui.prompts import (
     as_chat,
@@ -91,7 +89,6 @@ class OpenAIModel:
         options: fields of the request.
         adapter_names: served name or version of each adapter, read when a run starts and for each
             request outside a run; ``None``: an adapter is served under its own name, as in vLLM.
-        deprecated: the former keyword arguments of version 0.1. Each gives a warning.
 
     Raises:
         ConfigError: a name or the key is empty, or the budget limits money and has no price for
@@ -110,7 +107,6 @@ class OpenAIModel:
         budget: Budget | None = None,
         options: ChatOptions | None = None,
         adapter_names: Mapping[str, str] | None = None,
-        **deprecated: Any,
     ) -> None:
         for wanted, given in (
             ("model must be the name of a served model", model),
@@ -119,10 +115,8 @@ class OpenAIModel:
         ):
             if given is not None and not given.strip():
                 raise ConfigError(f"OpenAIModel: {wanted}, got an empty text")
-        limits, retry, budget, self._options = with_deprecated(
-            limits or RateLimits(), retry or RetryPolicy(), budget, options or ChatOptions(),
-            deprecated,
-        )  # fmt: skip
+        limits, retry, budget = limits or RateLimits(), retry or RetryPolicy(), budget or Budget()
+        self._options = options or ChatOptions()
         budget.check_price(model)
         self.name = model
         self._prices = budget.prices

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage, Decision
 from swarm_ui.prompts import format_named
@@ -117,51 +115,6 @@ class ChatOptions:
             json.dumps(dict(self.extra_body))
         except (TypeError, ValueError) as error:
             raise ConfigError(f"ChatOptions: extra_body must be JSON: {error}") from None
-
-
-_MOVED = {
-    "limits": ("rate_limit", "period", "tokens_per_minute", "concurrency"),
-    "retry": ("retries", "backoff", "longest_wait", "timeout", "jitter"),
-    "budget": ("max_calls", "max_tokens_total", "max_cost", "prices"),
-    "options": ("extra_body", "logprobs", "vision", "token_field", "render"),
-}
-"""Deprecated keywords of OpenAIModel, by the record that replaces them."""
-_RENAMED = {"rate_limit": "requests", "longest_wait": "max_wait", "max_tokens_total": "max_tokens"}
-
-
-def with_deprecated(
-    limits: RateLimits,
-    retry: RetryPolicy,
-    budget: Budget | None,
-    options: ChatOptions,
-    deprecated: Mapping[str, Any],
-) -> tuple[RateLimits, RetryPolicy, Budget, ChatOptions]:
-    """The records, updated with the values of deprecated keywords of ``OpenAIModel``.
-
-    Raises:
-        TypeError: a keyword is unknown, or ``budget`` is given with a keyword of the budget.
-    """
-    values: dict[str, dict[str, Any]] = {record: {} for record in _MOVED}
-    for name, value in deprecated.items():
-        record = next((record for record, names in _MOVED.items() if name in names), None)
-        if record is None:
-            raise TypeError(f"OpenAIModel() got an unexpected keyword argument '{name}'")
-        new = _RENAMED.get(name, name)
-        warnings.warn(
-            f"OpenAIModel: '{name}' is deprecated; give {new}=... to the record '{record}'",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-        if value is not None:
-            values[record][new] = value
-    if values["budget"] and budget is not None:
-        raise TypeError("OpenAIModel() got both budget and deprecated keywords of the budget")
-    return (
-        replace(limits, **values["limits"]),
-        replace(retry, **values["retry"]),
-        budget or Budget(**values["budget"]),
-        replace(options, **values["options"]),
-    )
 
 
 def _check(record: RateLimits | RetryPolicy, *, positive: str, **lowest: int) -> None:

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_ui.environments.androidworld.suite import Journal, instance_seed, suite
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.trace.records import Episode
 
 JOBS = suite(["WifiOn", "WifiOff"], combinations=2, seed=30)
 
 
 def episode(job: tuple[str, int], success: bool | None) -> Episode:
-    fault = "the device is gone" if success is None else None
+    fault = Failure(kind="environment", message="the device is gone") if success is None else None
     return Episode(
         environment="android_world", task=job[0], seed=job[1], success=success, fault=fault
     )

@@ -413,28 +413,6 @@ def test_retry_after_reads_milliseconds_seconds_and_dates() -> None:
     assert retry_after({}) is None
 
 
-async def test_former_keywords_still_work_and_warn() -> None:
-    async with Loopback([failing(500)]) as server:
-        with pytest.warns(DeprecationWarning) as caught:
-            client = OpenAIModel(
-                "tiny", server.url, backoff=0.001, retries=1, max_calls=2, logprobs=True
-            )
-        assert await one(client) == GOOD
-        with pytest.raises(BudgetExceeded):
-            await one(client)
-    assert server.requests[0].body["logprobs"] is True
-    assert "'retries' is deprecated; give retries=... to the record 'retry'" in str(
-        [str(warning.message) for warning in caught]
-    )
-    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
-        OpenAIModel("tiny", "http://127.0.0.1:9/v1", speed=3)
-    with (
-        pytest.warns(DeprecationWarning),
-        pytest.raises(TypeError, match="both budget and deprecated keywords"),
-    ):
-        OpenAIModel("tiny", "http://127.0.0.1:9/v1", budget=Budget(), max_calls=1)
-
-
 async def test_models_can_share_a_budget() -> None:
     budget = Budget(max_calls=3)
     async with Loopback() as server:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from swarm_ui import CollabGraph
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ConfigError, Failure, ModelError
 from swarm_ui.message import Heard, Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Dropped, Request, StreamingModel
 from swarm_ui.nodes import AgentNode, ScriptedModel
@@ -167,7 +167,7 @@ async def test_what_was_never_asked_is_an_error_that_names_the_closest_call(
 
 
 async def test_a_call_that_failed_when_it_was_recorded_is_named_with_its_failure() -> None:
-    failed = call("", prompt="", error="ModelError: down", message="b:0", node="b")
+    failed = call("", prompt="", error=Failure.of(ModelError("down")), message="b:0", node="b")
     model = ScriptedModel.from_trace(trace_of(failed, call("x", order=(1, 0))))
     with pytest.raises(ModelError, match=r"'b:0'.*\(that call failed: ModelError: down\)"):
         await model.generate([asks()])

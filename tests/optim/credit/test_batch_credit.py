@@ -10,7 +10,7 @@ from learning_fakes import ButtonWorld, TinyModel, click, decided, screen
 from learning_run import CONFIG, run
 
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.credit.analysis.compare import assess_all
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner, by_start, squashed
@@ -40,7 +40,7 @@ def step(row: Row, goal: str = "start", executed: Action | None = None) -> StepR
 
 
 def episode(success: bool | None, *steps: StepRecord, seed: int = 0) -> Episode:
-    fault = "x" if success is None else None
+    fault = Failure(kind="environment", message="x") if success is None else None
     return Episode(environment="e", task="t", seed=seed, steps=steps, success=success, fault=fault)
 
 

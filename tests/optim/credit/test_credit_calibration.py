@@ -15,7 +15,7 @@ from learning_fakes import ButtonWorld, click, decided, screen
 from rich.console import Console
 
 from swarm_ui.credit import CreditTable, as_matrix
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.optim.credit.analysis.calibration import calibration
 from swarm_ui.optim.credit.analysis.compare import Assessed, RecordedCredit, assess_all, compare
 from swarm_ui.optim.credit.analysis.credit_plots import plot_reliability
@@ -47,7 +47,7 @@ def lived(number: int, success: bool | None, steps: int = 1) -> Episode:
         for k in range(steps)
     ]
     records = tuple(StepRecord(trace=t, executed=t.action) for t in traces)
-    fault = "x" if success is None else None
+    fault = Failure(kind="environment", message="x") if success is None else None
     return Episode(
         environment="e", task="t", seed=number, steps=records, success=success, fault=fault
     )

@@ -7,7 +7,7 @@ from learning_fakes import click, decided, screen
 
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.trace.records import Episode, StepRecord
@@ -114,5 +114,12 @@ def test_outcome_credit_is_the_same_for_everyone_who_spoke(success: bool, value:
 
 def test_a_masked_episode_gets_no_outcome_credit() -> None:
     step = StepRecord(trace=decided([[click(0)]]))
-    masked = Episode(environment="e", task="t", seed=0, steps=(step,), success=None, fault="x")
+    masked = Episode(
+        environment="e",
+        task="t",
+        seed=0,
+        steps=(step,),
+        success=None,
+        fault=Failure(kind="environment", message="x"),
+    )
     assert OutcomeCredit().credit(masked).steps[0].credit is None

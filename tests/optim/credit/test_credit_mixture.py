@@ -13,7 +13,7 @@ from learning_fakes import ButtonWorld, click, decided, screen
 
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditTable, EpisodeAssigner, credited
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.optim.credit.assigners.assigner import PerDecision, replay_snapshots
 from swarm_ui.optim.credit.assigners.critic import NoisyCritic, OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.mixture import Mixture, blend
@@ -28,7 +28,9 @@ from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
-def episode(*steps: StepRecord, success: bool | None = True, fault: str | None = None) -> Episode:
+def episode(
+    *steps: StepRecord, success: bool | None = True, fault: Failure | None = None
+) -> Episode:
     return Episode(environment="e", task="t", seed=0, steps=steps, success=success, fault=fault)
 
 
@@ -113,7 +115,11 @@ async def test_agreement_is_the_share_of_the_others_in_the_last_round() -> None:
 
 
 async def test_masked_episodes_are_unscored_by_all() -> None:
-    masked = episode(step([[click(0)]], credit=[[1.0]]), success=None, fault="x")
+    masked = episode(
+        step([[click(0)]], credit=[[1.0]]),
+        success=None,
+        fault=Failure(kind="environment", message="x"),
+    )
     everybody: list[EpisodeAssigner] = [
         OutcomeCredit(),
         NoveltyCredit(),
@@ -188,7 +194,11 @@ BATCH = [
         step([[click(0), click(1)]], "two", credit=[[0.0, 1.0]]),
     ),
     episode(step([[click(0), click(1)]], "one", credit=[[0.5, 1.0]]), success=False),
-    episode(step([[click(0), click(1)]], "one", credit=[[0.0, 0.0]]), success=None, fault="x"),
+    episode(
+        step([[click(0), click(1)]], "one", credit=[[0.0, 0.0]]),
+        success=None,
+        fault=Failure(kind="environment", message="x"),
+    ),
     episode(step([[click(0), click(1)]], "one")),
 ]
 

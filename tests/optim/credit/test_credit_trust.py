@@ -15,7 +15,7 @@ from benchmarks.support.vote_game import VoteGame, play
 from swarm_ui import CollabGraph
 from swarm_ui.action import Abstain
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.collector import Collector, GraphRollout
 from swarm_ui.optim.config import TeamConfig
@@ -157,7 +157,7 @@ def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
 def lived(score: float | None, success: bool | None, task: str = "t") -> Episode:
     trace = decided([[click(0), click(1)], [click(0), None]])
     credit = ((score, 0.5), (score, None)) if success is not None else None
-    fault = "x" if success is None else None
+    fault = Failure(kind="environment", message="x") if success is None else None
     return Episode(
         environment="e", task=task, seed=0, success=success, fault=fault,
         steps=(StepRecord(trace=trace, executed=trace.action, credit=credit),),

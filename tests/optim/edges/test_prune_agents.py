@@ -9,7 +9,7 @@ from graph_fakes import BLANK
 
 from swarm_ui import CollabGraph
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError, GraphError
+from swarm_ui.errors import ConfigError, Failure, GraphError
 from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim.edges.prune import find_broken, prune_agents, without_voice
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
@@ -93,7 +93,12 @@ def graded(seed: int, quality: dict[str, float], *, masked: bool = False) -> Epi
             None if rng.random() < 0.1 else float(rng.random() < quality[a] - hard) for a in AGENTS
         )
         calls = tuple(
-            Call(message=f"{a}:0", node=a, round=0, error="down" if quality[a] < 0 else None)
+            Call(
+                message=f"{a}:0",
+                node=a,
+                round=0,
+                error=Failure(kind="model", message="down") if quality[a] < 0 else None,
+            )
             for a in AGENTS
         )
         trace = Trace(

@@ -12,7 +12,7 @@ from learning_fakes import click, decided, graded, screen
 
 from swarm_ui.action import Abstain, Action
 from swarm_ui.agent_view import View
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.optim.preferences.grading import ScoredAction
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
 from swarm_ui.trace.records import Episode, StepRecord, Trace
@@ -20,7 +20,7 @@ from swarm_ui.trace.records import Episode, StepRecord, Trace
 ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
 
 
-def episode(*steps: StepRecord, fault: str | None = None) -> Episode:
+def episode(*steps: StepRecord, fault: Failure | None = None) -> Episode:
     return Episode(environment="e", task="t", seed=0, steps=steps, fault=fault)
 
 
@@ -99,7 +99,10 @@ def test_steps_without_credit_and_masked_episodes_give_nothing() -> None:
     bare = msgspec.structs.replace(step, credit=None)
     rng = random.Random(0)
     assert make_pairs([episode(bare)], rng) == []
-    assert make_pairs([episode(step, fault="browser died")], rng) == []
+    assert (
+        make_pairs([episode(step, fault=Failure(kind="environment", message="browser died"))], rng)
+        == []
+    )
 
 
 def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
