@@ -64,7 +64,8 @@ def test_only_what_is_new_is_read(run: RunDirectory) -> None:
     assert follower.look() == look
     with path.open("ab") as file:
         file.write(
-            b',"seed":1,"success":null,"fault":{"kind":"environment","message":"the page is gone"}}}\n'
+            b',"seed":1,"success":null,"fault":{"kind":"environment",'
+            b'"message":"the page is gone"}}}\n'
         )
     look = follower.look()
     assert look.outcomes == {"apps": (True, False, None)}
