@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from learning_fakes import TinyAgent, TinyModel, click, decided, screen
 
-from swarm_ui import (
+from swarm_ui import (, Failure
     Action,
     CollabGraph,
     Episode,
@@ -23,7 +23,6 @@ from swarm_ui import (
     read_jsonl,
     write_jsonl,
 )
-from swarm_ui.errors import Failure
 from swarm_ui.optim import (
     Callbacks,
     Critics,
