@@ -12,10 +12,11 @@ import msgspec
 import pytest
 from learning_fakes import TinyAgent, TinyModel, click, decided, screen
 
-from swarm_ui import (, Failure
+from swarm_ui import (
     Action,
     CollabGraph,
     Episode,
+    Failure,
     Observation,
     Step,
     StepRecord,
