@@ -67,7 +67,6 @@ from swarm_ui.nodes import (
     ChatOptions,
     OpenAIModel,
     RateLimits,
-    RetryPolicy,
 )
 from swarm_ui.nodes.models.pretrained import adapter_folder, model_folder
 from swarm_ui.storage.durable import write_atomic
@@ -161,7 +160,8 @@ async def measure(
         "actor",
         server.url,
         limits=RateLimits(concurrency=concurrency),
-        retry=RetryPolicy(retries=1, timeout=1800.0),
+        max_retries=1,
+        timeout=1800.0,
         options=ChatOptions(send_seed=True),
     )
     actor = ActorModel(engine, model, folder, constrained=False)

@@ -20,7 +20,7 @@ from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.actor_model import ActorModel
     from swarm_ui.nodes.models.openai.model import OpenAIModel
-    from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
+    from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
     from swarm_ui.nodes.models.published_model import PublishedModel
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
     "ChatOptions", "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel",
-    "ProbabilityVote", "PublishedModel", "RateLimits", "RetryPolicy", "ScriptedModel", "Tool",
+    "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "Tool",
     "VLLMModel", "VisionModel", "function_node", "map_node", "mcp_tools",
 ]  # fmt: skip
 
@@ -38,13 +38,12 @@ _LAZY = {
     "ActorModel": "actor_model",
     "BASE_AGENT": "tiny_agent.local_model",
     "CausalModel": "transformers.causal_model",
-    "ChatOptions": "openai.settings",
+    "ChatOptions": "openai.options",
     "GENERAL_AGENT": "tiny_agent.local_model",
     "LocalModel": "tiny_agent.local_model",
     "OpenAIModel": "openai.model",
     "PublishedModel": "published_model",
-    "RateLimits": "openai.settings",
-    "RetryPolicy": "openai.settings",
+    "RateLimits": "openai.options",
     "VisionModel": "transformers.vision_model",
     "VLLMModel": "vllm.vllm_model",
 }

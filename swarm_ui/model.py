@@ -219,22 +219,6 @@ class StreamingModel(ChatModel, Protocol):
 
 
 @runtime_checkable
-class SamplingModel(ChatModel, Protocol):
-    """A model that can answer one request many times for the price of one prompt."""
-
-    async def sample(self, request: Request, n: int) -> list[Completion]:
-        """``n`` samples of one request.
-
-        The prompt is charged once if the server supports it, and its tokens are in the usage of one
-        of the completions only: the sum over all completions is the total usage.
-
-        Raises:
-            ModelError: the model cannot answer; no sample is returned.
-        """
-        ...
-
-
-@runtime_checkable
 class VersionedModel(ChatModel, Protocol):
     """A model whose adapters can be replaced by newer versions during runs."""
 

@@ -42,8 +42,8 @@ SIZES = (8, 64, 512, 1000)
 SLOTS = 256
 """Requests at the same time of one model server: the default of vLLM (``max_num_seqs``)."""
 LEASE = 32
-"""Number of calls for which a worker requests permits at once, if only a budget limits the calls
-(``swarm_ui.nodes.models.remote.limiter``). With a limited rate it requests each permit."""
+"""Number of calls for which a worker requested permits at once in earlier versions; now it requests
+each (``swarm_ui.nodes.models.acting.limits``)."""
 TOGETHER = (1, 8, UNWRITTEN)
 """Episodes that are finished at once, in the measurement of writing."""
 WRITES = 15

@@ -51,7 +51,6 @@ from swarm_ui.nodes import (
     ChatOptions,
     OpenAIModel,
     RateLimits,
-    RetryPolicy,
 )
 from swarm_ui.nodes.models.pretrained import adapter_folder
 from swarm_ui.observation import Observation
@@ -236,7 +235,7 @@ async def actor(model: CausalModel, url: str, folder: Path) -> ActorModel:
     """A server's model with the adapters of the model in this process."""
     options: dict[str, Any] = {
         "api_key": "none", "limits": RateLimits(concurrency=64),
-        "retry": RetryPolicy(retries=1, timeout=1800.0), "options": ChatOptions(send_seed=True),
+        "max_retries": 1, "timeout": 1800.0, "options": ChatOptions(send_seed=True),
     }  # fmt: skip
     asked = OpenAIModel("unknown", url, **options)
     [base] = [each.name for each in await asked.served() if each.parent is None]

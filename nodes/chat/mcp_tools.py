@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, MissingExtra, ModelError
-from swarm_ui.model import ToolSpec
-from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool
-from swarm_ui.nodes.models.openai.secrets import (
+from swarm_ui.addresses import (
     is_address,
     redacted,
     secrets_of,
     without_credentials,
 )
+from swarm_ui.errors import ConfigError, MissingExtra, ModelError
+from swarm_ui.model import ToolSpec
+from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool
 
 
 class ToolFailed(ModelError):

@@ -30,8 +30,7 @@ from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import Engine, ask_engine
 from swarm_ui.nodes.models.loop_locks import LoopLocks
-from swarm_ui.nodes.models.openai.model import OpenAIModel
-from swarm_ui.nodes.models.openai.served_adapters import adapter_version, served_name
+from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.published_version import write_version
 from swarm_ui.nodes.models.sent_actor_model import SentActorModel
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
@@ -125,8 +124,13 @@ class ActorModel:
         loaded first."""
         with at_leased_versions(self, requests) as exact, self._timed():
             prompts = [self.learner.prompt(request) for request in exact]
-            await self._load({request.adapter for request in exact if request.adapter is not None})
-            done = await ask_engine(self._engine, exact, prompts, constrained=self._constrained)
+            versions = {request.adapter for request in exact if request.adapter is not None}
+            await self._load(versions)
+            try:
+                done = await ask_engine(self._engine, exact, prompts, constrained=self._constrained)
+            except AdapterLost:  # the server was restarted
+                await self._load(versions, again=True)
+                done = await ask_engine(self._engine, exact, prompts, constrained=self._constrained)
         counters = self.counters
         counters.calls += len(done)
         counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
@@ -164,12 +168,14 @@ class ActorModel:
 
     # -- versions in the engine ---------------------------------------------------------------
 
-    async def _load(self, versions: set[str]) -> None:
-        """Load the given versions that are missing, and unload those that are no longer needed."""
-        if versions <= self._loaded.keys() and not self._outdated():
+    async def _load(self, versions: set[str], *, again: bool = False) -> None:
+        """Load the given versions that are missing, and unload those that are no longer needed.
+        ``again``: load all of them; no error if the engine has one."""
+        missing = versions if again else versions - self._loaded.keys()
+        if not missing and not self._outdated():
             return
         async with self._changing.current():
-            for version in sorted(versions - self._loaded.keys()):
+            for version in sorted(missing):
                 folder = self._save(version)
                 await self._engine.load_version(version, folder)
                 self._loaded[version] = folder
@@ -233,16 +239,15 @@ class ActorModel:
             served = {model.name: model.root for model in await self._engine.served()}
             published = sorted(set().union(*self._kept))
             for version in published:
-                if version not in self._loaded or served_name(version) not in served:
+                if version not in self._loaded or self._engine.loaded.get(version) not in served:
                     await self._engine.load_version(version, self._saved[version])
                     self._loaded[version] = self._saved[version]
             for version in self._outdated():
                 await self._unload(version)
             for name, root in served.items():
                 left = root is not None and Path(root).parent == self._folder.resolve()
-                version = adapter_version(name)
-                if left and version not in published and version not in self._loaded:
-                    await self._engine.unload_version(version)
+                if left and name not in self._engine.loaded.values():
+                    await self._engine.unload_version(name)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -13,9 +13,8 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Request, VersionedModel
-from swarm_ui.nodes.models.leases import give_up
+from swarm_ui.nodes.models.leases import give_up, served_name
 from swarm_ui.nodes.models.loop_locks import LoopLocks
-from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.published_version import PublishedVersion, published_in
 
 

@@ -29,7 +29,7 @@ from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProc
 
 @runtime_checkable
 class HeldElsewhere(Protocol):
-    """A model that other processes hold; :class:`~swarm_ui.nodes.models.remote.RayModel`."""
+    """A model that other processes hold; :class:`~swarm_ui.nodes.models.acting.RayModel`."""
 
     def with_versions(
         self,

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.leases import served_name
 
 _WEIGHTS = "adapter_model.safetensors"
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")

@@ -6,14 +6,15 @@ its own environment. Only the process of the learner loads and unloads versions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import ask_engine
+from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai.model import OpenAIModel
-from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
 from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
 
 
@@ -45,7 +46,7 @@ class SentActorModel:
         self.name = engine.name
         self._key, self._engine, self._prompts = key, engine, prompts
         self._current, self._constrained = dict(current), constrained
-        self._leases = ServedAdapters(engine.name, self._current, f"{engine!r}")
+        self._leases: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         return f"SentActorModel({self._engine!r}, trained in another process)"
@@ -65,11 +66,13 @@ class SentActorModel:
         if adapter not in self._current and adapter not in self._current.values():
             known = ", ".join(self._current.values()) or "none"
             raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")
-        return self._leases.lease(adapter)
+        version = self._current.get(adapter, adapter)
+        self._leases[version] += 1
+        return version
 
     def release(self, version: str) -> None:
         """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        self._leases.release(version)
+        give_up(self._leases, version)
 
     async def close(self) -> None:
         """Close the connections of this process."""

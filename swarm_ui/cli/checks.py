@@ -212,7 +212,7 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
         yield _check("endpoint", "endpoint", False, f"none named; key in {key_env}: {key}",
                      "to look at one: swarm-ui doctor --url http://localhost:8000/v1")  # fmt: skip
         return
-    from swarm_ui.nodes.models.openai.secrets import without_credentials
+    from swarm_ui.addresses import without_credentials
 
     shown, problem = without_credentials(address), ""
     try:

@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.action import Action, parse_action
+from swarm_ui.addresses import without_credentials
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
@@ -30,7 +31,6 @@ from swarm_ui.experiment.permissions import expect_trust
 from swarm_ui.experiment.progress import SafeConsole
 from swarm_ui.experiment.runs import check_config
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes.models.openai.secrets import without_credentials
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.report import ReportData, page
 from swarm_ui.rollout.episodes import rollout_many

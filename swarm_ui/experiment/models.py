@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
+from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError, MissingExtra, SwarmError
 from swarm_ui.experiment.config import Config, Finding, ModelSection
 from swarm_ui.experiment.long_lived import long_lived
@@ -18,7 +19,6 @@ from swarm_ui.experiment.plugins.entry_points import plugin, plugin_names
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.user_code import made_of
 from swarm_ui.model import ChatModel, close_model
-from swarm_ui.nodes.models.openai.secrets import without_credentials
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
     is_hub_name,
@@ -368,14 +368,14 @@ def endpoint_client(
 ) -> OpenAIModel:
     """A model at an endpoint, with the key and within the limits of the section."""
     from swarm_ui.budget import Budget
-    from swarm_ui.nodes import OpenAIModel, RateLimits, RetryPolicy
+    from swarm_ui.nodes import OpenAIModel, RateLimits
 
     return OpenAIModel(
         name,
         url,
         api_key_env=section.key_env,
         limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
-        retry=RetryPolicy(timeout=section.timeout),
+        timeout=section.timeout,
         budget=Budget(section.max_calls, section.max_tokens_total),
         options=options,
     )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, Name
 from swarm_ui.experiment.environments import ENVIRONMENTS
@@ -14,7 +15,6 @@ from swarm_ui.experiment.placement.place import ray_address
 from swarm_ui.experiment.plugins.run_loggers import logger_demands
 from swarm_ui.experiment.plugins.wrapping import wrapper_demands
 from swarm_ui.experiment.training.roles import model_sections
-from swarm_ui.nodes.models.openai.secrets import without_credentials
 
 _KEY = ModelSection().key_env
 

@@ -33,7 +33,6 @@ from swarm_ui.nodes import (
     ActorModel,
     ChatOptions,
     OpenAIModel,
-    RetryPolicy,
 )
 
 SCREEN = screen().observation
@@ -55,8 +54,7 @@ NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required"
 
 
 def client(url: str, **settings: Any) -> OpenAIModel:
-    retry = settings.pop("retry", RetryPolicy(backoff=0.001))
-    return OpenAIModel("tiny", url, retry=retry, **settings)
+    return OpenAIModel("tiny", url, **settings)
 
 
 def bodies(server: Loopback) -> list[dict[str, Any]]:
@@ -313,7 +311,7 @@ async def test_a_listener_does_not_change_which_calls_are_retried(retries: int) 
     found = []
     for broken, heard in ((Reply(cut=True), None), (Reply(break_after=2), lambda event: None)):
         async with Loopback([broken]) as server:
-            model = client(server.url, retry=RetryPolicy(retries=retries, backoff=0.001))
+            model = client(server.url, max_retries=retries)
             try:
                 trace = await CollabGraph([AgentNode("ada", model)]).run(SCREEN, on_event=heard)
             except RunFailed as failed:

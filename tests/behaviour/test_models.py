@@ -37,14 +37,12 @@ from swarm_ui.nodes import (
     LocalModel,
     OpenAIModel,
     PublishedModel,
-    RetryPolicy,
     VLLMModel,
 )
 
 
 def client(url: str, **settings: Any) -> OpenAIModel:
-    retry = settings.pop("retry", RetryPolicy(backoff=0.001))
-    return OpenAIModel("tiny", url, retry=retry, **settings)
+    return OpenAIModel("tiny", url, **settings)
 
 
 # -- versions and caches -------------------------------------------------------------------------

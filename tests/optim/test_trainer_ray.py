@@ -24,7 +24,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.splits import draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel
-from swarm_ui.nodes.models.remote import hold_model, share_limits
+from swarm_ui.nodes.models.acting import hold_model, share_limits
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import aclosing
 from typing import Any
 
+import openai
 import pytest
 from loopback import Loopback
 
 from swarm_ui.budget import Budget
 from swarm_ui.model import ChatMessage, Completion, Request
-from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
+from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits
+from swarm_ui.nodes.models.openai import client
 
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way to this process does not lead through somebody's proxy."""
+    """The way to this process does not lead through somebody's proxy, and retries come at once."""
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.001)
+    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.001)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 
@@ -27,7 +30,6 @@ def ask(text: str = "hi", **kwargs: Any) -> Request:
 
 _RECORDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "limits": (RateLimits, ("requests", "period", "tokens_per_minute", "concurrency")),
-    "retry": (RetryPolicy, ("retries", "backoff", "max_wait", "timeout", "jitter")),
     "budget": (Budget, ("max_calls", "max_tokens", "max_cost", "prices")),
     "options": (
         ChatOptions,
@@ -48,8 +50,7 @@ def records(**settings: Any) -> dict[str, Any]:
 
 def model(server: Loopback | str, **settings: Any) -> OpenAIModel:
     url = server if isinstance(server, str) else server.url
-    waits = {"backoff": 0.001, "jitter": random.Random(0)}
-    return OpenAIModel("tiny", url, **records(**waits | settings))
+    return OpenAIModel("tiny", url, **records(**settings))
 
 
 async def one(under_test: OpenAIModel, request: Request | None = None) -> str:

@@ -17,7 +17,7 @@ from tiny_causal import causal
 from vllm_stand_in import StandIn
 
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes import ActorModel, OpenAIModel, RetryPolicy
+from swarm_ui.nodes import ActorModel, OpenAIModel
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
@@ -61,9 +61,7 @@ async def trained(
 ) -> tuple[list[torch.Tensor], list[Episode]]:
     """The weights, and all episodes. ``playing``: in other processes; ``None``: in this one."""
     learner, episodes = causal("llama", "compact"), list[Episode]()
-    engine = engine or OpenAIModel(
-        "base", f"{server.address}/v1", retry=RetryPolicy(retries=1, backoff=0.01, timeout=20.0)
-    )
+    engine = engine or OpenAIModel("base", f"{server.address}/v1", max_retries=1, timeout=20.0)
     model = ActorModel(engine, learner, folder / "served", kept=1 + staleness)
     team = CollabGraph.collaborative(
         len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperatures=1.0

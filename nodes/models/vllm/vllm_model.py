@@ -20,9 +20,8 @@ from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import decision_pattern
-from swarm_ui.nodes.models.leases import give_up
+from swarm_ui.nodes.models.leases import give_up, served_name
 from swarm_ui.nodes.models.loop_locks import LoopLocks
-from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.transformers.adapters.adapter_leases import parsed_version
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.prompt_reader import text_prompt

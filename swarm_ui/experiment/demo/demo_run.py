@@ -35,7 +35,7 @@ from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.experiment.split_facts.need_of_a_team import NeedRow
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.workers import import_ahead
-from swarm_ui.nodes.models.openai.settings import ChatOptions
+from swarm_ui.nodes.models.openai.options import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import agent_folder as named_folder

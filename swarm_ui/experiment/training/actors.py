@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import endpoint_client
-from swarm_ui.nodes.models.openai.secrets import without_credentials
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import OpenAIModel
@@ -45,7 +45,7 @@ async def open_actor(
     engine = await _engine(section)
     async with AsyncExitStack() as stack:
         if cluster and engine.limited:
-            from swarm_ui.nodes.models.remote import share_limits
+            from swarm_ui.nodes.models.acting import share_limits
 
             stack.callback(share_limits(engine).close)
         model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=kept)

@@ -183,7 +183,7 @@ async def test_malformed_calls_of_a_server_are_an_error(calls: Any) -> None:
     ).decode()
     async with Loopback([Reply(body=body)] * 2) as server:
         with pytest.raises(RunFailed, match="not a chat completion"):
-            await run(model(server, retries=1), tools=[add])
+            await run(model(server, max_retries=1), tools=[add])
     assert len(server.requests) == 2
 
 

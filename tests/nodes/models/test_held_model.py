@@ -17,10 +17,10 @@ from local_models import asking, disturb, requests, untrained, with_adapters
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion
 from swarm_ui.nodes import LocalModel, ScriptedModel
-from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.acting.held_model import HeldModel
+from swarm_ui.nodes.models.leases import served_name
 from swarm_ui.nodes.models.published_adapters import VersionMissing
 from swarm_ui.nodes.models.published_version import write_version
-from swarm_ui.nodes.models.remote.held_model import HeldModel
 
 
 def held(factory: Any, folder: Path | None = None, **settings: Any) -> HeldModel:

@@ -19,7 +19,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.openai.settings import ChatOptions
+from swarm_ui.nodes.models.openai.options import ChatOptions
 from swarm_ui.observation import Element, Observation
 from swarm_ui.trace.canonical_json import encoded
 

@@ -23,8 +23,8 @@ from swarm_ui import CollabGraph, GraphPolicy
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.nodes import OpenAIModel, RateLimits
-from swarm_ui.nodes.models.openai.served_adapters import served_name
-from swarm_ui.nodes.models.remote import RayScoringModel, hold_model, ray_model, share_limits
+from swarm_ui.nodes.models.acting import RayScoringModel, hold_model, ray_model, share_limits
+from swarm_ui.nodes.models.leases import served_name
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 

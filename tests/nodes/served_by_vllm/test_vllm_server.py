@@ -23,7 +23,7 @@ from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Request
-from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RetryPolicy
+from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -61,7 +61,7 @@ def learner() -> CausalModel:
 
 
 def engine(server: VLLMServer) -> OpenAIModel:
-    return OpenAIModel(server.name, server.url, retry=RetryPolicy(retries=1, timeout=600.0))
+    return OpenAIModel(server.name, server.url, max_retries=1, timeout=600.0)
 
 
 async def test_the_server_does_what_the_stand_in_does(

@@ -1,9 +1,8 @@
-"""Settings of a model behind an endpoint: rate limits, retries and fields of the request."""
+"""Settings of a model behind an endpoint: rate limits, and what requests contain."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,14 +21,13 @@ class RateLimits:
     """
 
     requests: int | None = None
-    """Number of requests in ``period`` seconds; ``None``: no limit."""
+    """Number of requests in ``period`` seconds, retries included; ``None``: no limit."""
     period: float = 1.0
     tokens_per_minute: int | None = None
-    """Tokens that requests may use in any minute; ``None``: no limit. A sixth of them may be used
-    at once and the rest evenly, in the order of arrival. Until a request is answered, its maximum
-    number of tokens counts, afterwards the number that it used."""
+    """Tokens that requests may use in any minute; ``None``: no limit. Until a request is answered,
+    an estimate of what it may use counts, afterwards what it used."""
     concurrency: int = 16
-    """Requests in flight at the same time."""
+    """Requests in flight at the same time, from one process."""
 
     @property
     def counted(self) -> bool:
@@ -37,44 +35,21 @@ class RateLimits:
         return self.requests is not None or self.tokens_per_minute is not None
 
     def __post_init__(self) -> None:
-        _check(self, positive="period", requests=1, tokens_per_minute=1, concurrency=1)
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Time limit of one attempt, and rules for repeating failed attempts.
-
-    An attempt is repeated after HTTP 408, 409, 425, 429 and 5xx, a timeout, a broken connection or
-    a malformed reply.
-
-    Raises:
-        ConfigError: a value is out of range.
-    """
-
-    retries: int = 4
-    """Attempts after the first."""
-    backoff: float = 0.5
-    """Seconds before the first retry. The wait doubles each time and is jittered. A time that the
-    server asks for (``Retry-After``) takes precedence."""
-    max_wait: float = 60.0
-    """Seconds; if the server asks for more, the request fails."""
-    timeout: float = 60.0
-    """Seconds for one attempt, from sending to the last byte; of a stream, to each next piece."""
-    jitter: random.Random = field(default_factory=random.Random, repr=False, compare=False)
-    """Random generator of the waits. It never changes an answer."""
-
-    def __post_init__(self) -> None:
-        _check(self, positive="timeout", retries=0, backoff=0, max_wait=0)
+        for name in ("requests", "tokens_per_minute", "concurrency"):
+            value = getattr(self, name)
+            if value is not None and not value >= 1:
+                raise ConfigError(f"RateLimits: {name} must be >= 1, got {value}")
+        if not self.period > 0:
+            raise ConfigError(f"RateLimits: period must be > 0 seconds, got {self.period}")
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """Fields of each request.
+    """What each request contains.
 
     Raises:
-        ConfigError: ``extra_body`` cannot be written as JSON, there is no such format,
-            ``prompt_tokens`` is not positive, ``tools`` is neither ``"api"`` nor ``"text"``, or
-            there is no such ``token_field``.
+        ConfigError: ``extra_body`` cannot be written as JSON, or another value is not one of those
+            that are described here.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
@@ -115,13 +90,3 @@ class ChatOptions:
             json.dumps(dict(self.extra_body))
         except (TypeError, ValueError) as error:
             raise ConfigError(f"ChatOptions: extra_body must be JSON: {error}") from None
-
-
-def _check(record: RateLimits | RetryPolicy, *, positive: str, **lowest: int) -> None:
-    for name, least in lowest.items():
-        value = getattr(record, name)
-        if value is not None and not value >= least:
-            raise ConfigError(f"{type(record).__name__}: {name} must be >= {least}, got {value}")
-    seconds = getattr(record, positive)
-    if not seconds > 0:
-        raise ConfigError(f"{type(record).__name__}: {positive} must be > 0 seconds, got {seconds}")

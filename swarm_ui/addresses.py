@@ -1,4 +1,4 @@
-"""Keeps keys and passwords out of messages and logs."""
+"""Addresses without their secrets, for messages and logs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.nodes.models.remote.limits import ClusterLimits, share_limits
-from swarm_ui.nodes.models.remote.ray_model import RayModel, RayScoringModel, hold_model
+from swarm_ui.nodes.models.acting.limits import ClusterLimits, share_limits
+from swarm_ui.nodes.models.acting.ray_model import RayModel, RayScoringModel, hold_model
 
 __all__ = ["ClusterLimits", "RayModel", "RayScoringModel", "hold_model", "share_limits"]

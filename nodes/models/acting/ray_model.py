@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from swarm_ui.errors import ConfigError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import Completion, Request, at_leased_versions
-from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
+from swarm_ui.nodes.models.acting.calls import ActorLost, answered
+from swarm_ui.nodes.models.acting.held_model import About, Factory, HeldModel
+from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.published_adapters import VersionMissing
 from swarm_ui.nodes.models.published_version import PublishedVersion
-from swarm_ui.nodes.models.remote.calls import ActorLost, answered
-from swarm_ui.nodes.models.remote.held_model import About, Factory, HeldModel
 from swarm_ui.rollout.distributed.cluster import connected
 
 _Sent = tuple[tuple[Any, ...], About, dict[str, str] | None, Any]
@@ -62,11 +63,12 @@ class RayModel:
                 know a version receives it. ``None``: there are none, or they are in the folder of
                 ``hold_model``.
         """
-        names = about.adapters if adapter_names is None else adapter_names
         self.name = about.name
+        self.adapter_names = about.adapters if adapter_names is None else adapter_names
+        """The version of each adapter, or ``None`` if the model has no versions."""
         self._actors, self._about = tuple(actors), about
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
-        self._leases = ServedAdapters(about.name, names, self._where)
+        self._leases: Counter[str] = Counter()
         self._published = published
         self._open = [0] * len(self._actors)
         """Calls under way, of this process, by replica."""
@@ -85,14 +87,9 @@ class RayModel:
         self._own = False
 
     @property
-    def adapter_names(self) -> Mapping[str, str] | None:
-        """The version of each adapter, or ``None`` if the model has no versions."""
-        return self._leases.names
-
-    @property
     def leased(self) -> frozenset[str]:
         """Versions that runs of this process are using."""
-        return self._leases.leased
+        return frozenset(+self._leases)
 
     def with_versions(
         self,
@@ -135,11 +132,17 @@ class RayModel:
     def lease(self, adapter: str) -> str:
         """The current version of an adapter; requests may name it until it is released. Raises
         ``ModelError`` if there is no such adapter."""
-        return self._leases.lease(adapter)
+        names = self.adapter_names
+        version = adapter if names is None else names.get(adapter, adapter)
+        if names is not None and version not in names.values() and not self._leases[version]:
+            known = ", ".join(names) or "none"
+            raise ModelError(f"{self._where}: no adapter '{adapter}'; there are: {known}")
+        self._leases[version] += 1
+        return version
 
     def release(self, version: str) -> None:
         """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        self._leases.release(version)
+        give_up(self._leases, version)
 
     async def versions(self) -> tuple[tuple[str, ...], ...]:
         """The published versions in the memory of each replica."""

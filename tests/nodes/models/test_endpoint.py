@@ -1,0 +1,620 @@
+"""The endpoint model against a server in this process: requests, retries, streams and secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import itertools
+import json
+import traceback
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import pytest
+from graph_fakes import in_virtual_time
+from loopback import GOOD, Loopback, Reply, failing, too_many
+from loopback_client import (
+    ask,
+    model,
+    no_proxy,  # noqa: F401  (a fixture)
+    one,
+    pieces_of,
+    records,
+    streamed,
+)
+from openai.types.chat import ChatCompletionChunk
+from PIL import Image
+
+from swarm_ui.addresses import without_credentials
+from swarm_ui.budget import Price
+from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
+from swarm_ui.model import ChatMessage, ChatModel, Decision, Request, StreamingModel, VersionedModel
+from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes.models.openai.wire import ChatReply, MalformedReply, read_chunks
+from swarm_ui.observation import Element, Observation
+from swarm_ui.prompts import chat_of, decision_chat, transcript
+
+SECRET = "sk-very-secret-0123456789"
+SCHEMA = '{"type": "object", "required": ["a"]}'
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+def png(width: int = 3, height: int = 2) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (width, height), "red").save(file, "PNG")
+    return file.getvalue()
+
+
+def screen(picture: bytes | None = None) -> Observation:
+    return Observation(
+        goal="g", elements=(Element(index=0, role="button", text="Save"),), png=picture
+    )
+
+
+# -- requests and replies --------------------------------------------------------------------
+
+
+async def test_sends_the_request_and_returns_the_exact_prompt() -> None:
+    decision = Decision(observation=screen())
+    async with Loopback([Reply(logprobs=(-0.5, -0.25))]) as server:
+        client = model(server, logprobs=True, send_seed=True, extra_body={"top_k": 5})
+        assert isinstance(client, ChatModel)
+        asked = Request(
+            decision=decision, temperature=0.7, max_tokens=33, seed=9, json_schema=SCHEMA
+        )
+        (completion,) = await client.generate([asked])
+        await client.close()
+    body = server.requests[0].body
+    assert completion.text == GOOD
+    assert completion.prompt == transcript(decision_chat(decision))
+    assert [m["content"] for m in body["messages"]] == [t.content for t in decision_chat(decision)]
+    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.7, 33, 9)
+    assert body["response_format"]["json_schema"]["schema"] == json.loads(SCHEMA)
+    assert body["top_k"] == 5 and body["logprobs"] is True
+    assert completion.logprob == pytest.approx(-0.75)
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (11, 7)
+    assert client.spent.prompt_tokens == 11 and client.spent.calls == 1
+
+
+async def test_missing_usage_and_null_content_are_no_faults() -> None:
+    async with Loopback([Reply(None, usage=False)]) as server:
+        assert await one(model(server)) == ""
+    assert len(server.requests) == 1
+
+
+async def test_results_keep_the_order_of_requests() -> None:
+    def echo(body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        return Reply(text, delay=0.05 if text in "abc" else 0.0)
+
+    async with Loopback(echo) as server:
+        client = model(server)
+        got = await client.generate([ask(letter) for letter in "abcdef"])
+        await client.close()
+    assert [c.text for c in got] == list("abcdef")
+    assert server.at_once > 1
+
+
+async def test_the_screenshot_goes_with_the_users_turn_where_the_model_can_see() -> None:
+    picture = png()
+    decision = Decision(observation=screen(picture))
+    async with Loopback() as server:
+        client, blind = model(server, vision=True), model(server)
+        (completion,) = await client.generate([Request(decision=decision)])
+        await blind.generate([Request(decision=decision)])
+        with pytest.raises(ModelError, match="vision=True"):
+            await blind.generate([Request(chat=(ChatMessage("user", "see", (picture,)),))])
+        with pytest.raises(ModelError, match="PNG"):
+            await client.generate([Request(chat=(ChatMessage("user", "see", (b"a jpeg",)),))])
+        await client.close()
+        await blind.close()
+    seen, unseen = (request.body["messages"] for request in server.requests)
+    text, image = seen[1]["content"]
+    assert text == {"type": "text", "text": decision_chat(decision)[1].content}
+    kind, _, data = image["image_url"]["url"].partition(",")
+    assert (image["type"], kind) == ("image_url", "data:image/png;base64")
+    assert base64.b64decode(data) == picture
+    assert chat_of(completion.prompt, pictures=[picture])[1].images == (picture,)
+    assert [m["content"] for m in unseen] == [turn.content for turn in decision_chat(decision)]
+
+
+async def test_pictures_of_a_chat_keep_their_turns_and_count_as_tokens() -> None:
+    async with Loopback() as server:
+        client = model(server, vision=True, max_tokens=2000)
+        for picture in (png(), png(1080, 2400)):
+            chat = (ChatMessage("user", "one", (png(), picture)), ChatMessage("user", "two"))
+            asked = Request(chat=chat, max_tokens=9)
+            if picture == png():
+                await client.generate([asked])
+            else:
+                with pytest.raises(BudgetExceeded):
+                    await client.generate([asked])
+        await client.close()
+    first, second = server.requests[0].body["messages"]
+    assert [part["type"] for part in first["content"]] == ["text", "image_url", "image_url"]
+    assert second["content"] == "two" and len(server.requests) == 1
+
+
+# -- faults ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        too_many("0"),
+        failing(500),
+        failing(503),
+        Reply(cut=True),
+        Reply(body="<html>"),
+        Reply(body='{"choices": []}'),
+        Reply(body='{"choices": {"0": "wrong"}}'),
+        Reply(body='{"choices": [{"message": {"content": 3}}]}'),
+        Reply(body=""),
+    ],
+    ids=lambda r: f"{r.status}-{r.body or ('cut' if r.cut else '')}"[:24],
+)
+async def test_tries_again_after_a_passing_fault(fault: Reply) -> None:
+    async with Loopback([fault, fault, Reply("good")]) as server:
+        client = model(server)
+        assert await one(client) == "good"
+    assert len(server.requests) == 3
+    assert (client.spent.calls, client.spent.retries) == (3, 2)
+
+
+async def test_a_slow_reply_is_cut_off_and_tried_again() -> None:
+    async with Loopback([Reply(delay=30), Reply("good")]) as server:
+        assert await one(model(server, timeout=0.3)) == "good"
+
+
+async def test_waits_as_long_as_the_server_asks() -> None:
+    async with Loopback([too_many("0.2"), Reply("good")]) as server:
+        assert await one(model(server)) == "good"
+    first, second = server.requests
+    assert second.at - first.at >= 0.2
+    async with Loopback([too_many("3600")]) as server:
+        with pytest.raises(ModelError, match="HTTP 429"):
+            await one(model(server))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (failing(400, "bad temperature"), "HTTP 400 .*bad temperature"),
+        (failing(401), "OPENAI_API_KEY"),
+        (failing(404), "check the model name"),
+    ],
+)
+async def test_hopeless_faults_fail_at_once(fault: Reply, says: str) -> None:
+    async with Loopback([fault]) as server:
+        with pytest.raises(ModelError, match=says):
+            await one(model(server))
+    assert len(server.requests) == 1
+
+
+async def test_gives_up_after_the_retries_with_one_line_that_says_all() -> None:
+    async with Loopback(lambda body: failing(500, "out\nof memory")) as server:
+        with pytest.raises(ModelError) as caught:
+            await one(model(server, max_retries=2))
+        message = str(caught.value)
+        assert "\n" not in message
+        assert server.url in message and "'tiny'" in message and "3 attempts" in message
+        assert "HTTP 500" in message and "To do:" in message
+    assert len(server.requests) == 3
+
+
+async def test_one_failure_fails_the_batch_and_stops_the_rest() -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        bad = body["messages"][0]["content"] == "bad"
+        return failing(400) if bad else Reply(delay=30)
+
+    async with Loopback(reply) as server:
+        client = model(server)
+        with pytest.raises(ModelError, match="HTTP 400"):
+            await asyncio.wait_for(client.generate([ask("slow"), ask("bad")]), timeout=10)
+        await client.close()
+
+
+async def test_an_error_with_status_200_is_shown() -> None:
+    failed = json.dumps({"error": {"message": "the provider is overloaded", "code": 502}})
+    async with Loopback([Reply(body=failed)]) as server:
+        with pytest.raises(ModelError, match="the provider is overloaded"):
+            await one(model(server, max_retries=0))
+
+
+async def test_an_unreachable_endpoint_is_one_clear_line() -> None:
+    async with Loopback() as server:
+        url = server.url
+    client = model(url)
+    with pytest.raises(ModelError) as caught:
+        await client.check()
+    await client.close()
+    message = str(caught.value)
+    assert url in message and "no connection" in message and "\n" not in message
+    assert caught.value.__cause__ is None
+
+
+# -- schemas ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_server_without_schemas_gets_it_in_words_and_is_remembered(stream: bool) -> None:
+    def old(body: dict[str, Any]) -> Reply:
+        known = "response_format" not in body
+        return Reply("Sure! {not json") if known else failing(422, "no grammar for this schema")
+
+    async with Loopback(old) as server:
+        client = model(server)
+        for _ in range(2):
+            asked = ask("hello", json_schema=SCHEMA)
+            completion = (
+                (await pieces_of(client, asked))[1]
+                if stream
+                else (await client.generate([asked]))[0]
+            )
+            assert completion.text == "Sure! {not json"  # as it is, for the reader to judge
+        (plain,) = await client.generate([ask("hello")])
+        await client.close()
+    assert ["response_format" in seen.body for seen in server.requests] == [True] + [False] * 3
+    sent = server.requests[1].body["messages"]
+    assert [turn.content for turn in chat_of(completion.prompt)] == [m["content"] for m in sent]
+    assert sent[0]["content"].startswith("hello\n\n") and sent[0]["content"].endswith(SCHEMA)
+    assert plain.prompt == "[user]\nhello"
+
+
+async def test_a_request_that_is_wrong_in_itself_is_not_blamed_on_the_schema() -> None:
+    async with Loopback([failing(400, "context too long"), Reply("fine")]) as server:
+        client = model(server)
+        with pytest.raises(ModelError, match="context too long"):
+            await client.generate([ask(json_schema=SCHEMA)])
+        await client.generate([ask(json_schema=SCHEMA)])
+        await client.close()
+    assert all("response_format" in seen.body for seen in server.requests)
+
+
+@pytest.mark.parametrize("schema", ["{", "[]", "3"])
+async def test_a_schema_that_is_none_is_refused_before_anything_is_sent(schema: str) -> None:
+    async with Loopback() as server:
+        with pytest.raises(ModelError, match="json_schema"):
+            await one(model(server), ask(json_schema=schema))
+    assert server.requests == []
+
+
+# -- streams ---------------------------------------------------------------------------------
+
+
+async def test_pieces_come_in_order_and_the_whole_comes_last() -> None:
+    pieces = ("Reason: ", "ü\u2028\x85 and ", "so on")
+    async with Loopback([Reply(pieces=pieces, logprobs=(-0.5, -0.25, -0.25))]) as server:
+        client = model(server, logprobs=True, send_seed=True)
+        assert isinstance(client, StreamingModel)
+        request = ask("go", adapter="agent_0@3", seed=4, max_tokens=9)
+        got, last = await streamed(client, request)
+    assert tuple(got) == pieces and last.text == "".join(pieces)
+    assert (last.prompt, last.adapter) == (transcript(request.chat or ()), "agent_0@3")
+    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (11, 7)
+    assert last.logprob == pytest.approx(-1.0)
+    body = server.requests[0].body
+    assert body["stream"] is True and body["stream_options"] == {"include_usage": True}
+    assert (body["seed"], body["max_tokens"], body["logprobs"]) == (4, 9, True)
+    assert client.spent.prompt_tokens == 11
+
+
+async def test_the_first_piece_is_there_before_the_last_is_sent() -> None:
+    async with Loopback([Reply("one two three four", pause=0.05)]) as server:
+        client = model(server)
+        async with aclosing(client.stream(ask())) as pieces:  # type: ignore[type-var]
+            assert await anext(pieces) == "one"
+            sent = server.sent
+            rest = [piece async for piece in pieces]
+        await client.close()
+    assert sent < server.sent == 7  # four words, the end, the usage, DONE
+    assert rest[:-1] == [" two", " three", " four"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        too_many("0"),
+        failing(500),
+        Reply("good", break_after=0),
+        Reply("good", break_after=0, breaks="data: {nonsense\n\n"),
+        Reply("good", break_after=0, breaks='data: {"error": {"message": "out of memory"}}\n\n'),
+    ],
+    ids=["429", "500", "cut", "malformed", "error"],
+)
+async def test_a_stream_that_fails_before_its_first_piece_is_tried_again(fault: Reply) -> None:
+    async with Loopback([fault, fault, Reply("good")]) as server:
+        client = model(server)
+        assert (await streamed(client))[0] == ["good"]
+    assert (client.spent.calls, client.spent.retries) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "says"),
+    [
+        ("", "a broken connection|ended before the reply was complete"),
+        ("data: {nonsense\n\n", "not valid JSON"),
+        ('data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
+    ],
+    ids=["cut", "malformed", "error"],
+)
+async def test_a_stream_that_breaks_off_is_repeated_without_pieces(breaks: str, says: str) -> None:
+    fault = Reply("one two three", break_after=2, breaks=breaks)
+    async with Loopback([fault, Reply("all of it"), fault]) as server:
+        client = model(server)
+        got, last = await pieces_of(client)
+        assert (got, last.text, client.spent.retries) == (["one", " two"], "all of it", 1)
+        await client.close()
+        with pytest.raises(ModelError, match=says):
+            await streamed(model(server, max_retries=0))
+
+
+@pytest.mark.parametrize("without", [{"content_filter_results": {}}, {"delta": None}])
+async def test_events_without_a_delta_are_skipped(without: dict[str, object]) -> None:
+    events = [
+        {"choices": [{"index": 0, "delta": {"content": "one"}, "finish_reason": None}]},
+        {"choices": [{"index": 0, **without, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": {"content": " two"}, "finish_reason": None}]},
+        {"choices": [{"index": 0, **without, "finish_reason": "stop"}]},
+    ]
+    sent = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    async with Loopback([Reply(break_after=0, breaks=f"{sent}data: [DONE]\n\n")]) as server:
+        pieces, _ = await streamed(model(server))
+    assert pieces == ["one", " two"]
+
+
+async def test_a_stream_that_does_not_begin_is_tried_again() -> None:
+    tries = itertools.count()
+    async with Loopback(lambda body: Reply("good", delay=0 if next(tries) else 60)) as server:
+        assert (await streamed(model(server, timeout=0.5)))[0] == ["good"]
+
+
+async def slow_chunks(
+    *texts: str, finish: str | None = "stop"
+) -> AsyncGenerator[ChatCompletionChunk]:
+    """Chunks of a stream that come a second apart."""
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": {"content": text}} for text in texts]
+    if finish is not None:
+        choices.append({"index": 0, "delta": {}, "finish_reason": finish})
+    for choice in choices:
+        await asyncio.sleep(1.0)
+        yield ChatCompletionChunk.construct(choices=[choice])
+
+
+@pytest.mark.parametrize("reader", [0.0, 5.0])
+def test_patience_is_for_each_event_and_a_slow_reader_is_not_the_servers_fault(
+    reader: float,
+) -> None:
+    async def read(patience: float) -> list[object]:
+        got: list[object] = []
+        async for piece in read_chunks(slow_chunks("a", "b", "c"), patience, 99):
+            got.append(piece)
+            await asyncio.sleep(reader)
+        return got
+
+    *texts, reply = in_virtual_time(read(1.5))
+    assert texts == ["a", "b", "c"] and isinstance(reply, ChatReply) and reply.text == "abc"
+    with pytest.raises(TimeoutError):
+        in_virtual_time(read(0.5))
+
+
+def test_a_stream_that_ends_without_a_finish_reason_is_incomplete() -> None:
+    async def read(finish: str | None) -> list[object]:
+        return [piece async for piece in read_chunks(slow_chunks("a", "b", finish=finish), 9.0, 99)]
+
+    with pytest.raises(MalformedReply):
+        in_virtual_time(read(None))
+    assert in_virtual_time(read("length"))[:-1] == ["a", "b"]
+
+
+async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
+    async with Loopback([Reply("a b c", pause=60), Reply("next")]) as server:
+        client = model(server, concurrency=1, max_tokens=1000)
+        async with aclosing(client.stream(ask(max_tokens=100))) as pieces:  # type: ignore[type-var]
+            assert await anext(pieces) == "a"
+        asked = ask(max_tokens=100)
+        got, _ = await asyncio.wait_for(pieces_of(client, asked), timeout=10)
+        assert got == ["next"]
+        # What it used is not known, so it counts with all it may have used.
+        with pytest.raises(BudgetExceeded, match="127 are used and 0 are reserved"):
+            await client.generate([ask(max_tokens=990)])
+        await client.close()
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+async def test_usage_is_guessed_where_the_server_does_not_count() -> None:
+    async with Loopback([Reply("word " * 30, usage=False)]) as server:
+        _, last = await streamed(model(server))
+    assert 30 <= last.usage.completion_tokens <= 100 and last.usage.prompt_tokens > 0
+
+
+async def test_a_server_that_does_not_stream_still_answers() -> None:
+    async with Loopback([Reply(plain=True)]) as server:
+        got, last = await streamed(model(server))
+    assert (got, last.text, last.usage.completion_tokens) == ([GOOD], GOOD, 7)
+
+
+async def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() -> None:
+    def old(body: dict[str, object]) -> Reply:
+        known = "stream_options" not in body
+        return Reply("fine") if known else failing(400, "Unrecognized argument: stream_options")
+
+    async with Loopback(old) as server:
+        client = model(server)
+        assert [(await streamed(client))[1].text for _ in range(2)] == ["fine", "fine"]
+    assert ["stream_options" in seen.body for seen in server.requests] == [True, False, False]
+
+
+async def test_connections_are_used_again_after_a_stream() -> None:
+    async with Loopback() as server:
+        client = model(server)
+        for _ in range(3):
+            await pieces_of(client)
+        assert server.connections == 1
+        await client.close()
+
+
+# -- adapters --------------------------------------------------------------------------------
+
+
+async def test_a_leased_version_answers_until_it_is_released_whatever_is_loaded_since() -> None:
+    names = {"agent_0": "agent_0@3"}
+    async with Loopback() as server:
+        client = model(server, adapter_names=names)
+        assert isinstance(client, VersionedModel)
+        version = client.lease("agent_0")
+        assert client.lease("agent_0") == version == "agent_0@3"
+        names["agent_0"] = "agent_0@4"
+        client.release(version)
+        assert client.leased == {"agent_0@3"}
+        requests = [ask(adapter=version), ask(adapter="agent_0"), ask(adapter="agent_0@4")]
+        got = await client.generate(requests)
+        client.release(version)
+        with pytest.raises(ModelError, match="agent_0@3"):
+            await client.generate([ask(adapter=version)])
+        with pytest.raises(ModelError):
+            client.release(version)
+        await client.close()
+    assert [c.adapter for c in got] == ["agent_0@3", "agent_0@4", "agent_0@4"]
+    assert client.leased == frozenset()
+
+
+async def test_without_names_an_adapter_is_served_under_its_own() -> None:
+    async with Loopback() as server:
+        client = model(server)
+        [reply] = await client.generate([msgspec.structs.replace(ask(), adapter="phone-v2")])
+        await client.close()
+    assert (server.requests[0].body["model"], reply.adapter) == ("phone-v2", "phone-v2")
+    assert client.lease("own name") == "own name"
+
+
+# -- secrets ---------------------------------------------------------------------------------
+
+
+async def test_the_key_is_sent_but_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", SECRET + "\n")
+    fault = failing(401, f"Incorrect API key provided: {SECRET}")
+    async with Loopback([Reply(), fault, Reply(body=SECRET)]) as server:
+        client = model(server, api_key_env="MY_KEY", max_retries=0)
+        (completion,) = await client.generate([ask()])
+        shown = [repr(client), repr(completion), repr(client.spent)]
+        for _ in range(2):
+            with pytest.raises(ModelError) as caught:
+                await client.generate([ask()])
+            shown += traceback.format_exception(caught.value)
+        await client.close()
+    assert server.requests[0].authorization == f"Bearer {SECRET}"
+    assert not any(SECRET in text for text in shown)
+    assert any("MY_KEY" in text for text in shown)
+
+
+async def test_a_key_that_cannot_be_a_header_is_refused_unseen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a\u2026 b")
+    with pytest.raises(ModelError, match="OPENAI_API_KEY") as caught:
+        await one(model(NOWHERE))
+    assert "sk-a" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_credentials_in_the_address_are_never_shown() -> None:
+    client = model("http://user:pa55word@127.0.0.1:9/v1?token=abc", max_retries=0)
+    with pytest.raises(ModelError) as caught:
+        await one(client)
+    shown = repr(client) + "".join(traceback.format_exception(caught.value))
+    assert "pa55word" not in shown and "token=abc" not in shown and "127.0.0.1:9/v1" in shown
+    assert without_credentials("https://u:p@h:1/v1/?q#f") == "https://h:1/v1"
+
+
+async def test_a_query_of_the_address_is_sent_with_every_request_and_never_shown() -> None:
+    echo = failing(400, "no user of /v1?key=abcdefghij%2Fk, key abcdefghij/k")
+    async with Loopback([Reply(), echo]) as server:
+        client = model(f"{server.url}?key=abcdefghij%2Fk&version=2", max_retries=0)
+        await one(client)
+        with pytest.raises(ModelError, match="no user of") as caught:
+            await one(client)
+    paths = [request.path for request in server.requests]
+    assert paths == ["/v1/chat/completions?key=abcdefghij%2Fk&version=2"] * 2
+    assert "abcd" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("password", ["zq/xw", "zq?xw", "zq#xw", "12/xw", "zq[xw"])
+def test_a_password_that_is_not_encoded_is_never_shown(password: str) -> None:
+    address = f"http://me:{password}@host/v1"
+    shown = without_credentials(address)
+    try:
+        shown += repr(model(address))
+    except ConfigError as error:  # what seems to be the port is no number
+        assert "%2F" in str(error) and error.__context__ is None
+        shown += str(error)
+    assert "zq" not in shown and "xw" not in shown
+
+
+async def test_a_key_given_as_an_argument_goes_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    async with Loopback([failing(401, f"Incorrect API key provided: {SECRET}")]) as server:
+        client = model(server, api_key=SECRET)
+        with pytest.raises(ModelError, match="api_key") as caught:
+            await one(client)
+    assert server.requests[0].authorization == f"Bearer {SECRET}"
+    assert SECRET not in repr(client) + "".join(traceback.format_exception(caught.value))
+
+
+# -- settings --------------------------------------------------------------------------------
+
+
+async def test_works_without_a_key_on_a_given_address_only() -> None:
+    async with Loopback() as server:
+        client = model(server)
+        assert [await one(client) for _ in range(2)] == [GOOD] * 2  # also after it was closed
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        await one(OpenAIModel("gpt-x"))
+
+
+async def test_check_lists_models_and_names_what_is_wrong() -> None:
+    async with Loopback(models=("tiny", "agent_0")) as server:
+        client = model(server)
+        assert await client.check() == ("tiny", "agent_0")
+        await client.close()
+    async with Loopback(models=("other",)) as server:
+        client = model(server)
+        with pytest.raises(ModelError, match="'tiny', got these models: other"):
+            await client.check()
+        await client.close()
+    async with Loopback(models_status=404) as server:
+        client = model(server)
+        assert await client.check() == ()
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"requests": 0},
+        {"concurrency": 0},
+        {"max_retries": -1},
+        {"timeout": 0.0},
+        {"period": float("nan")},
+        {"max_calls": -1},
+        {"base_url": "localhost:8000"},
+        {"tokens_per_minute": 0},
+        {"api_key": "  "},
+        {"api_key_env": ""},
+        {"extra_body": {"top_k": object()}},
+        {"max_cost": -0.5},
+        {"max_cost": 1.0},
+        {"max_cost": float("inf"), "prices": {"tiny": Price(prompt=1, completion=1)}},
+        {"prices": {"tiny": 3.0}},
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        OpenAIModel("tiny", **records(**({"base_url": NOWHERE} | wrong)))
+    with pytest.raises(ConfigError, match="name of a served model"):
+        OpenAIModel(" ", NOWHERE)

@@ -1,0 +1,297 @@
+"""Rates, budgets and money of the endpoint model: bounds that concurrent calls do not cross."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from graph_fakes import in_virtual_time
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import Loopback, Reply, failing, too_many
+from loopback_client import ask, model, no_proxy, one, pieces_of  # noqa: F401  (a fixture)
+
+from swarm_ui.budget import Budget, Price, guess_tokens, most_tokens
+from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
+from swarm_ui.message import Usage
+from swarm_ui.nodes.models.openai.limits import TokenThrottle
+
+PRICE = Price(prompt=2.0, completion=10.0)
+COST = (11 * 2.0 + 7 * 10.0) / 1e6
+"""Of one call to the loopback server."""
+MOST = (most_tokens("[user]\nhi") * 2.0 + 40 * 10.0) / 1e6
+"""What a call with 40 tokens may cost."""
+
+
+# -- rates -----------------------------------------------------------------------------------
+
+
+async def test_no_more_than_the_allowed_requests_at_once() -> None:
+    async with Loopback(lambda body: Reply(delay=0.02)) as server:
+        client = model(server, concurrency=3)
+        await client.generate([ask(str(k)) for k in range(9)])
+        await client.close()
+    assert server.at_once == 3
+
+
+@pytest.mark.parametrize("refused", [0, 5])
+async def test_no_more_than_the_rate_in_any_period(refused: int) -> None:
+    async with Loopback([too_many("0")] * refused) as server:
+        client = model(server, requests=4, period=0.4)
+        await client.generate([ask(str(k)) for k in range(11 - refused)])
+        await client.close()
+    times = sorted(seen.at for seen in server.requests)
+    # Eleven requests, retries included, at four a period take two whole periods; half of it leaves
+    # room for delays on the way, and without the limit they take a few hundredths of a second.
+    assert len(times) == 11 and times[-1] - times[0] >= 0.4
+
+
+def test_no_minute_holds_more_tokens_than_allowed_and_calls_come_in_order() -> None:
+    async def run() -> tuple[list[int], list[tuple[float, int]]]:
+        throttle, loop = TokenThrottle(600, 60.0), asyncio.get_running_loop()
+        order, used = list[int](), list[tuple[float, int]]()
+
+        async def call(k: int, tokens: int) -> None:
+            grant = await throttle.acquire(tokens)
+            order.append(k)
+            grant.tokens = tokens if k % 3 else tokens // 2
+            used.append((loop.time(), grant.tokens))
+
+        draw = random.Random(3)
+        await asyncio.gather(*(call(k, draw.randint(1, 600)) for k in range(20)))
+        return order, used
+
+    order, used = in_virtual_time(run())
+    assert order == list(range(20))
+    for start, _ in used:
+        assert sum(n for at, n in used if start <= at < start + 59.9) <= 600
+
+
+def test_what_was_not_used_goes_to_those_who_wait_at_once() -> None:
+    async def run() -> list[bool]:
+        throttle = TokenThrottle(600, 60.0)
+        grant = await throttle.acquire(600)
+        gone = asyncio.ensure_future(throttle.acquire(500))
+        waiting = asyncio.ensure_future(throttle.acquire(60))
+        await asyncio.sleep(1.0)
+        gone.cancel()  # it leaves the line
+        await asyncio.sleep(1.0)
+        before = waiting.done()
+        grant.tokens = 20
+        await asyncio.sleep(0.1)
+        return [before, waiting.done()]
+
+    assert in_virtual_time(run()) == [False, True]
+
+
+async def test_tokens_per_minute_holds_calls_back_until_others_gave_back_what_they_held() -> None:
+    async with Loopback(lambda body: Reply(delay=0.02)) as server:
+        client = model(server, tokens_per_minute=1100)
+        # Each may need about 900 and uses 18.
+        await client.generate([ask(str(k), max_tokens=900) for k in range(5)])
+        await asyncio.gather(*(pieces_of(client, ask(max_tokens=900)) for _ in range(2)))
+        with pytest.raises(ModelError, match="may need 7003 tokens"):
+            await client.generate([ask(max_tokens=7000)])
+        await client.close()
+    assert server.at_once == 1
+
+
+# -- budgets ---------------------------------------------------------------------------------
+
+
+async def test_a_budget_of_calls_is_checked_before_sending_and_counts_retries() -> None:
+    budget = Budget(max_calls=3)
+    async with Loopback([Reply(), failing(500)]) as server:
+        first, second = model(server, budget=budget), model(server, budget=budget)
+        await first.generate([ask()])
+        await second.generate([ask()])
+        with pytest.raises(BudgetExceeded, match="all 3 calls"):
+            await first.generate([ask()])
+        with pytest.raises(BudgetExceeded):
+            await pieces_of(first)
+        assert (first.spent.calls, second.spent.calls, budget.calls) == (1, 2, 3)
+        await first.close()
+        await second.close()
+    assert len(server.requests) == 3
+
+
+async def test_budget_of_tokens_is_never_crossed_even_by_concurrent_calls() -> None:
+    async with Loopback() as server:
+        client = model(server, max_tokens=100)
+        with pytest.raises(BudgetExceeded, match="max_tokens"):
+            await client.generate([ask(max_tokens=40), ask(max_tokens=40), ask(max_tokens=40)])
+        assert client.spent.calls <= 2
+        with pytest.raises(BudgetExceeded):
+            await client.generate([ask(max_tokens=101)])
+        await client.close()
+    assert len(server.requests) <= 2
+
+
+async def test_what_a_call_did_not_use_is_free_again() -> None:
+    async with Loopback([failing(400)]) as server:
+        client = model(server, max_tokens=105)
+        with pytest.raises(ModelError, match="HTTP 400"):
+            await client.generate([ask(max_tokens=90)])
+        for _ in range(4):  # 18 tokens each, though up to 49 are held
+            await client.generate([ask(max_tokens=40)])
+        with pytest.raises(BudgetExceeded, match="72 are used and 0 are reserved"):
+            await client.generate([ask(max_tokens=40)])
+        await client.close()
+
+
+async def test_a_server_that_does_not_count_spends_what_was_held() -> None:
+    async with Loopback(lambda body: Reply(usage=False)) as server:
+        client = model(server, max_tokens=100)
+        await client.generate([ask(max_tokens=80)])
+        with pytest.raises(BudgetExceeded):
+            await client.generate([ask(max_tokens=80)])
+        await client.close()
+
+
+async def test_cost_is_what_the_server_counted_at_the_given_price() -> None:
+    async with Loopback() as server:
+        client = model(server, prices={"tiny": PRICE, "agent@1": Price(prompt=0, completion=1)})
+        await client.generate([ask(), ask(), ask(adapter="other")])
+        assert client.spent.cost == pytest.approx(3 * COST)
+        await client.generate([ask(adapter="agent@1")])
+        assert client.spent.cost == pytest.approx(3 * COST + 7e-6)
+        await client.close()
+
+
+async def test_money_is_never_crossed_even_by_concurrent_calls() -> None:
+    async with Loopback(lambda body: Reply(delay=0.05)) as server:
+        client = model(server, prices={"tiny": PRICE}, max_cost=2.5 * MOST)
+        calls = [client.generate([ask(max_tokens=40)]) for _ in range(5)]
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        await client.close()
+    refused = [error for error in done if isinstance(error, BudgetExceeded)]
+    assert len(refused) == 3 and "Raise max_cost" in str(refused[0])
+    assert len(server.requests) == 2
+    assert client.spent.cost == pytest.approx(2 * COST)
+
+
+async def test_a_model_without_a_price_is_refused_when_money_is_limited() -> None:
+    with pytest.raises(ConfigError, match="no price for 'tiny'"):
+        model("http://127.0.0.1:9/v1", prices={"other": PRICE}, max_cost=1.0)
+    for wrong in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match="completion"):
+            Price(prompt=0, completion=wrong)
+
+
+@pytest.mark.parametrize(
+    ("fault", "charged"),
+    [
+        (failing(400), False),
+        (Reply(cut=True), True),
+        (Reply(body="<html>"), True),
+        (Reply(delay=60), True),
+    ],
+    ids=["refused", "cut", "malformed", "slow"],
+)
+async def test_a_call_that_may_have_been_paid_for_counts_in_full(
+    fault: Reply, charged: bool
+) -> None:
+    async with Loopback([fault]) as server:
+        timeout = 0.3 if fault.delay else 9
+        client = model(server, prices={"tiny": PRICE}, max_retries=0, timeout=timeout)
+        with pytest.raises(ModelError):
+            await one(client, ask(max_tokens=40))
+    assert client.spent.cost == pytest.approx(MOST if charged else 0.0)
+
+
+async def test_a_call_that_reached_nobody_costs_nothing() -> None:
+    async with Loopback() as server:
+        url = server.url
+    client = model(url, prices={"tiny": PRICE}, max_retries=1, max_tokens=50)
+    with pytest.raises(ModelError, match="no connection"):
+        await one(client, ask(max_tokens=40))
+    assert client.spent.cost == 0.0 and client.spent.calls == 2
+
+
+amounts = st.lists(
+    st.tuples(st.integers(0, 500), st.integers(0, 500), st.floats(0, 1)), max_size=30
+)
+
+
+@given(amounts, st.integers(0, 3000), st.floats(0, 0.01))
+def test_no_order_of_calls_crosses_a_budget(
+    calls: list[tuple[int, int, float]], max_tokens: int, max_cost: float
+) -> None:
+    budget = Budget(None, max_tokens, max_cost)
+    price = Price(prompt=0.1, completion=7.3)
+    open_holds: list[tuple[Any, Usage]] = []
+    for prompt, completion, share in calls:
+        most = Usage(prompt_tokens=prompt, completion_tokens=completion)
+        used = Usage(prompt_tokens=prompt, completion_tokens=int(completion * share))
+        try:
+            open_holds.append((budget.reserve(most, "m", price), used))
+        except BudgetExceeded:
+            continue
+        if share < 0.5:
+            hold, used = open_holds.pop(0)
+            budget.settle(hold, used if share > 0.1 else None)
+        assert budget.tokens <= max_tokens and budget.cost <= max_cost
+    for hold, used in open_holds:
+        budget.settle(hold, used)
+    assert budget.tokens <= max_tokens and budget.cost <= max_cost
+
+
+def test_guesses_are_rather_too_high() -> None:
+    assert guess_tokens("") == 0 and guess_tokens("hello world") == 4
+    assert guess_tokens("点击保存") == 8 and guess_tokens("ok 点") == 3
+
+
+# -- two hundred calls at once, and every fault ----------------------------------------------
+
+CALLS, AT_ONCE, SEED = 200, 48, 7
+FAULTS: dict[str, Reply] = {
+    "429": too_many("0"),
+    "500": failing(500),
+    "slow": Reply("late", delay=60),
+    "cut": Reply("half", cut=True),
+    "malformed": Reply(body='{"choices": [{"message": '),
+    "html": Reply(body="<html>bad gateway</html>"),
+}
+
+
+class Weather:
+    """The faults of each call, drawn from its own text: the same whatever the order is."""
+
+    def __init__(self) -> None:
+        self.tries: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        rng = random.Random(f"{SEED}:{text}")
+        faults = rng.choices(
+            list(FAULTS), weights=(6, 6, 1, 4, 4, 4), k=rng.choice((0, 0, 1, 1, 2))
+        )
+        k = self.tries[text]
+        self.tries[text] += 1
+        if k < len(faults):
+            self.seen[faults[k]] += 1
+            return FAULTS[faults[k]]
+        return Reply(f"answer to {text}", delay=rng.uniform(0.0, 0.1))
+
+
+@pytest.mark.slow
+async def test_all_of_200_concurrent_calls_come_through_mixed_faults_right_and_in_order() -> None:
+    weather = Weather()
+    async with Loopback(weather) as server:
+        client = model(server, concurrency=AT_ONCE, timeout=3.0, max_retries=12)
+        half = CALLS // 2
+        streams = [pieces_of(client, ask(f"call {k}")) for k in range(half, CALLS)]
+        batch = client.generate([ask(f"call {k}") for k in range(half)])
+        first, *rest = await asyncio.gather(batch, *streams)
+        await client.close()
+    answers = [completion.text for completion in [*first, *(last for _, last in rest)]]
+    assert answers == [f"answer to call {k}" for k in range(CALLS)]
+    assert all("".join(pieces) == last.text for pieces, last in rest)
+    assert set(weather.seen) == set(FAULTS)
+    assert AT_ONCE // 4 < server.at_once <= AT_ONCE
+    assert client.spent.calls == CALLS + client.spent.retries >= len(server.requests)
+    assert (client.spent.prompt_tokens, client.spent.completion_tokens) == (11 * CALLS, 7 * CALLS)
