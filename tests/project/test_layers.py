@@ -48,6 +48,7 @@ SAME_IDEA: dict[str, str] = {
     "replay": "replays, and the command that makes them",
     "report": "what a check or a run found",
     "config": "settings of a package",
+    "limits": "rates and budgets of a model, of one process and of a cluster",
     "models": "the model of a run, and the commands that obtain models",
 }
 """Module names used several times in one of the four parts, and what they mean in each."""
