@@ -29,6 +29,7 @@ from swarm_ui.nodes.models.openai.client import (
     Endpoint,
     RequestRejected,
     ServedModel,
+    UsageTotals,
 )
 from swarm_ui.nodes.models.openai.limits import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
@@ -49,30 +50,6 @@ _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lo
 
 class AdapterLost(ModelUnavailable):
     """The server does not have a version that was loaded on it, for example after a restart."""
-
-
-class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Total usage of a model."""
-
-    calls: int = 0
-    """Requests sent, retries included."""
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
-    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
-    limit of tokens, or, without one, with ``Request.reply_tokens``."""
-
-    def plus(self, call: ChatCall, usage: Usage, priced: bool) -> UsageTotals:
-        """These totals and those of one call."""
-        return UsageTotals(
-            calls=self.calls + call.attempts,
-            retries=self.retries + max(0, call.attempts - 1),
-            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=self.completion_tokens + usage.completion_tokens,
-            cost=(self.cost or 0.0) + call.cost if priced else self.cost,
-        )
 
 
 class OpenAIModel:
@@ -178,16 +155,14 @@ class OpenAIModel:
     def __getstate__(self) -> dict[str, Any]:
         """The settings, without secrets. Raises ``ConfigError`` if each process would count only
         its own calls, or would not know the address."""
-        endpoint = self._endpoint
-        admission: Any = endpoint.admission
-        if isinstance(admission, partial) and admission.func is LocalAdmission:
-            admission = None
-            if self.limited:
-                raise ConfigError(
-                    f"{endpoint.where}: it has a rate limit or a budget, and each copy in another "
-                    "process would count only its own calls. Let one process keep the limits for "
-                    "all: limits = share_limits(model), from swarm_ui.nodes.models.acting"
-                )
+        endpoint, admission = self._endpoint, self._endpoint.admission
+        own = isinstance(admission, partial) and admission.func is LocalAdmission
+        if own and self.limited:
+            raise ConfigError(
+                f"{endpoint.where}: it has a rate limit or a budget, and each copy in another "
+                "process would count only its own calls. Let one process keep the limits for "
+                "all: limits = share_limits(model), from swarm_ui.nodes.models.acting"
+            )
         shown = without_credentials(endpoint.url) == endpoint.url.rstrip("/")
         if not shown and endpoint.url != os.environ.get(_URL_VARIABLE):
             raise ConfigError(
@@ -204,7 +179,7 @@ class OpenAIModel:
         }  # fmt: skip
         known = {"_loaded": dict(self._loaded), "_refused": self._refused,
                  "_counts_tokens": self._counts_tokens}  # fmt: skip
-        return {"settings": settings, "known": known, "admission": admission,
+        return {"settings": settings, "known": known, "admission": None if own else admission,
                 "key_given": endpoint.key_given}  # fmt: skip
 
     def __setstate__(self, sent: dict[str, Any]) -> None:
@@ -261,28 +236,22 @@ class OpenAIModel:
         where = self._endpoint.where
         raise ModelError(f"{where}: expected the tokens of a chat, got {text[:80]!r}")
 
-    async def served(self, seconds: float = _LIST_SECONDS) -> tuple[ServedModel, ...]:
+    async def served(self) -> tuple[ServedModel, ...]:
         """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
         there is no answer, or the key is refused."""
-        return await self._endpoint.served(seconds) or ()
+        return await self._endpoint.served(_LIST_SECONDS) or ()
 
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
         ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
         served = await self._endpoint.served(_CHECK_SECONDS)
-        names = [] if served is None else [model.name for model in served]
+        names = [model.name for model in served or ()]
         # Ollama lists a model with the tag "latest", and accepts the name without it.
         if served is None or self.name in names or f"{self.name}:latest" in names:
             return tuple(names)
-        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        raise ModelError(
-            self._endpoint.error(
-                "the model is not served",
-                f"'{self.name}'",
-                f"these models: {shown or 'none'}",
-                "use one of these names",
-            )
-        )
+        got = f"these models: {', '.join(names[:8]) or 'none'}{', …' if len(names) > 8 else ''}"
+        what, advice = "the model is not served", "use one of these names"
+        raise ModelError(self._endpoint.error(what, f"'{self.name}'", got, advice))
 
     async def close(self) -> None:
         """Close the connections of this event loop; a later call opens new ones."""
@@ -417,7 +386,7 @@ class OpenAIModel:
                     raise
                 refused[_key(field, request)] = rejection
             finally:
-                self.spent = self.spent.plus(call, usage, call.price is not None)
+                self.spent = self.spent.plus(call, usage)
 
     def _leave_out(self, refused: Mapping[str, RequestRejected]) -> None:
         """Omit fields from now on, because a request without them was answered."""

@@ -1,20 +1,16 @@
-"""The endpoint model against a server in this process: requests, retries, streams and secrets."""
+"""The endpoint model against a server in this process: requests, retries and secrets."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import io
-import itertools
 import json
 import traceback
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
 import msgspec
 import pytest
-from graph_fakes import in_virtual_time
 from loopback import GOOD, Loopback, Reply, failing, too_many
 from loopback_client import (
     ask,
@@ -23,17 +19,14 @@ from loopback_client import (
     one,
     pieces_of,
     records,
-    streamed,
 )
-from openai.types.chat import ChatCompletionChunk
 from PIL import Image
 
 from swarm_ui.addresses import without_credentials
 from swarm_ui.budget import Price
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
-from swarm_ui.model import ChatMessage, ChatModel, Decision, Request, StreamingModel, VersionedModel
+from swarm_ui.model import ChatMessage, ChatModel, Decision, Request, VersionedModel
 from swarm_ui.nodes import OpenAIModel
-from swarm_ui.nodes.models.openai.wire import ChatReply, MalformedReply, read_chunks
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import chat_of, decision_chat, transcript
 
@@ -281,181 +274,6 @@ async def test_a_schema_that_is_none_is_refused_before_anything_is_sent(schema: 
         with pytest.raises(ModelError, match="json_schema"):
             await one(model(server), ask(json_schema=schema))
     assert server.requests == []
-
-
-# -- streams ---------------------------------------------------------------------------------
-
-
-async def test_pieces_come_in_order_and_the_whole_comes_last() -> None:
-    pieces = ("Reason: ", "ü\u2028\x85 and ", "so on")
-    async with Loopback([Reply(pieces=pieces, logprobs=(-0.5, -0.25, -0.25))]) as server:
-        client = model(server, logprobs=True, send_seed=True)
-        assert isinstance(client, StreamingModel)
-        request = ask("go", adapter="agent_0@3", seed=4, max_tokens=9)
-        got, last = await streamed(client, request)
-    assert tuple(got) == pieces and last.text == "".join(pieces)
-    assert (last.prompt, last.adapter) == (transcript(request.chat or ()), "agent_0@3")
-    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (11, 7)
-    assert last.logprob == pytest.approx(-1.0)
-    body = server.requests[0].body
-    assert body["stream"] is True and body["stream_options"] == {"include_usage": True}
-    assert (body["seed"], body["max_tokens"], body["logprobs"]) == (4, 9, True)
-    assert client.spent.prompt_tokens == 11
-
-
-async def test_the_first_piece_is_there_before_the_last_is_sent() -> None:
-    async with Loopback([Reply("one two three four", pause=0.05)]) as server:
-        client = model(server)
-        async with aclosing(client.stream(ask())) as pieces:  # type: ignore[type-var]
-            assert await anext(pieces) == "one"
-            sent = server.sent
-            rest = [piece async for piece in pieces]
-        await client.close()
-    assert sent < server.sent == 7  # four words, the end, the usage, DONE
-    assert rest[:-1] == [" two", " three", " four"]
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        too_many("0"),
-        failing(500),
-        Reply("good", break_after=0),
-        Reply("good", break_after=0, breaks="data: {nonsense\n\n"),
-        Reply("good", break_after=0, breaks='data: {"error": {"message": "out of memory"}}\n\n'),
-    ],
-    ids=["429", "500", "cut", "malformed", "error"],
-)
-async def test_a_stream_that_fails_before_its_first_piece_is_tried_again(fault: Reply) -> None:
-    async with Loopback([fault, fault, Reply("good")]) as server:
-        client = model(server)
-        assert (await streamed(client))[0] == ["good"]
-    assert (client.spent.calls, client.spent.retries) == (3, 2)
-
-
-@pytest.mark.parametrize(
-    ("breaks", "says"),
-    [
-        ("", "a broken connection|ended before the reply was complete"),
-        ("data: {nonsense\n\n", "not valid JSON"),
-        ('data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
-    ],
-    ids=["cut", "malformed", "error"],
-)
-async def test_a_stream_that_breaks_off_is_repeated_without_pieces(breaks: str, says: str) -> None:
-    fault = Reply("one two three", break_after=2, breaks=breaks)
-    async with Loopback([fault, Reply("all of it"), fault]) as server:
-        client = model(server)
-        got, last = await pieces_of(client)
-        assert (got, last.text, client.spent.retries) == (["one", " two"], "all of it", 1)
-        await client.close()
-        with pytest.raises(ModelError, match=says):
-            await streamed(model(server, max_retries=0))
-
-
-@pytest.mark.parametrize("without", [{"content_filter_results": {}}, {"delta": None}])
-async def test_events_without_a_delta_are_skipped(without: dict[str, object]) -> None:
-    events = [
-        {"choices": [{"index": 0, "delta": {"content": "one"}, "finish_reason": None}]},
-        {"choices": [{"index": 0, **without, "finish_reason": None}]},
-        {"choices": [{"index": 0, "delta": {"content": " two"}, "finish_reason": None}]},
-        {"choices": [{"index": 0, **without, "finish_reason": "stop"}]},
-    ]
-    sent = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    async with Loopback([Reply(break_after=0, breaks=f"{sent}data: [DONE]\n\n")]) as server:
-        pieces, _ = await streamed(model(server))
-    assert pieces == ["one", " two"]
-
-
-async def test_a_stream_that_does_not_begin_is_tried_again() -> None:
-    tries = itertools.count()
-    async with Loopback(lambda body: Reply("good", delay=0 if next(tries) else 60)) as server:
-        assert (await streamed(model(server, timeout=0.5)))[0] == ["good"]
-
-
-async def slow_chunks(
-    *texts: str, finish: str | None = "stop"
-) -> AsyncGenerator[ChatCompletionChunk]:
-    """Chunks of a stream that come a second apart."""
-    choices: list[dict[str, Any]] = [{"index": 0, "delta": {"content": text}} for text in texts]
-    if finish is not None:
-        choices.append({"index": 0, "delta": {}, "finish_reason": finish})
-    for choice in choices:
-        await asyncio.sleep(1.0)
-        yield ChatCompletionChunk.construct(choices=[choice])
-
-
-@pytest.mark.parametrize("reader", [0.0, 5.0])
-def test_patience_is_for_each_event_and_a_slow_reader_is_not_the_servers_fault(
-    reader: float,
-) -> None:
-    async def read(patience: float) -> list[object]:
-        got: list[object] = []
-        async for piece in read_chunks(slow_chunks("a", "b", "c"), patience, 99):
-            got.append(piece)
-            await asyncio.sleep(reader)
-        return got
-
-    *texts, reply = in_virtual_time(read(1.5))
-    assert texts == ["a", "b", "c"] and isinstance(reply, ChatReply) and reply.text == "abc"
-    with pytest.raises(TimeoutError):
-        in_virtual_time(read(0.5))
-
-
-def test_a_stream_that_ends_without_a_finish_reason_is_incomplete() -> None:
-    async def read(finish: str | None) -> list[object]:
-        return [piece async for piece in read_chunks(slow_chunks("a", "b", finish=finish), 9.0, 99)]
-
-    with pytest.raises(MalformedReply):
-        in_virtual_time(read(None))
-    assert in_virtual_time(read("length"))[:-1] == ["a", "b"]
-
-
-async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
-    async with Loopback([Reply("a b c", pause=60), Reply("next")]) as server:
-        client = model(server, concurrency=1, max_tokens=1000)
-        async with aclosing(client.stream(ask(max_tokens=100))) as pieces:  # type: ignore[type-var]
-            assert await anext(pieces) == "a"
-        asked = ask(max_tokens=100)
-        got, _ = await asyncio.wait_for(pieces_of(client, asked), timeout=10)
-        assert got == ["next"]
-        # What it used is not known, so it counts with all it may have used.
-        with pytest.raises(BudgetExceeded, match="127 are used and 0 are reserved"):
-            await client.generate([ask(max_tokens=990)])
-        await client.close()
-    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
-
-
-async def test_usage_is_guessed_where_the_server_does_not_count() -> None:
-    async with Loopback([Reply("word " * 30, usage=False)]) as server:
-        _, last = await streamed(model(server))
-    assert 30 <= last.usage.completion_tokens <= 100 and last.usage.prompt_tokens > 0
-
-
-async def test_a_server_that_does_not_stream_still_answers() -> None:
-    async with Loopback([Reply(plain=True)]) as server:
-        got, last = await streamed(model(server))
-    assert (got, last.text, last.usage.completion_tokens) == ([GOOD], GOOD, 7)
-
-
-async def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() -> None:
-    def old(body: dict[str, object]) -> Reply:
-        known = "stream_options" not in body
-        return Reply("fine") if known else failing(400, "Unrecognized argument: stream_options")
-
-    async with Loopback(old) as server:
-        client = model(server)
-        assert [(await streamed(client))[1].text for _ in range(2)] == ["fine", "fine"]
-    assert ["stream_options" in seen.body for seen in server.requests] == [True, False, False]
-
-
-async def test_connections_are_used_again_after_a_stream() -> None:
-    async with Loopback() as server:
-        client = model(server)
-        for _ in range(3):
-            await pieces_of(client)
-        assert server.connections == 1
-        await client.close()
 
 
 # -- adapters --------------------------------------------------------------------------------
