@@ -55,7 +55,7 @@ from swarm_ui.experiment.script_runner import script
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
-from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout import rollout
 from swarm_ui.stats import clustered_mean
 from swarm_ui.stats.interval import Outcome
 

@@ -39,8 +39,7 @@ from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import ProgressCredit
 from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.stats import Interval, over_seeds
 from swarm_ui.trace.jsonl import write_jsonl
 

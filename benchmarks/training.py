@@ -65,8 +65,7 @@ from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 from swarm_ui.optim.update.batches import Row, encode_pairs, lengths_of, schedule
 from swarm_ui.optim.update.team_update import update_team
-from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 
 AGENTS, ROUNDS = 4, 3
 NAMES = [f"agent_{k}" for k in range(AGENTS)]

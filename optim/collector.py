@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,9 +30,7 @@ from swarm_ui.optim.retry import Played, play_with_retries
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor
 from swarm_ui.optim.update.adapter_groups import with_adapters
-from swarm_ui.rollout.episodes import Job, MakeEnvironment, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.rollout.rollouts import play_jobs
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.trace.records import EdgeName, Episode
 
 SampleJobs = Callable[[int, int, random.Random], Sequence[Job]]
@@ -124,15 +121,17 @@ class Collector:
     ) -> list[GraphRollout]:
         """Play the rollouts of an iteration; their credit is not yet final.
 
-        In this process all graphs are played at once, each with an equal share of the concurrent
-        episodes. :class:`RolloutActors` play one stream at a time, so one graph after another.
+        All graphs are played at once, in this process each with an equal share of the concurrent
+        episodes.
 
         ``on_progress`` gets (episodes done, episodes in all). Raises ``ModelError`` as
         :func:`~swarm_ui.optim.retry.play_with_retries` does.
         """
         total, done = sum(len(planned.jobs) for planned in plan), [0] * len(plan)
         places = max(1, self._config.concurrency // len(plan))
-        free = asyncio.Semaphore(1 if self.elsewhere else self._config.concurrency // places)
+        free = asyncio.Semaphore(
+            len(plan) if self.elsewhere else self._config.concurrency // places
+        )
 
         async def play(number: int, planned: PlannedRollout) -> GraphRollout:
             def count(finished: int) -> None:
@@ -210,11 +209,6 @@ class Collector:
         which a model was unreachable are played again."""
         iteration, jobs = planned.iteration, planned.jobs
         actors = self._environments
-        play_some: Callable[..., Awaitable[list[Episode]]]
-        if isinstance(actors, RolloutActors):
-            play_some = partial(play_jobs, actors.rollouts)
-        else:
-            play_some = partial(rollout_many, actors, concurrency=places)
 
         async def play(some: Sequence[Job]) -> list[Episode]:
             if isinstance(actors, RolloutActors):
@@ -222,13 +216,17 @@ class Collector:
                     await actors.publisher.prepare()
                 except ModelUnavailable as error:
                     return [_unplayed(job, error) for job in some]
-            return await play_some(
+            episodes = await rollout_many(
+                actors.rollouts if isinstance(actors, RolloutActors) else actors,
                 planned.policy,
                 some,
+                concurrency=places,
                 progress=(lambda done, _, __: count(done)) if some is jobs else None,
                 intervention=planned.supervisor,
                 max_steps=self._config.max_steps,
             )
+            planned.supervisor.keep_notes(episodes)
+            return episodes
 
         return await play_with_retries(
             play,

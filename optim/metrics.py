@@ -15,7 +15,7 @@ from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import credit_by_message, scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
-from swarm_ui.rollout.episodes import WAIT
+from swarm_ui.rollout import WAIT
 from swarm_ui.stats import wilson_of
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from swarm_ui.errors import Failure, FailureKind, ModelError, ModelUnavailable
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 
 Play = Callable[[Sequence[Job]], Awaitable[list[Episode]]]

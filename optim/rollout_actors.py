@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from swarm_ui.rollout.rollouts import Rollouts
+from swarm_ui.rollout import Rollouts
 
 
 class Publisher(Protocol):

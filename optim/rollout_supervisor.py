@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner, assigned
 from swarm_ui.environment import Environment, Restorable
@@ -17,7 +19,7 @@ from swarm_ui.optim.preferences.adversary import Adversary, negative
 from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.preferences.teacher import Teacher
-from swarm_ui.rollout.episodes import Intervention
+from swarm_ui.rollout import Intervention
 from swarm_ui.trace.records import Episode, Trace
 
 
@@ -34,10 +36,6 @@ class Critics(NamedTuple):
     teacher: Teacher | None = None
     """Shows a right action where no agent proposed one; ``None``: nobody does. The judge grades
     what it shows."""
-
-
-Notes = dict[int, tuple[list[ScoredAction], list[ScoredAction]]]
-"""The actions of adversary and teacher in an episode, by step."""
 
 
 class _Written(NamedTuple):
@@ -93,7 +91,7 @@ def _check_method(role: str, given: object) -> None:
 
 
 class RolloutSupervisor:
-    """An intervention for :func:`swarm_ui.rollout.episodes.rollout_many`.
+    """An intervention for :func:`swarm_ui.rollout.rollout_many`.
 
     The critic scores every message while the environment is still in the state of the decision.
     The judge, which is the critic unless another is given, decides which single actions are right.
@@ -104,8 +102,7 @@ class RolloutSupervisor:
     later ones.
 
     It can be sent to other processes if critic, judge, adversary and teacher can. What adversary
-    and teacher wrote comes back with each episode
-    (:class:`swarm_ui.rollout.intervention.KeepsNotes`).
+    and teacher wrote is the note of each step (:attr:`swarm_ui.trace.records.Episode.notes`).
     """
 
     def __init__(
@@ -151,8 +148,15 @@ class RolloutSupervisor:
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
     ) -> Intervention | None:
-        """Credit and guidance for one decision; see
-        :class:`swarm_ui.rollout.episodes.Intervene`."""
+        """Credit, guidance, and the written actions as a note, for one decision; see
+        :class:`swarm_ui.rollout.Intervene`."""
+        found = await self._supervised(trace, environment)
+        written = self._written.get(id(trace))
+        if written is None:
+            return found
+        return replace(found or Intervention(), note=(written.negatives, written.shown))
+
+    async def _supervised(self, trace: Trace, environment: Environment) -> Intervention | None:
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
         if not self._trusted and trace.action is not None:
             await self._oppose(trace, trace.action, None, rng)
@@ -190,21 +194,12 @@ class RolloutSupervisor:
         written = self._written.get(id(trace))
         return [] if written is None else written.shown
 
-    def take_notes(self, episode: Episode) -> Notes | None:
-        """Remove and return what was written for an episode, by step; ``None`` if nothing was."""
-        found = {
-            index: (written.negatives, written.shown)
-            for index, record in enumerate(episode.steps)
-            if (written := self._written.pop(id(record.trace), None)) is not None
-        }
-        return found or None
-
-    def add_notes(self, episode: Episode, notes: object) -> None:
-        """Keep what was written for an episode that was played in another process."""
-        assert isinstance(notes, dict)
-        for index, (negatives, shown) in notes.items():
-            trace = episode.steps[index].trace
-            self._written[id(trace)] = _Written(trace, negatives, shown)
+    def keep_notes(self, episodes: Sequence[Episode]) -> None:
+        """Keep what adversary and teacher wrote for the decisions of these episodes."""
+        for episode in episodes:
+            for record, note in zip(episode.steps, episode.notes, strict=False):
+                if note is not None:
+                    self._written[id(record.trace)] = _Written(record.trace, *note)
 
     def __getstate__(self) -> dict[str, object]:
         """The state that is sent to other processes: without the actions that were written for

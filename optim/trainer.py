@@ -68,7 +68,7 @@ from swarm_ui.optim.update.team_update import (
     update_team,
 )
 from swarm_ui.optim.update.update_config import defaults_of, known
-from swarm_ui.rollout.episodes import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.records import Episode
@@ -114,7 +114,7 @@ class TeamTrainer:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
                 this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
             graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`; or
+            make_environment: see :func:`swarm_ui.rollout.rollout_many`; or
                 :class:`~swarm_ui.optim.rollout_actors.RolloutActors` for other processes, to which
                 critics and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.

@@ -58,13 +58,13 @@ from swarm_ui.model import (
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Element, Observation, render
 from swarm_ui.prompts import chat_of, transcript
-from swarm_ui.rollout.episodes import Intervention, rollout_many, rollout_stream
-from swarm_ui.rollout.policy import (
+from swarm_ui.rollout import (
     GraphPolicy,
+    Intervention,
     LoopEscapePolicy,
     Policy,
+    rollout_many,
 )
-from swarm_ui.rollout.pool import EnvironmentPool, Restarts
 from swarm_ui.storage import DirectoryStore, SQLiteStore
 from swarm_ui.storage.protocol import KeptRun, RunRecord
 from swarm_ui.trace.jsonl import (
@@ -101,17 +101,17 @@ __all__ = [
     "Abstain", "Action", "AgentNode", "Ask", "Budget", "BudgetExceeded", "Call",
     "ChatMessage", "ChatModel", "ChatNode", "CollabGraph", "Completion", "ConfigError",
     "CreditAssigner", "CreditTable", "Decision", "DirectoryStore", "Element", "Environment",
-    "EnvironmentFault", "EnvironmentPool", "Episode", "Failure", "Graded", "GraphError",
+    "EnvironmentFault", "Episode", "Failure", "Graded", "GraphError",
     "GraphPolicy", "Heard", "Intervention", "KeptRun", "LearningError", "Limits",
     "LoopEscapePolicy", "MajorityVote", "Message", "MissingExtra", "ModelError", "ModelUnavailable",
     "Node", "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
-    "Price", "ProbabilityVote", "Question", "ReplyError", "Request", "Restarts", "Restorable",
+    "Price", "ProbabilityVote", "Question", "ReplyError", "Request", "Restorable",
     "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "ScoringModel",
     "ScriptedModel", "Step", "StepRecord", "StreamingModel", "SwarmError",
     "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
     "Window", "__version__", "append_jsonl", "chat_of", "credited", "execute", "function_node",
     "iter_jsonl", "map_node", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
-    "render", "repair_jsonl", "rollout_many", "rollout_stream", "shapes", "trace_schema",
+    "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
     "transcript", "windows", "write_jsonl",
 ]  # fmt: skip
 

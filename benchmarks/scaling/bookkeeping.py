@@ -17,8 +17,7 @@ from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import all_started, policy, work
 from benchmarks.scaling.usage import cpu_by_process, cpu_since, peak_memory
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import LocalRollout, Rollouts
-from swarm_ui.rollout.distributed import RayRollout, ray_cluster
+from swarm_ui.rollout import LocalWorker, Rollouts, ray_cluster, ray_rollouts
 from swarm_ui.trace.group_writes import write_in_groups
 
 IN_FLIGHT = 64
@@ -63,12 +62,12 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
     rollouts: Rollouts
     if system == "ray":
         each = IN_FLIGHT // PROCESSES
-        rollouts = RayRollout(PhoneEnvironment, workers=PROCESSES, concurrency_per_worker=each)
+        rollouts = ray_rollouts(PhoneEnvironment, workers=PROCESSES, slots=each)
     else:
-        rollouts = LocalRollout(PhoneEnvironment, concurrency=IN_FLIGHT)
+        rollouts = Rollouts([LocalWorker(PhoneEnvironment, slots=IN_FLIGHT)])
     acting = policy("phone", Latencies.constant(DELAY))
     async with rollouts:
-        if isinstance(rollouts, RayRollout):
+        if system == "ray":
             await all_started(rollouts, PROCESSES, "phone")
         for jobs in (work("phone", IN_FLIGHT), work("phone", count)):  # the first is the warm-up
             before, began = cpu_by_process(), time.perf_counter()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from swarm_ui.rollout.distributed import WorkerResources
+from swarm_ui.rollout import WorkerResources
 
 PLACE = WorkerResources(cpus=0.0, custom={"place": 1.0})
 """What a worker needs. Ray would start a process for each CPU of a node in advance."""

@@ -12,8 +12,7 @@ from typing import Any
 from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import DECISIONS, Tally, policy, work
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import LocalRollout
-from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
+from swarm_ui.rollout import LocalWorker, RayWorker, Rollouts, ray_rollouts
 
 PROCESSES = 2
 PLACES = 8
@@ -31,34 +30,28 @@ def measure(quick: bool) -> dict[str, Any]:
 async def _measure(count: int, after: tuple[int, ...]) -> dict[str, Any]:
     """``after``: a worker is killed when so many episodes were received."""
     jobs, acting = work("phone", count), policy("phone", Latencies.constant(DELAY))
-    tally, lost = Tally(count), 0
-    workers: dict[int, int] = {}
-
-    def heard(event: WorkerEvent) -> None:
-        nonlocal lost
-        lost += event.kind == "lost" and event.job is None
-        if event.kind == "started":
-            workers[event.worker] = event.pid
-
-    async with LocalRollout(PhoneEnvironment, concurrency=PLACES) as local:
+    tally, told = Tally(count), list[str]()
+    async with Rollouts([LocalWorker(PhoneEnvironment, slots=PLACES)]) as local:
         stream = local.stream(acting, jobs, max_steps=DECISIONS["phone"])
         async with aclosing(stream) as episodes:
             tally.add([numbered async for numbered in episodes])
     played, killed, began = [], 0, time.perf_counter()
     each = PLACES // PROCESSES
-    async with RayRollout(
-        PhoneEnvironment, workers=PROCESSES, concurrency_per_worker=each, on_event=heard
+    async with ray_rollouts(
+        PhoneEnvironment, workers=PROCESSES, slots=each, warn=told.append
     ) as rollouts:
         stream = rollouts.stream(acting, jobs, max_steps=DECISIONS["phone"])
         async with aclosing(stream) as episodes:
             async for numbered in episodes:
                 played.append(numbered)
                 if len(played) in after:
-                    os.kill(workers[killed % PROCESSES], signal.SIGKILL)
+                    worker = rollouts.workers[killed % PROCESSES]
+                    assert isinstance(worker, RayWorker)
+                    os.kill(worker.pid, signal.SIGKILL)
                     killed += 1
     tally.add(played)
     return {
-        "kills": {"workers": killed, "noticed": lost, "seconds": time.perf_counter() - began},
+        "kills": {"workers": killed, "noticed": len(told), "seconds": time.perf_counter() - began},
         "episodes_lost": tally.lost,
         "episodes_twice": tally.twice,
         "bit_equal": tally.equal,

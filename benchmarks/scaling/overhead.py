@@ -22,8 +22,7 @@ from benchmarks.scaling.play import (
     work,
 )
 from benchmarks.scaling.usage import cpu_by_process, cpu_since
-from swarm_ui.rollout import Job, LocalRollout, Rollouts
-from swarm_ui.rollout.distributed import RayRollout, ray_cluster
+from swarm_ui.rollout import Job, LocalWorker, Rollouts, ray_cluster, ray_rollouts
 
 PROCESSES = 2
 PLACES = 8
@@ -62,11 +61,9 @@ async def _world(world: World, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     async with AsyncExitStack() as stack:
         make = environments(world)
-        local = await stack.enter_async_context(LocalRollout(make, concurrency=PLACES))
+        local = await stack.enter_async_context(Rollouts([LocalWorker(make, slots=PLACES)]))
         each = PLACES // PROCESSES
-        ray = await stack.enter_async_context(
-            RayRollout(make, workers=PROCESSES, concurrency_per_worker=each)
-        )
+        ray = await stack.enter_async_context(ray_rollouts(make, workers=PROCESSES, slots=each))
         systems: dict[str, Rollouts] = {"local": local, "ray": ray}
         began = time.perf_counter()
         await all_started(ray, PROCESSES, world)

@@ -19,10 +19,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.prompts import as_chat, transcript
-from swarm_ui.rollout.distributed import RayRollout
-from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.rollout.pool import Job, MakeEnvironment
-from swarm_ui.rollout.rollouts import PerWorker
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, PerWorker, RayWorker, Rollouts
 from swarm_ui.trace.canonical_json import encoded
 from swarm_ui.trace.records import Episode
 
@@ -92,10 +89,14 @@ async def pages() -> AsyncIterator[MakeEnvironment]:
         yield lambda: MiniWobEnvironment(browser.open_page)
 
 
-async def all_started(rollouts: RayRollout, workers: int, world: World) -> None:
+def _running(rollouts: Rollouts) -> int:
+    return sum(isinstance(each, RayWorker) and each.running for each in rollouts.workers)
+
+
+async def all_started(rollouts: Rollouts, workers: int, world: World) -> None:
     """Play until so many workers are running."""
     jobs = itertools.cycle(work(world, 8))
-    waiting = itertools.takewhile(lambda _: rollouts.workers < workers, jobs)
+    waiting = itertools.takewhile(lambda _: _running(rollouts) < workers, jobs)
     acting = policy(world, Latencies.constant(0.01))
     async with aclosing(rollouts.stream(acting, waiting, max_steps=1)) as episodes:
         async for _, episode in episodes:

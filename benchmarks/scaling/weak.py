@@ -27,9 +27,7 @@ from benchmarks.scaling.simulation import (
 )
 from benchmarks.scaling.usage import cpu_by_process, cpu_since
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import Job
-from swarm_ui.rollout.distributed import RayRollout
-from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout import Job, Policy, Rollouts, ray_rollouts
 from swarm_ui.trace.group_writes import UNWRITTEN, write_in_groups
 from swarm_ui.trace.jsonl import append_jsonl
 from swarm_ui.trace.records import Episode
@@ -105,8 +103,8 @@ async def _measure(groups: Sequence[Group], quick: bool, folder: Path) -> dict[s
     cores = len(os.sched_getaffinity(0))
     for group in groups:
         began = time.perf_counter()
-        async with RayRollout(
-            PhoneEnvironment, workers=group.processes, concurrency_per_worker=group.each,
+        async with ray_rollouts(
+            PhoneEnvironment, workers=group.processes, slots=group.each,
             resources=PLACE,
         ) as rollouts:  # fmt: skip
             await all_started(rollouts, group.processes, "phone")
@@ -204,8 +202,8 @@ async def _costs(count: int, calls: int, folder: Path) -> tuple[Costs, dict[str,
     """The costs of each part, from CPU times of runs with long and short episodes; and how many
     episodes a second are written, by the number that is finished at once."""
     long, jobs = DECISIONS["phone"], work("phone", count)
-    async with RayRollout(
-        PhoneEnvironment, workers=PROCESSES, concurrency_per_worker=SLOTS_PER_PROCESS,
+    async with ray_rollouts(
+        PhoneEnvironment, workers=PROCESSES, slots=SLOTS_PER_PROCESS,
         resources=PLACE,
     ) as rollouts:  # fmt: skip
         await all_started(rollouts, PROCESSES, "phone")
@@ -271,7 +269,7 @@ async def _limiter(calls: int) -> float:
 
 
 async def _play(
-    rollouts: RayRollout, jobs: Sequence[Job], mean: float, decisions: int, folder: Path
+    rollouts: Rollouts, jobs: Sequence[Job], mean: float, decisions: int, folder: Path
 ) -> Played:
     latencies = Latencies.recorded(mean) if mean >= 0.01 else Latencies.constant(mean)
     acting: Policy = policy("phone", latencies)

@@ -23,8 +23,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.observation import Observation
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout_many
 
 REQUESTS = 64
 ADAPTERS = 4

@@ -15,7 +15,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.observation import Observation
-from swarm_ui.rollout.policy import Decide
+from swarm_ui.rollout import Decide
 from swarm_ui.trace.records import Trace
 
 

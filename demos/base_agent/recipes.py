@@ -27,7 +27,7 @@ from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.storage.run_directory import write_atomic
 
 FIRST_DEVICE = 5_000

@@ -25,7 +25,7 @@ from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.optim.plots import plot_credit
-from swarm_ui.rollout.episodes import Intervention, rollout
+from swarm_ui.rollout import Intervention, rollout
 from swarm_ui.viz import edges_svg
 
 NAMES = [f"agent_{k}" for k in range(3)]

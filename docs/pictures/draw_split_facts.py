@@ -15,7 +15,7 @@ from swarm_ui import GraphPolicy, StepRecord
 from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.observation import Element
-from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout import rollout
 from swarm_ui.viz.svg import BLUE, GREY, Box, Canvas, arrow, rect, text
 
 TASK, SEED, APPS = "split-time-message", 3, 5

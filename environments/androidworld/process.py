@@ -2,7 +2,7 @@
 
     emulators = [Emulator(console_port=5554 + 2 * k, grpc_port=8554 + k, start=...) for k in (0, 1)]
     devices = AndroidWorldDevices(emulators)
-    async with EnvironmentPool(devices.environment, len(emulators)) as pool:
+    async with Rollouts([LocalWorker(devices.environment, slots=len(emulators))]) as rollouts:
         ...
 
 Upstream's modules have state, its calls block, and it can hang with the device. A process can be
@@ -216,9 +216,9 @@ class AndroidWorldProcess:
 
 
 class AndroidWorldDevices:
-    """Environments for an :class:`~swarm_ui.rollout.pool.EnvironmentPool`, one emulator each.
+    """Environments for a worker (:class:`~swarm_ui.rollout.LocalWorker`), one emulator each.
 
-    After a fault the pool closes an environment and makes a new one. The new environment takes the
+    After a fault the worker closes an environment and makes a new one. The new one takes the
     emulator of the closed one, and restarts the emulator if it is dead.
 
     Args:
@@ -250,7 +250,9 @@ class AndroidWorldDevices:
             ConfigError: every device is in use.
         """
         if not self._free:
-            raise ConfigError("AndroidWorldDevices: every device is in use; is the pool too large?")
+            raise ConfigError(
+                "AndroidWorldDevices: every device is in use; has the worker more slots?"
+            )
         device = self._free.popleft()
         settings = msgspec.structs.replace(self._settings, device=device)
         leased = AndroidWorldProcess(settings, **self._options)  # type: ignore[arg-type]

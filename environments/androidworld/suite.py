@@ -2,7 +2,7 @@
 
 todo = suite(tasks, combinations=2, seed=30)
 journal = Journal(Path("runs/androidworld.jsonl"))
-async for episode in rollout_stream(pool, policy, journal.left(todo)):
+async for _, episode in rollouts.stream(policy, journal.left(todo)):
     journal.add(episode)
 print(journal.score())
 """

@@ -28,7 +28,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply, Scope, derive
 from swarm_ui.observation import Observation
-from swarm_ui.rollout.policy import Decide
+from swarm_ui.rollout import Decide
 from swarm_ui.trace.records import Trace
 
 ANSWERS = "answers"

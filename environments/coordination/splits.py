@@ -11,7 +11,7 @@ from itertools import product
 from typing import Literal, get_args
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.rollout.drawing import spread_jobs
+from swarm_ui.rollout import spread_jobs
 
 Kind = Literal["colouring", "consensus", "leader", "matching", "cover"]
 """Kind of the coordination problem; see :mod:`swarm_ui.environments.coordination.problem`."""

@@ -31,7 +31,7 @@ from swarm_ui.environments.phone.parameters import ParameterSplit
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
 from swarm_ui.errors import ConfigError
-from swarm_ui.rollout.drawing import spread_jobs
+from swarm_ui.rollout import spread_jobs
 
 TRAIN_SEEDS = range(10_000_000)
 VALIDATION_SEEDS = range(10_000_000, 20_000_000)

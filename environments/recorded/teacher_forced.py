@@ -18,7 +18,7 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 
 NONE_OF_THESE = Action(action_type="wait")
 """The answer of an agent that finds no right element on the page."""

@@ -5,7 +5,7 @@
     trace = await team.run(screen, on_event=Spans(name="phone-team"))
 
 In episodes, ``GraphPolicy(team, listen=Spans)`` makes the spans of every decision; see
-:mod:`swarm_ui.rollout.episode_spans` for those of the episodes.
+:mod:`swarm_ui.rollout.spans` for those of the episodes.
 
 Needs ``pip install 'swarm-ui[telemetry]'`` and a configured tracer provider; without one the spans
 are discarded. Prompts, screens and replies leave the process only with ``content=True``.

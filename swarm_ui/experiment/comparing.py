@@ -18,7 +18,7 @@ from swarm_ui.experiment.results import (
     outcome,
     success_interval,
 )
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.stats import Interval
 from swarm_ui.trace.jsonl import iter_jsonl
 

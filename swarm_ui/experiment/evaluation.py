@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from swarm_ui.environments.recorded.benchmark_scores import Measure
-from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.experiment.workers import BATCH_SIZE, Batch, BatchResult, WorkerPool, sample
 from swarm_ui.node import derive
-from swarm_ui.rollout.intervention import Intervene
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Job
-from swarm_ui.rollout.rollouts import PerWorker, Rollouts
+from swarm_ui.rollout import Acting, Intervene, Job, PerWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.failed_episodes import failure_class
@@ -60,16 +56,8 @@ def trace_name(split: str, seed: int, seeds: Sequence[int]) -> str:
 class Evaluator:
     """Plays the trials of a run and saves their results."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        results: Results,
-        display: ProgressDisplay,
-        watch: WorkerWatch | None = None,
-    ) -> None:
-        """``watch``: listens to the workers that play."""
+    def __init__(self, run: RunDirectory, results: Results, display: ProgressDisplay) -> None:
         self._run, self.results, self._display = run, results, display
-        self._watch = watch
 
     def left(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials that have no result yet."""
@@ -78,7 +66,7 @@ class Evaluator:
     async def play(
         self,
         trial: Trial,
-        policy: Policy | PerWorker[Policy],
+        policy: Acting | PerWorker[Acting],
         rollouts: Rollouts,
         *,
         intervention: Intervene | None = None,
@@ -94,7 +82,7 @@ class Evaluator:
             trial: episodes of an earlier attempt are kept, except those with a fault.
             policy: plays the trial's arm.
             rollouts: plays them; stays open.
-            intervention: assigns credit; see :func:`swarm_ui.rollout.episodes.rollout`.
+            intervention: assigns credit; see :func:`swarm_ui.rollout.rollout`.
             max_steps: truncates episodes.
             score: computes the benchmark's own measures.
         """
@@ -132,19 +120,10 @@ class Evaluator:
         count = len(trial.jobs)
         with self._display.bar(label, count, share=not trial.name, together=together) as bar:
             bar.start_from(found.total())
-
-            def show() -> None:
-                note = "" if self._watch is None else self._watch.note
-                bar.update(found.total(), ", ".join(filter(None, [_note(found), note])))
-
-            if self._watch is not None:
-                self._watch.shown(trial.file, show)
             async with aclosing(write_in_groups(path, stream)) as groups:
                 async for group in groups:
                     found.update(episode.success for _, episode in group)
-                    show()
-            if self._watch is not None:  # the bar is gone when workers are closed
-                self._watch.shown("")
+                    bar.update(found.total(), _note(found))
 
     async def play_in_workers(
         self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, label: str

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,6 +196,12 @@ def made_model(section: ModelSection) -> Any:
         return _scripted(Path(section.name.partition(":")[2]))
     if kind == "code":
         return made_of("models", section.name, ChatModel, ("name", "generate"))
+    return load_in_process(section)
+
+
+@cache
+def model_of_process(section: ModelSection) -> Any:
+    """:func:`load_in_process`; later calls in the same process return the same model."""
     return load_in_process(section)
 
 

@@ -13,7 +13,7 @@ from swarm_ui.experiment.results import Results, existing_results
 from swarm_ui.report import EpisodeSet, ReportData, credit_map, gathered, write_report
 from swarm_ui.report.contents import Episodes
 from swarm_ui.report.page import GENERATOR, write_page
-from swarm_ui.rollout.episodes import WAIT
+from swarm_ui.rollout import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 from swarm_ui.trace.jsonl import holds_decisions
 from swarm_ui.trace.records import Episode, StepRecord

@@ -19,7 +19,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, predecessors, random_dag, topological
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
-from swarm_ui.rollout.policy import GraphPolicy, LoopEscapePolicy, Policy
+from swarm_ui.rollout import GraphPolicy, LoopEscapePolicy, Policy
 
 LEARNED_EDGES = Path("edges/distribution.safetensors")
 """Path of the edge distribution in the folder of a training run."""

@@ -29,7 +29,7 @@ from swarm_ui.experiment.long_lived import long_lived
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.results import Cost, outcome
 from swarm_ui.experiment.teams import Arm
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.trace.failed_episodes import FailureClass, failure_class
 from swarm_ui.trace.records import Episode

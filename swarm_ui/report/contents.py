@@ -12,7 +12,6 @@ import msgspec
 from swarm_ui.stats import Interval
 from swarm_ui.trace.failed_episodes import FailureClass
 from swarm_ui.trace.records import EdgeName, Episode
-from swarm_ui.trace.worker_history import Activity
 
 _LEAST_SPAN = 0.1
 
@@ -170,28 +169,6 @@ class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Probability of each edge, in [0, 1]; ``None``: all are certain."""
 
 
-class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The activities of a worker, or of several on one row; times are seconds since the start."""
-
-    name: str
-    detail: str = ""
-    """Shown when the pointer is on the row."""
-    parts: tuple[tuple[Activity, float, float], ...] = ()
-    """Activities as (activity, start, end); they may overlap."""
-    losses: tuple[float, ...] = ()
-    """The times at which a worker was lost."""
-
-
-class WorkerTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The workers of a run over time."""
-
-    title: str
-    seconds: float
-    """Length of the time axis in seconds."""
-    rows: tuple[WorkerRow, ...]
-    note: str = ""
-
-
 class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A plot as a PNG."""
 
@@ -250,7 +227,6 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sets: tuple[EpisodeSet, ...] = ()
     """More episodes for the viewer, grouped by their source."""
     edge_histories: tuple[EdgeHistory, ...] = ()
-    timelines: tuple[WorkerTimeline, ...] = ()
     missing: tuple[str, ...] = ()
     """Parts that this run lacks, a sentence each."""
     failures: Mapping[str, Mapping[FailureClass, int]] = {}

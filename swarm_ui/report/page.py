@@ -30,8 +30,6 @@ from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
-from swarm_ui.report.workers.timeline_chart import timeline
-from swarm_ui.report.workers.worker_rows import WORKER_TABLE
 from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.viz.edge_picture import arcs_svg
 from swarm_ui.viz.layered_layout import ordered
@@ -134,8 +132,7 @@ def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
     """The titles of the sections with their contents, which may be empty."""
     first = first_curve(data)
     cost = [t for t in data.tables if t.title.startswith("Cost")]
-    workers = [t for t in data.tables if t.title == WORKER_TABLE]
-    results = [t for t in data.tables if t not in cost and t not in workers]
+    results = [t for t in data.tables if t not in cost]
     by_task = [drawn for drawn in data.heat_maps if drawn.percent]
     credit = [drawn for drawn in data.heat_maps if not drawn.percent]
     return [
@@ -147,7 +144,6 @@ def _sections(data: ReportData, episodes: Packed) -> list[tuple[str, Markup]]:
         ("Why episodes failed", failures(episodes.failed, data.failures)),
         ("Episodes", _viewer(episodes, data.missing)),
         ("Cost", _tables(cost)),
-        ("Workers", join(_figures([timeline(t) for t in data.timelines]), _tables(workers))),
         ("Plots", _figures([_picture(p) for p in data.pictures])),
         ("Not in this run", _missing(data)),
         ("Settings", _facts(data)),

@@ -30,7 +30,6 @@ from swarm_ui.report.training_metrics import (
     readable,
     training_cost,
 )
-from swarm_ui.report.workers.worker_rows import worker_parts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import Episode
@@ -55,8 +54,7 @@ def gathered(run: Path) -> ReportData:
     tested, measures = _results(run, missing)
     totals = tested or RunTotals.of_episodes(sets)
     found = (totals.success(), measures, totals.cost(), training_cost(lines))
-    worker_tables, timelines = worker_parts(run)
-    tables = [*(table for table in found if table), *worker_tables]
+    tables = [table for table in found if table]
     families = totals.families()
     history = edge_history(lines, missing)
     credit = credit_maps(lines) or _played(sets)
@@ -77,7 +75,6 @@ def gathered(run: Path) -> ReportData:
         curves=drawn,
         heat_maps=(*families, *credit),
         edge_histories=history,
-        timelines=timelines,
         sets=sets,
         missing=tuple(missing),
         failures=totals.failed(),
@@ -114,7 +111,6 @@ def filled(data: ReportData, run: Path) -> ReportData:
         curves=tuple(curves.values()),
         heat_maps=tuple(maps.values()),
         edge_histories=data.edge_histories or found.edge_histories,
-        timelines=data.timelines or found.timelines,
         sets=data.sets or found.sets,
         missing=(*data.missing, *found.missing),
         failures=data.failures or found.failures,

@@ -1,30 +1,34 @@
 """Episodes: policies act in environments, one at a time or many at once."""
 
-from __future__ import annotations
-
-from swarm_ui.rollout.episodes import (
-    LocalRollout,
+from swarm_ui.rollout.cluster import RayCluster, WorkerResources, ray_cluster
+from swarm_ui.rollout.episode import (
+    WAIT,
+    Intervene,
+    Intervention,
+    Job,
+    MakeEnvironment,
     rollout,
-    rollout_many,
-    rollout_stream,
+    spread_jobs,
 )
-from swarm_ui.rollout.intervention import Intervene, Intervention, KeepsNotes
-from swarm_ui.rollout.per_process import PerProcess
-from swarm_ui.rollout.pool import Job, MakeEnvironment
-from swarm_ui.rollout.rollouts import PerWorker, Rollouts, play_jobs
+from swarm_ui.rollout.policy import Decide, Draw, GraphPolicy, LoopEscapePolicy, Policy, as_policy
+from swarm_ui.rollout.ray import RayWorker, ray_rollouts
+from swarm_ui.rollout.rollouts import (
+    Acting,
+    Attempt,
+    LocalWorker,
+    OnEpisode,
+    PerWorker,
+    Rollouts,
+    Work,
+    Worker,
+    WorkerLost,
+    rollout_many,
+)
 
 __all__ = [
-    "Intervene",
-    "Intervention",
-    "Job",
-    "KeepsNotes",
-    "LocalRollout",
-    "MakeEnvironment",
-    "PerProcess",
-    "PerWorker",
-    "Rollouts",
-    "play_jobs",
-    "rollout",
-    "rollout_many",
-    "rollout_stream",
-]
+    "WAIT", "Acting", "Attempt", "Decide", "Draw", "GraphPolicy", "Intervene", "Intervention",
+    "Job", "LocalWorker", "LoopEscapePolicy", "MakeEnvironment", "OnEpisode", "PerWorker",
+    "Policy", "RayCluster", "RayWorker", "Rollouts", "Work", "Worker", "WorkerLost",
+    "WorkerResources", "as_policy", "ray_cluster", "ray_rollouts", "rollout", "rollout_many",
+    "spread_jobs",
+]  # fmt: skip

@@ -33,12 +33,16 @@ class Policy(Protocol):
         ...
 
 
-def check_policy(policy: object) -> None:
-    """Raise ``ConfigError`` for something that is not a policy, such as a graph."""
-    if not hasattr(policy, "begin"):
-        kind = type(policy).__name__
-        hint = f"; write GraphPolicy({'graph' if isinstance(policy, CollabGraph) else '...'})"
-        raise ConfigError(f"expected a policy, got an object of type {kind}{hint}")
+def as_policy(given: Policy | CollabGraph) -> Policy:
+    """The policy itself, or that of a graph. Raises ``ConfigError`` for anything else."""
+    if isinstance(given, CollabGraph):
+        return GraphPolicy(given)
+    if not hasattr(given, "begin"):
+        raise ConfigError(
+            "expected a graph, or a policy with 'name' and 'begin', got an object of type "
+            f"{type(given).__name__}"
+        )
+    return given
 
 
 class GraphPolicy:

@@ -7,14 +7,14 @@ from swarm_ui.credit import SOLVER_CREDIT, as_matrix
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.prompts.message_text import abstains
-from swarm_ui.rollout.episodes import Intervention
+from swarm_ui.rollout.episode import Intervention
 from swarm_ui.trace.records import Trace
 
 
 async def solver_grades(index: int, trace: Trace, environment: Environment) -> Intervention | None:
     """Grade every proposal, and record the solver's own action; the executed action is not changed.
 
-    It is an :class:`~swarm_ui.rollout.intervention.Intervene`. The credit of a message is 1.0 if
+    It is an :class:`~swarm_ui.rollout.Intervene`. The credit of a message is 1.0 if
     its action brings the state nearer to success, else 0.0, also for a reply without a valid
     action; messages of failed calls and abstentions are unscored. It returns ``None`` if the
     environment cannot grade. An error of the solver is not a fault of the episode; it is recorded

@@ -5,7 +5,6 @@
     ├── status.json      what is finished; --resume continues from there
     ├── progress.json    progress bars and time left, for swarm-ui watch and status
     ├── metrics.jsonl    one line for each measurement
-    ├── workers.jsonl    what the workers did and when
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format
     ├── edges/           learned or sampled edges
@@ -37,11 +36,10 @@ from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.durable import write_atomic as write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import TRACE_VERSION, Episode
-from swarm_ui.trace.worker_events import WORKER_FILE
 
 RUN_VERSION = 1
 
-_WITHOUT_RESULTS = (".run.lock", WORKER_FILE)
+_WITHOUT_RESULTS = (".run.lock",)
 """Files that hold nothing that a run has measured."""
 _FOLDERS = ("traces", "adapters", "edges", "plots")
 _REPORTED = (
@@ -158,8 +156,7 @@ class RunDirectory:
 
     @property
     def unused(self) -> bool:
-        """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock and the
-        record of the workers."""
+        """Whether the directory holds only what :meth:`create` wrote, and perhaps a lock."""
         files = (path for path in self.path.rglob("*") if path.is_file())
         return all(path.name in ("config.json", *_WITHOUT_RESULTS) for path in files)
 

@@ -138,6 +138,7 @@ def trace_schema() -> dict[str, Any]:
     schemas, definitions = msgspec.json.schema_components(
         kinds.values(), ref_template="#/$defs/{name}"
     )
+    del definitions["Episode"]["properties"]["notes"]  # stays in memory
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "One line of a swarm-ui trace file",
@@ -204,6 +205,8 @@ def _line(record: Episode | Trace, target: Path, number: int) -> bytes:
         raise TraceError(
             f"{target}: record {number} is a {type(record).__name__}; expected an Episode or Trace"
         )
+    if isinstance(record, Episode) and record.notes:
+        record = msgspec.structs.replace(record, notes=())
     try:
         body = encoded(record)
     except Unwritable as error:

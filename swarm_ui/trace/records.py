@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from typing import Any
 
 import msgspec
 
@@ -262,6 +263,9 @@ class Episode(
     fault: Failure | None = None
     """The failure of the environment or the infrastructure; ``None`` if there was none."""
     seconds: float = 0.0
+    notes: tuple[Any, ...] = ()
+    """What the intervention noted at each step, such as the negatives of an adversary; empty:
+    nothing. Objects of this process, which files leave out."""
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:

@@ -21,7 +21,7 @@ from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm
-from swarm_ui.rollout.episodes import LocalRollout
+from swarm_ui.rollout import LocalWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.storage.run_lock import only_writer
 
@@ -60,7 +60,7 @@ async def play(run: RunDirectory) -> None:
     policy = GraphPolicy(CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'})))
     trial = Trial("test", Arm(name="solo", label="solo"), JOBS, name="episodes")
     evaluator = Evaluator(run, Results(labels=("phone",)), ProgressDisplay())
-    async with LocalRollout(PhoneEnvironment, concurrency=2) as rollouts:
+    async with Rollouts([LocalWorker(PhoneEnvironment, slots=2)]) as rollouts:
         await evaluator.play(trial, policy, rollouts, max_steps=2)
 
 

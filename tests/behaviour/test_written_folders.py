@@ -26,7 +26,7 @@ _TRAINED = (
     "train phone --iterations 2 --rollouts 1 --agents 2 --rounds 1 --max-steps 1 --critic outcome "
     "--set train.rank=2 --set train.shared_iterations=0 --set train.update.steps=1"
 )
-_SOON = (".run.lock", ".episodes.lock", ".training.lock", "workers.jsonl", "checkpoints/adapters",
+_SOON = (".run.lock", ".episodes.lock", ".training.lock", "checkpoints/adapters",
          "edges/edges.json", "plots/success.svg", "agent", "wandb")  # fmt: skip
 """Places that a run may write to and that are not in the folder of every run."""
 

@@ -47,7 +47,7 @@ from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.optim.edges.candidates import EdgeSample
-from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout import rollout_many
 from swarm_ui.stats import Outcome
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 

@@ -43,7 +43,7 @@ from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, tasks
 from swarm_ui.environments.phone.invented import BLIND, UNSEEN, blind_tasks
 from swarm_ui.environments.phone.invented.mixed_phone import SIMPLE_KINDS
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.stats import Outcome
 
 DESIGN = design_of(Plan())

@@ -32,9 +32,7 @@ from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.update.update_config import defaults_of
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.intervention import Intervene
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Intervene, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 
 SETTINGS = Settings(seed=1)

@@ -11,7 +11,7 @@ from benchmarks.support.delivery import RecordedMessages, muted, shuffled
 from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui import CollabGraph, ConfigError, GraphPolicy, Request, ScriptedModel
 from swarm_ui.graph.shapes import debate
-from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout import rollout
 
 
 def test_a_scroller_comes_to_the_window_that_matters_one_step_for_each() -> None:

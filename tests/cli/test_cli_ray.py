@@ -17,7 +17,7 @@ from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from mortal_worlds import timeless
 
-from swarm_ui.rollout.distributed import RayCluster
+from swarm_ui.rollout import RayCluster
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode
 

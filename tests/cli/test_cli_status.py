@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import cli_world
-import msgspec
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
@@ -22,7 +21,6 @@ from swarm_ui.experiment.live import following
 from swarm_ui.experiment.settings import Settings, plain
 from swarm_ui.experiment.stored.run_snapshot import snapshot
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.worker_events import WORKER_FILE, WorkerEvent, WorkerEventKind
 
 
 def told(shell: Shell, run: str) -> dict[str, Any]:  # noqa: F811
@@ -39,18 +37,14 @@ def test_a_run_that_has_finished(shell: Shell) -> None:  # noqa: F811
     (only,) = found["sets"]
     listed = shell("runs --json").json["runs"][0]
     assert only["success"] == listed["success"], "the same figure as in the list of runs"
-    assert {w["state"] for w in found["workers"]} == {"closed"}
-    assert sum(w["episodes"] for w in found["workers"]) == 4
     text = shell("status runs/one").out
     assert "finished" in text and "4 of 4 episodes" in text and "2/4" in text
-    assert "workers:" not in text, "nothing is to be said about them"
 
 
 def test_masked_episodes_are_counted_by_the_kind_of_their_fault(shell: Shell) -> None:  # noqa: F811
     shell(f"eval {BROKEN} -n 3 -m script:right.txt --out runs/one")
     found = told(shell, "runs/one")
     assert found["faults"] == {"environment": 3} and found["sets"][0]["masked"] == 3
-    assert sum(w["faults"] for w in found["workers"]) == 6, "each was tried twice"
     assert "by kind: environment 3" in shell("status runs/one").out
 
 
@@ -60,9 +54,7 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
         wait_until(process, lambda: recorded() >= 3)
         found = told(shell, "runs/one")
         assert found["state"] == "running" and found["done"] < found["total"] == 60
-        assert found["per_minute"] > 0 and found["silent"] < 30
-        assert {w["state"] for w in found["workers"]} <= {"playing", "idle"}
-        assert "2 playing" in shell("status runs/one").out
+        assert found["silent"] < 30
     finally:
         process.kill()
         process.wait()
@@ -71,8 +63,6 @@ def test_a_run_at_work_in_another_process_and_then_killed(shell: Shell) -> None:
     assert "No process of this machine" in shell("status runs/one").out
     later = snapshot(Path("runs/one"), time.time() + 3600)
     assert not later.elsewhere and later.left is None and later.total == 60
-    assert later.workers[0].playing[0].startswith(("light, seed", "glow, seed"))
-    assert later.per_minute is not None and later.per_minute > 0, "of its last minutes"
 
 
 @pytest.mark.slow
@@ -125,41 +115,6 @@ def test_a_split_that_has_not_begun_has_no_total(tmp_path: Path) -> None:
     assert found.total is None and found.done == 0 and found.silent is None
 
 
-def event(kind: WorkerEventKind, worker: int, at: float, **more: Any) -> WorkerEvent:
-    return WorkerEvent(kind=kind, worker=worker, at=at, node=f"10.0.0.{worker % 2}", **more)
-
-
-def cluster(path: Path, workers: int) -> Path:
-    """A run whose workers play, and the last one of which was lost."""
-    run = RunDirectory.create(path, config={"made_by": "swarm-ui", "command": "eval"})
-    events = [WorkerEvent(kind="session", worker=-1, at=900.0)]
-    for k in range(workers):
-        events += [
-            event("started", k, 901.0),
-            event("assigned", k, 902.0, job=k, task="clock-set", seed=k),
-            event("finished", k, 960.0, job=k, success=True),
-            event("assigned", k, 961.0, job=100 + k, task="clock-set", seed=k),
-        ]
-    events.append(event("lost", workers - 1, 990.0, text="worker: its node died"))
-    lines = [msgspec.json.encode(each) for each in events]
-    (run.path / WORKER_FILE).write_bytes(b"\n".join(lines) + b"\n")
-    return run.path
-
-
-def test_workers_of_a_cluster(shell: Shell) -> None:  # noqa: F811
-    run = cluster(Path("runs/few"), 3)
-    found = snapshot(run, 1000.0)
-    assert [w.state for w in found.workers] == ["playing", "playing", "lost"]
-    assert [round(w.silent) for w in found.workers] == [39, 39, 10]
-    assert found.workers[0].playing == ("clock-set, seed 0",)
-    text = shell("status runs/few").out
-    assert "workers: 2 playing, 1 lost" in text and "its node died" in text
-    assert "clock-set, seed 1" in text and "10.0.0.1" in text
-    cluster(Path("runs/many"), 40)
-    text = shell("status runs/many").out
-    assert "39 playing, 1 lost" in text and text.count("10.0.0.") == 2, "counted by node"
-
-
 def test_what_is_no_run(shell: Shell) -> None:  # noqa: F811
     Path("plain").mkdir()
     for words, why in (("plain", "is not a run"), ("nowhere", "there is no run")):
@@ -171,10 +126,10 @@ def test_what_is_no_run(shell: Shell) -> None:  # noqa: F811
 @pytest.mark.parametrize("text", ["{", "[]", '{"kind":"sold"}', "\x00"])
 def test_damaged_files_are_a_remark_and_no_error(shell: Shell, text: str) -> None:  # noqa: F811
     shell(f"eval {LAMP} -n 2 -m script:right.txt --out runs/one")
-    for name in ("workers.jsonl", "progress.json", "traces/episodes.jsonl"):
+    for name in ("progress.json", "traces/episodes.jsonl"):
         Path("runs/one", name).write_text(text + "\n", encoding="utf-8")
     found = told(shell, "runs/one")
-    assert found["done"] == 2 and found["workers"] == []
+    assert found["done"] == 2
 
 
 def test_a_run_that_failed_at_once_leaves_nothing_behind(shell: Shell) -> None:  # noqa: F811

@@ -22,7 +22,7 @@ from sent_rollouts import figures
 from vllm_stand_in import StandIn
 
 from benchmarks.studies.critic.tiny_model import write_tiny_model
-from swarm_ui.rollout.distributed import RayCluster
+from swarm_ui.rollout import RayCluster
 from swarm_ui.trace.jsonl import read_jsonl
 
 pytest.importorskip("torch")

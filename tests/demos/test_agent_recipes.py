@@ -32,7 +32,7 @@ from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import describe_model, kind_of, load_in_process
 from swarm_ui.nodes import LocalModel
 from swarm_ui.optim.stage1 import read_corpus
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 SMALL = GeneralAgentConfig(devices=4, device_episodes=12, phone_episodes=38)
 

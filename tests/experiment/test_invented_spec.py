@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.runs import open_environment
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 SPEC = spec_of("invented")
 

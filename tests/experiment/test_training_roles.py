@@ -19,13 +19,14 @@ from tiny_llama import save_llama
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment import models
 from swarm_ui.experiment.config import Config, CriticSection, EnvironmentSection, ModelSection
 from swarm_ui.experiment.models import model_findings
+from swarm_ui.experiment.training import roles as roles_module
 from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, PublishedModel
 from swarm_ui.nodes.models import published_model
-from swarm_ui.rollout import PerProcess, per_process
 from swarm_ui.trace.records import Trace
 
 pytest.importorskip("torch")
@@ -36,15 +37,18 @@ LOADED: list[CausalModel] = []
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """No model of a test stays in this process."""
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Models are counted, and none of a test stays in this process."""
+    monkeypatch.setattr(models, "load_in_process", loaded)
     yield
-    for kept in (LOADED, per_process._MADE, published_model._COPIES):
+    for kept in (LOADED, published_model._COPIES):
         kept.clear()  # type: ignore[attr-defined]
+    for made in (models.model_of_process, roles_module._made_in_worker):
+        made.cache_clear()
 
 
-def loaded(folder: Path) -> CausalModel:
-    LOADED.append(CausalModel.from_pretrained(folder))
+def loaded(section: ModelSection) -> CausalModel:
+    LOADED.append(CausalModel.from_pretrained(Path(section.name)))
     return LOADED[-1]
 
 
@@ -168,10 +172,11 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     assert any(0 < value < 1 for row in expected.values for value in row if value is not None)
     replies = [reply.text for reply in await learner.generate(asked)]
 
-    make = PerProcess(partial(loaded, base))
-    published = PublishedModel(learner, make)
+    LOADED.clear()
+    section = ModelSection(name=str(base))
+    published = PublishedModel(learner, partial(models.model_of_process, section))
     published.publish()
-    async with open_critics(config, published, WorkerBase(published.name, make)) as roles:
+    async with open_critics(config, published, WorkerBase(published.name, section)) as roles:
         assert roles.critic is not None and roles.critic.name == name
         for _ in range(2):  # every iteration sends both anew
             agents, critic = sent((published, roles.critic))
@@ -186,8 +191,8 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
     config = Config(
         model=ModelSection(name=str(base)), critic=CriticSection(kind="learned", model=str(folder))
     )
-    make = PerProcess(partial(loaded, base))
-    async with open_critics(config, object(), WorkerBase("base", make)) as roles:
+    section = ModelSection(name=str(base))
+    async with open_critics(config, object(), WorkerBase("base", section)) as roles:
         critic: CreditAssigner = sent(roles.critic)
         kept = folder.rename(tmp_path / "elsewhere")
         with pytest.raises(
@@ -199,7 +204,7 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
         assert await critic.assign(await decision(), None)  # a failure is not kept
         shutil.rmtree(folder)
     with pytest.raises(ConfigError, match="no critic in"):
-        async with open_critics(config, object(), WorkerBase("base", make)):
+        async with open_critics(config, object(), WorkerBase("base", section)):
             pass
 
 
@@ -209,12 +214,10 @@ async def test_a_critic_on_another_model_is_made_once_in_a_worker(
     base = save_llama(tmp_path / "base")
     folder = save_random_critic(base, tmp_path / "critics")
     write_metadata(folder, AdapterMetadata(base_model="smollm2"))
-    monkeypatch.setattr(
-        "swarm_ui.experiment.training.roles.load_in_process", partial(_by_name, base)
-    )
+    monkeypatch.setattr(models, "load_in_process", partial(_by_name, base))
     config = Config(critic=CriticSection(kind="learned", model=str(folder)))
     async with open_critics(
-        config, object(), WorkerBase("base", PerProcess(partial(loaded, base)))
+        config, object(), WorkerBase("base", ModelSection(name=str(base)))
     ) as roles:
         assert roles.critic is not None and roles.critic.name.endswith("(critics, smollm2)")
         tables = [await sent(roles.critic).assign(await decision(), None) for _ in range(2)]
@@ -223,4 +226,4 @@ async def test_a_critic_on_another_model_is_made_once_in_a_worker(
 
 def _by_name(folder: Path, section: ModelSection) -> CausalModel:
     assert section.name == "smollm2"
-    return loaded(folder)
+    return loaded(ModelSection(name=str(folder)))

@@ -25,8 +25,7 @@ from swarm_ui.optim.metrics import episode_figures
 from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.optim.preferences.teacher import ScriptedTeacher
 from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor, as_critics
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
@@ -142,7 +141,7 @@ async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided
     guidance, trace, referee = await judged(
         [[click(wrong[0])]], environment, critic=None, adversary=Opposing(click(right)), guide=1.0
     )
-    assert guidance is None
+    assert guidance is not None and guidance.execute is None and guidance.credit is None
     assert [n.action.index for n in referee.negatives(trace)] == [right]
 
 
@@ -203,11 +202,13 @@ async def test_the_notes_of_another_process_have_what_was_shown() -> None:
     _, trace, there = await judged(
         [[click(wrong[0])]], environment, teacher=ScriptedTeacher(ButtonWorld)
     )
-    played = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=trace),))
-    notes = pickle.loads(pickle.dumps(there.take_notes(played)))
+    found = await there(0, trace, environment)
+    assert found is not None
+    steps = (StepRecord(trace=trace),)
+    played = Episode(environment="e", task="t", seed=0, steps=steps, notes=(found.note,))
     here: RolloutSupervisor = pickle.loads(pickle.dumps(there))
-    assert list(there.shown(trace)) == []
-    here.add_notes(played, notes)
+    assert list(here.shown(trace)) == []
+    here.keep_notes([played])
     assert [shown.action.index for shown in here.shown(trace)] == [right]
 
 

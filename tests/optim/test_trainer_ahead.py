@@ -9,6 +9,7 @@ import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -150,15 +151,15 @@ class Opinionated:
 MADE: list[LearnedCritic] = []
 
 
+@cache
 def made_critic() -> LearnedCritic:
     MADE.append(LearnedCritic(Opinionated()))
     return MADE[-1]
 
 
 def test_a_learned_critic_that_is_made_where_the_episodes_are_played(tmp_path: Path) -> None:
-    here, there, own = TinyModel(), TinyModel(), made_critic()
+    here, there, own = TinyModel(), TinyModel(), LearnedCritic(Opinionated())
     train(here, tmp_path / "here", critic=own)
-    MADE.clear()
     train(there, tmp_path / "there", critic=PerProcessCritic(made_critic, own.name), sent=True)
     assert lines(tmp_path / "here") == lines(tmp_path / "there")
     assert sum(lines(tmp_path / "here")[0]["pairs"].values())

@@ -16,7 +16,7 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 
 pytest.importorskip("peft")
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -24,8 +24,7 @@ from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.training_progress import Progress, ProgressReporter
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.optim.update.update_config import defaults_for
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.trace.records import Episode, Trace
 
 SHORT = replace(CONFIG, iterations=1, edges="redraw", graphs=1)

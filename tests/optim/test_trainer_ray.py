@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
-import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from learning_fakes import ButtonWorld
-from local_ray import local_ray
+from local_ray import killing, local_ray
 from sent_rollouts import figures
 from served_training import Server, spoken, trained
 
@@ -32,13 +29,18 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SECRET = "sk-0123456789abcdef"
 AGENTS = ("agent_0", "agent_1")
+
+
+def worker_of(rollouts: Rollouts) -> int:
+    """The process of a running worker; 0: there is none."""
+    workers = [w for w in rollouts.workers if isinstance(w, RayWorker) and w.running]
+    return workers[0].pid if workers else 0
 
 
 def config(staleness: int) -> TeamConfig:
@@ -68,12 +70,13 @@ def train(
     staleness: int,
     *,
     workers: int = 0,
-    on_event: Any = None,
+    strike: bool = False,
     held: bool = False,
     shared: bool = True,
 ) -> Trained:
     """Train in this process, or with ``workers``, which have models of their own, or ask one that
-    is ``held``. ``shared``: versions are published in a folder."""
+    is ``held``. ``shared``: versions are published in a folder. ``strike``: a worker, or the held
+    model, is killed in the second iteration."""
     learner = LocalModel.load()
     versions: list[str | None] = []
 
@@ -86,14 +89,13 @@ def train(
             return await trainer(learner, PhoneEnvironment).run()
         elsewhere: Any = await hold_model(LocalModel.load, cpus=0.1) if held else LocalModel.load
         model = PublishedModel(learner, elsewhere, folder / "published" if shared else None)
-        told = on_event or (lambda _: None)
-        if held:
-            pid = await elsewhere._actors[0].ready.remote()
-            told = partial(told, pid) if on_event else told
-        async with RayRollout(
-            PhoneEnvironment, workers=workers, concurrency_per_worker=2, on_event=told
-        ) as rollouts:
-            result = await trainer(model, RolloutActors(rollouts, model)).run()
+        pid = await elsewhere._actors[0].ready.remote() if held else 0
+        async with ray_rollouts(PhoneEnvironment, workers=workers, slots=2) as rollouts:
+            after = (folder / "metrics.jsonl").exists
+            with killing(lambda: pid or worker_of(rollouts), lambda: strike and after()) as killed:
+                result = await trainer(model, RolloutActors(rollouts, model)).run()
+            assert bool(killed) == strike
+            assert held or bool(rollouts.losses) == strike
         if held:
             (loaded,) = await elsewhere.versions()
             assert len(loaded) <= 2 * len(AGENTS)
@@ -148,35 +150,20 @@ def test_a_held_model_is_equal_bit_by_bit(here: Trained, tmp_path: Path) -> None
 
 
 def test_a_held_model_that_is_lost_reads_its_versions_again(here: Trained, tmp_path: Path) -> None:
-    killed: list[int] = []
-
-    def kill(pid: int, event: WorkerEvent) -> None:
-        """Kill the model while the workers play, and it has versions."""
-        if event.kind == "finished" and not killed:
-            killed.append(pid)
-            os.kill(pid, signal.SIGKILL)
-
-    there = train(tmp_path, 0, workers=2, held=True, shared=False, on_event=kill)
-    assert killed and there == here
+    assert train(tmp_path, 0, workers=2, held=True, shared=False, strike=True) == here
 
 
 async def test_workers_ask_a_server_and_a_killed_one_changes_nothing(tmp_path: Path) -> None:
     with Server() as server:
         whole, episodes = await trained(server, tmp_path / "here")
-    killed: list[int] = []
-
-    def kill(event: WorkerEvent) -> None:
-        if event.kind == "assigned" and len(server.asked) > 4 and not killed:
-            killed.append(event.pid)
-            os.kill(event.pid, signal.SIGKILL)
-
     with Server() as server:
         engine = OpenAIModel(
             "base", f"{server.address}/v1", api_key_env="ACTOR_KEY", budget=Budget(max_calls=1000)
         )
         limits = share_limits(engine)
-        async with RayRollout(ButtonWorld, workers=2, on_event=kill) as rollouts:
-            there, again = await trained(server, tmp_path / "there", rollouts, engine=engine)
+        async with ray_rollouts(ButtonWorld, workers=2) as rollouts:
+            with killing(lambda: worker_of(rollouts), lambda: len(server.asked) > 4) as killed:
+                there, again = await trained(server, tmp_path / "there", rollouts, engine=engine)
         (totals,) = await limits.totals()
         limits.close()
         assert server.adapters == {}, "what was loaded is unloaded in the end"
@@ -193,25 +180,7 @@ async def test_workers_ask_a_server_and_a_killed_one_changes_nothing(tmp_path: P
 
 def test_a_killed_worker_changes_nothing_also_one_update_ahead(tmp_path: Path) -> None:
     here = train(tmp_path / "here", 1)
-    killed: list[WorkerEvent] = []
-    finished = 0
-
-    def kill(event: WorkerEvent) -> None:
-        """Kill a worker that has just got a job, in the second iteration."""
-        nonlocal finished
-        finished += event.kind == "finished"
-        if event.kind == "assigned" and finished >= 5 and not killed:
-            killed.append(event)
-            os.kill(event.pid, signal.SIGKILL)
-
-    lost: list[WorkerEvent] = []
-
-    def watch(event: WorkerEvent) -> None:
-        kill(event)
-        lost.extend([event] if event.kind == "lost" else [])
-
-    there = train(tmp_path / "there", 1, workers=2, on_event=watch)
-    assert killed and lost
+    there = train(tmp_path / "there", 1, workers=2, strike=True)
     assert [line["staleness"] for line in there.metrics] == [0, 1, 1]
     assert there.versions == ["agent_0@0", "agent_0@0", "agent_0@1"]
     assert there == here

@@ -31,9 +31,7 @@ from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.preferences.adversary import LLMAdversary
 from swarm_ui.optim.retry import play_with_retries, unanswered
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, max_steps=2, patience=20.0)

@@ -22,7 +22,6 @@ from doc_blocks import ALL, commands
 
 from swarm_ui.experiment.stored.run_snapshot import snapshot
 from swarm_ui.trace.jsonl import read_jsonl
-from swarm_ui.trace.worker_events import read_worker_events
 
 ROOT = Path(__file__).resolve().parents[2]
 HOWTO = ROOT / "docs/howto"
@@ -232,22 +231,13 @@ def status(place: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def check(run: Path, episodes: int, workers: int) -> None:
+def check(run: Path, episodes: int) -> None:
     """A run that was played by the workers of two nodes."""
     found = snapshot(run)
     assert (found.state, found.done, found.total) == ("finished", episodes, episodes)
-    assert found.workers and all(worker.node == address() for worker in found.workers)
-    events = read_worker_events(run)
-    assert len({event.pid for event in events if event.pid}) >= min(2, workers)
-    ended = [event for event in events if event.kind == "finished"]
-    assert sorted(event.job for event in ended if event.job is not None) == [*range(episodes)]
-    for event in ended:
-        assert event.queued is not None and event.began is not None
-        assert event.queued <= event.began <= event.at and event.trace == "parameters"
-        assert len(event.laps) == 3, "a reset and two steps"
     traces = read_jsonl(run / "traces/parameters.jsonl")
     assert len({(e.task, e.seed) for e in traces}) == len(traces) == episodes
-    assert "Workers over time" in (run / "report.html").read_text(encoding="utf-8")
+    assert (run / "report.html").is_file()
 
 
 @pytest.mark.ray
@@ -287,7 +277,7 @@ def test_two_machines_from_zero(world: Path) -> None:
             env=stranger, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert refused.returncode != 0, "another token plays nothing"
-    check(world / "runs/solo", 12, 4)
+    check(world / "runs/solo", 12)
 
 
 @contextmanager
@@ -332,4 +322,4 @@ def test_the_slurm_job_on_two_nodes(world: Path, monkeypatch: pytest.MonkeyPatch
     with started(["bash", str(job)]) as process:
         assert process.wait(600) == 0
         wait_until(lambda: not group(process.pid), 60)
-    check(world / f"runs/{os.getpid()}", 8, 2)
+    check(world / f"runs/{os.getpid()}", 8)

@@ -13,7 +13,7 @@ from swarm_ui import CollabGraph, GraphPolicy, rollout_many
 from swarm_ui.engine.adapter_pins import same_versions
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Request
-from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout import rollout
 
 REPLY = '{"action_type": "wait"}'
 

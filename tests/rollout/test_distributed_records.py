@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import sys
 import time
@@ -10,15 +11,16 @@ import pytest
 
 from swarm_ui import BudgetExceeded, ConfigError, MissingExtra
 from swarm_ui.errors import NodeError
-from swarm_ui.rollout.distributed import RayRollout, WorkerResources, ray_cluster
-from swarm_ui.rollout.distributed.sent_error import SentError
+from swarm_ui.rollout import WorkerResources, ray_cluster, ray_rollouts
+from swarm_ui.rollout.ray import portable
 
 
-def sent(error: BaseException) -> BaseException:
+def sent(error: Exception) -> Exception:
     try:
         raise error
-    except BaseException as raised:
-        return SentError.of(raised, "a worker").error()
+    except Exception as raised:
+        back: Exception = pickle.loads(pickle.dumps(portable(raised)))
+        return back
 
 
 def test_workers_fit_on_nodes_and_not_across_them() -> None:
@@ -44,7 +46,7 @@ def test_errors_of_the_library_keep_their_type_and_attributes() -> None:
     budget.episodes = ("an episode",)
     back = sent(budget)
     assert type(back) is BudgetExceeded and back.episodes == ("an episode",)
-    assert "Traceback" in back.__notes__[0] and "a worker" in back.__notes__[0]
+    assert "Traceback" in back.__notes__[0] and "in the worker" in back.__notes__[0]
     missing = sent(MissingExtra("web", "pages", "websockets"))
     assert type(missing) is MissingExtra and missing.extra == "web"
     assert isinstance(missing, ConfigError) and "pip install" in str(missing)
@@ -97,9 +99,9 @@ def test_a_cluster_of_other_versions_is_told_in_one_line(monkeypatch: pytest.Mon
 def test_workers_need_a_cluster() -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
     with pytest.raises(ConfigError, match="with ray_cluster"):
-        RayRollout(lambda: None)  # type: ignore[arg-type, return-value]
+        ray_rollouts(lambda: None)  # type: ignore[arg-type, return-value]
     with pytest.raises(ConfigError, match="'workers' must be at least 1, got 0"):
-        RayRollout(lambda: None, workers=0)  # type: ignore[arg-type, return-value]
+        ray_rollouts(lambda: None, workers=0)  # type: ignore[arg-type, return-value]
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -28,15 +29,15 @@ from swarm_ui import (
     MajorityVote,
     ModelError,
     Observation,
-    Policy,
     Request,
     Step,
     Trace,
+    read_jsonl,
     rollout_many,
+    write_jsonl,
 )
 from swarm_ui.errors import ReplyError
-from swarm_ui.rollout import LocalRollout, PerWorker, play_jobs
-from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout import LocalWorker, PerWorker, Rollouts, rollout
 
 
 class Counter:
@@ -312,7 +313,7 @@ def test_an_environment_that_cannot_be_made_is_a_fault() -> None:
     assert str(episodes[0].fault) == "EnvironmentFault: no emulator"
 
 
-def test_a_policy_of_a_worker_is_made_once_and_ended_when_another_is_used_or_at_the_end() -> None:
+def test_a_policy_of_a_worker_is_made_once_and_ended_with_the_worker() -> None:
     log: list[str] = []
 
     @asynccontextmanager
@@ -322,15 +323,26 @@ def test_a_policy_of_a_worker_is_made_once_and_ended_when_another_is_used_or_at_
         log.append(f"ended {name}")
 
     async def main() -> None:
-        first, second = (PerWorker[Policy](partial(opened, name)) for name in "ab")
-        async with LocalRollout(Counter) as rollouts:
-            for policy in (first, first, clicker(), second):
-                (episode,) = await play_jobs(rollouts, policy, [("count", 2)])
+        first, second = (PerWorker(partial(opened, name)) for name in "ab")
+        async with Rollouts([LocalWorker(Counter)]) as rollouts:
+            for policy in (first, first, clicker(), second, first):
+                (episode,) = await rollout_many(rollouts, policy, [("count", 2)])
                 assert episode.success
-            assert log == ["made a", "ended a", "made b"]
+            assert log == ["made a", "made b"]
 
     in_virtual_time(main())
-    assert log == ["made a", "ended a", "made b", "ended b"]
+    assert log == ["made a", "made b", "ended b", "ended a"]
+
+
+def test_what_an_intervention_notes_is_in_the_episode_and_not_in_its_file(tmp_path: Path) -> None:
+    async def watch(index: int, trace: Trace, environment: Environment) -> Intervention | None:
+        return Intervention(note={"step": index}) if index else None
+
+    graph = CollabGraph.solo(FixedModel({None: click(0)}))
+    (episode,) = in_virtual_time(rollout_many(Counter, graph, [("count", 2)], intervention=watch))
+    assert episode.notes == (None, {"step": 1})
+    write_jsonl(tmp_path / "e.jsonl", [episode])
+    assert read_jsonl(tmp_path / "e.jsonl") == [msgspec.structs.replace(episode, notes=())]
 
 
 def test_cancellation_closes_every_environment() -> None:

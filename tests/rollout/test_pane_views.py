@@ -16,8 +16,7 @@ from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode
 
 SCREEN = Observation(

@@ -25,9 +25,7 @@ from benchmarks.scaling.cluster import PLACE
 from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import DECISIONS, Tally, policy, work
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import Job, LocalRollout, Rollouts
-from swarm_ui.rollout.distributed import RayRollout, WorkerEvent
-from swarm_ui.rollout.pool import Restarts
+from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts, rollout_many
 from swarm_ui.trace.records import Episode
 
 pytestmark = [
@@ -41,7 +39,7 @@ WORKER_KILLS = 8
 NODE_KILLS = 6
 JOBS = work("phone", 40)
 POLICY = policy("phone", Latencies.recorded(mean=0.05))
-LOSSES = Restarts(retries=10)
+LOSSES = 10
 """Every loss is made up for, however many there are."""
 
 
@@ -61,7 +59,7 @@ async def both_running(rollouts: Rollouts, watch: Watch, losses: int) -> None:
     """Play until so many losses are noticed, and the workers are replaced."""
 
     def waiting(_: Job) -> bool:
-        return watch.losses < losses or len(watch.running) < 2
+        return watch.losses < losses or len(watch.running(rollouts)) < 2
 
     jobs = itertools.takewhile(waiting, itertools.cycle(JOBS))
     async with aclosing(rollouts.stream(POLICY, jobs, max_steps=1)) as episodes:
@@ -72,8 +70,8 @@ async def both_running(rollouts: Rollouts, watch: Watch, losses: int) -> None:
 async def undisturbed() -> Tally:
     """The episodes of the local run are those that all others are compared with."""
     tally = Tally(len(JOBS))
-    async with LocalRollout(PhoneEnvironment) as local:
-        tally.add(await played(local, 0, lambda: None))
+    episodes = await rollout_many(PhoneEnvironment, POLICY, JOBS, max_steps=DECISIONS["phone"])
+    tally.add([*enumerate(episodes)])
     return tally
 
 
@@ -98,25 +96,25 @@ class Watch:
     """The processes of the workers, and their losses."""
 
     def __init__(self) -> None:
-        self.running: dict[int, int] = {}
-        self.pids: list[int] = []
+        self.pids: set[int] = set()
         self.killed: set[int] = set()
         self.losses = 0
 
-    def __call__(self, event: WorkerEvent) -> None:
-        if event.kind == "started":
-            self.running[event.worker] = event.pid
-            self.pids.append(event.pid)
-        if event.kind == "lost" and event.job is None:
-            self.losses += 1
-            self.running.pop(event.worker, None)
+    def __call__(self, told: str) -> None:
+        self.losses += "played again" in told
 
-    def strike(self, rng: random.Random) -> None:
+    def running(self, rollouts: Rollouts) -> list[int]:
+        workers = [w for w in rollouts.workers if isinstance(w, RayWorker) and w.running]
+        found = sorted(worker.pid for worker in workers)
+        self.pids.update(found)
+        return found
+
+    def strike(self, rollouts: Rollouts, rng: random.Random) -> None:
         """Kill a worker in a moment."""
-        asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), self._kill, rng)
+        asyncio.get_running_loop().call_later(rng.uniform(0.0, 0.1), self._kill, rollouts, rng)
 
-    def _kill(self, rng: random.Random) -> None:
-        pid = rng.choice(sorted(self.running.values()))
+    def _kill(self, rollouts: Rollouts, rng: random.Random) -> None:
+        pid = rng.choice(self.running(rollouts))
         self.killed.add(pid)
         os.kill(pid, signal.SIGKILL)
 
@@ -124,12 +122,12 @@ class Watch:
 async def test_killed_workers_lose_and_double_nothing() -> None:
     tally, watch = await undisturbed(), Watch()
     with local_ray(cpus=2):
-        async with RayRollout(
-            PhoneEnvironment, workers=2, concurrency_per_worker=4, losses=LOSSES, on_event=watch
+        async with ray_rollouts(
+            PhoneEnvironment, workers=2, slots=4, losses=LOSSES, warn=watch
         ) as rollouts:
             for seed in range(WORKER_KILLS):
                 rng = random.Random(seed)
-                strike = partial(watch.strike, rng)
+                strike = partial(watch.strike, rollouts, rng)
                 await both_running(rollouts, watch, losses=seed)
                 tally.add(await played(rollouts, rng.randint(1, len(JOBS) - 12), strike))
                 expect_whole(tally)
@@ -173,9 +171,8 @@ def test_killed_nodes_lose_and_double_nothing() -> None:
 async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
     """Kill a node in each stream, whose episodes the other one plays then; after the stream,
     another node joins the cluster."""
-    async with RayRollout(
-        PhoneEnvironment, workers=2, concurrency_per_worker=4, losses=LOSSES, resources=PLACE,
-        on_event=watch,
+    async with ray_rollouts(
+        PhoneEnvironment, workers=2, slots=4, losses=LOSSES, resources=PLACE, warn=watch,
     ) as rollouts:  # fmt: skip
         for seed in range(NODE_KILLS):
             rng = random.Random(seed)

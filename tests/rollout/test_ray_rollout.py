@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from handset_fleet import HandsetWorld, toucher
@@ -23,19 +21,21 @@ from mortal_worlds import (
     SPENDS,
     WAITS,
     MortalWorld,
-    Scribe,
     Spender,
     clicker,
+    scribe,
     timeless,
 )
 
-from swarm_ui import BudgetExceeded, CollabGraph, ConfigError, Episode, GraphPolicy, Restarts
-from swarm_ui.rollout import Job, LocalRollout, PerWorker, play_jobs
-from swarm_ui.rollout.distributed import (
+from swarm_ui import BudgetExceeded, CollabGraph, ConfigError, Episode, GraphPolicy
+from swarm_ui.rollout import (
+    Job,
+    PerWorker,
     RayCluster,
-    RayRollout,
-    WorkerEvent,
+    RayWorker,
     WorkerResources,
+    ray_rollouts,
+    rollout_many,
 )
 
 pytestmark = [
@@ -71,27 +71,24 @@ def within(seconds: float, true: Callable[[], bool]) -> bool:
 
 
 class Played:
-    """Jobs that were played in two workers, and what happened to the workers."""
+    """Jobs that were played in two workers, and what was said about them."""
 
-    def __init__(self, folder: Path, asked: list[Job], **options: object) -> None:
-        self.events: list[WorkerEvent] = []
+    def __init__(self, folder: Path, asked: list[Job], losses: int = 3) -> None:
+        self.told: list[str] = []
         self.numbers: list[int] = []
         self.episodes: dict[int, Episode] = {}
-        options.setdefault("losses", Restarts(retries=3, limit=5))
-        self._options, self._folder, self._jobs = options, folder, asked
+        self._folder, self._jobs, self._losses = folder, asked, losses
         asyncio.run(self._play())
 
     async def _play(self) -> None:
         world = partial(MortalWorld, str(self._folder))
-        async with RayRollout(
-            world, workers=2, on_event=self.events.append, **self._options  # type: ignore[arg-type]
-        ) as rollouts:  # fmt: skip
+        async with ray_rollouts(
+            world, workers=2, losses=self._losses, warn=self.told.append
+        ) as rollouts:
             async for number, episode in rollouts.stream(clicker(), self._jobs):
                 self.numbers.append(number)
                 self.episodes[number] = episode
-
-    def kinds(self) -> Counter[str]:
-        return Counter(event.kind for event in self.events)
+        self.losses = rollouts.losses
 
 
 def test_equal_seeds_give_the_episodes_of_the_local_run(
@@ -100,22 +97,22 @@ def test_equal_seeds_give_the_episodes_of_the_local_run(
     asked = jobs(*range(12))
     world = partial(MortalWorld, str(tmp_path))
 
-    async def both() -> tuple[list[Episode], list[Episode], Scribe, Scribe]:
-        here, there = Scribe(), Scribe()
-        async with LocalRollout(world, concurrency=3) as local:
-            ours = await play_jobs(local, clicker(), asked, intervention=here)
-        async with RayRollout(world, workers=2, concurrency_per_worker=2) as remote:
-            # In the first stream, and in one that reuses the workers.
-            for _ in range(2):
-                theirs = await play_jobs(remote, clicker(), asked, intervention=there)
-        return ours, theirs, here, there
+    async def both() -> tuple[list[Episode], list[list[Episode]]]:
+        ours = await rollout_many(world, clicker(), asked, intervention=scribe)
+        async with ray_rollouts(world, workers=2, slots=2) as remote:
+            # Two streams at once, and one that reuses the workers.
+            some = [rollout_many(remote, clicker(), asked, intervention=scribe) for _ in range(2)]
+            theirs = await asyncio.gather(*some)
+            return ours, [*theirs, await rollout_many(remote, clicker(), asked)]
 
-    ours, theirs, here, there = asyncio.run(both())
-    assert [timeless(e) for e in ours] == [timeless(e) for e in theirs]
-    assert [(e.task, e.seed) for e in theirs] == asked and all(e.success for e in theirs)
-    # What the intervention kept came back, from other processes than this one.
-    assert here.kept.keys() == there.kept.keys()
-    assert f"pid {os.getpid()}" not in {note for notes in there.kept.values() for note in notes}
+    ours, (first, second, third) = asyncio.run(both())
+    assert all(e.success for e in ours)
+    for theirs in (first, second):
+        assert [timeless(e) for e in ours] == [timeless(e) for e in theirs]
+        for e in theirs:  # with notes, which are of other processes
+            assert [step for step, _ in e.notes] == [*range(len(e.steps))]
+            assert os.getpid() not in {pid for _, pid in e.notes}
+    assert [(e.task, e.seed, e.success) for e in third] == [(*job, True) for job in asked]
     assert not list(tmp_path.glob("open-*"))
 
 
@@ -126,38 +123,16 @@ def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
     done = Played(tmp_path, asked)
     assert sorted(done.numbers) == [*range(len(asked))]
     assert all(e.success and e.fault is None for e in done.episodes.values())
-    assert done.kinds()["lost"] >= 2  # of the worker and of its job
-    again = [e for e in done.events if e.kind == "finished" and e.job == 4]
-    assert [e.attempt for e in again] == [1]
+    assert done.losses == len(done.told) == 1 and "played again" in done.told[0]
     time.sleep(1.0)  # Ray tells of it in another thread
     assert capsys.readouterr().out == ""
-
-
-def test_the_patience_for_resources_begins_anew_when_the_last_worker_is_lost(
-    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later = 0.0
-
-    def hours_pass(event: WorkerEvent) -> None:
-        nonlocal later
-        later += 9999.0 * (event.kind == "assigned")
-
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later)
-    monkeypatch.setattr("swarm_ui.rollout.distributed.ray_rollout.time", clock)
-
-    async def play() -> list[Episode]:
-        world = partial(MortalWorld, str(tmp_path))
-        async with RayRollout(world, workers=1, on_event=hours_pass) as rollouts:
-            return await play_jobs(rollouts, clicker(), jobs(DIES_ONCE))
-
-    assert [e.success for e in asyncio.run(play())] == [True]
 
 
 def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
     asked = jobs(0, DIES_ALWAYS, 1, 2)
-    done = Played(tmp_path, asked, losses=Restarts(retries=1, limit=9))
+    done = Played(tmp_path, asked, losses=1)
     assert sorted(done.numbers) == [0, 1, 2, 3]
     lost = done.episodes[1]
     assert lost.success is None and lost.steps == ()
@@ -178,8 +153,8 @@ def test_an_exhausted_budget_brings_its_partial_episodes(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
     async def play() -> None:
-        async with RayRollout(partial(MortalWorld, str(tmp_path)), workers=1) as rollouts:
-            await play_jobs(rollouts, clicker(), jobs(1, SPENDS))
+        async with ray_rollouts(partial(MortalWorld, str(tmp_path)), workers=1) as rollouts:
+            await rollout_many(rollouts, clicker(), jobs(1, SPENDS))
 
     with pytest.raises(BudgetExceeded, match="all calls are made") as caught:
         asyncio.run(play())
@@ -198,7 +173,7 @@ def test_jobs_are_read_only_as_fast_as_they_are_played(cluster: RayCluster, tmp_
 
     async def some() -> None:
         world = partial(MortalWorld, str(tmp_path))
-        async with RayRollout(world, workers=2, concurrency_per_worker=2) as rollouts:
+        async with ray_rollouts(world, workers=2, slots=2) as rollouts:
             stream = rollouts.stream(clicker(), endless())
             for finished in range(20):
                 await anext(stream)
@@ -213,8 +188,8 @@ def test_leaving_cancels_the_episodes_and_closes_the_environments(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
     async def play() -> None:
-        async with RayRollout(partial(MortalWorld, str(tmp_path)), workers=2) as rollouts:
-            await play_jobs(rollouts, clicker(), jobs(WAITS, WAITS))
+        async with ray_rollouts(partial(MortalWorld, str(tmp_path)), workers=2) as rollouts:
+            await rollout_many(rollouts, clicker(), jobs(WAITS, WAITS))
 
     async def interrupted() -> None:
         playing = asyncio.create_task(play())
@@ -233,19 +208,19 @@ def test_leaving_cancels_the_episodes_and_closes_the_environments(
 def test_missing_resources_are_named_and_no_silent_wait(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    events: list[WorkerEvent] = []
+    told: list[str] = []
     needs = WorkerResources(custom={"emulator": 1})
 
     async def play() -> None:
-        async with RayRollout(
+        async with ray_rollouts(
             partial(MortalWorld, str(tmp_path)), workers=1, resources=needs, patience=0.5,
-            on_event=events.append,
+            warn=told.append,
         ) as rollouts:  # fmt: skip
-            await play_jobs(rollouts, clicker(), jobs(1))
+            await rollout_many(rollouts, clicker(), jobs(1))
 
     with pytest.raises(ConfigError, match=r"no node of the cluster has emulator 1 \(most.*: 0\)"):
         asyncio.run(play())
-    assert [e.kind for e in events] == ["waiting"]
+    assert told == []  # the error says it
 
 
 def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(
@@ -254,11 +229,12 @@ def test_more_workers_than_the_cluster_holds_do_not_stop_the_others(
     needs = WorkerResources(cpus=0, custom={"page": 2})
 
     async def play() -> tuple[int, int]:
-        async with RayRollout(
+        async with ray_rollouts(
             partial(MortalWorld, str(tmp_path)), workers=3, resources=needs
         ) as rollouts:
-            played = await play_jobs(rollouts, clicker(), jobs(*range(6)))
-            return len(played), rollouts.workers
+            played = await rollout_many(rollouts, clicker(), jobs(*range(6)))
+            running = sum(isinstance(w, RayWorker) and w.running for w in rollouts.workers)
+            return len(played), running
 
     played, workers = asyncio.run(play())
     assert played == 6 and 1 <= workers <= 2
@@ -269,11 +245,11 @@ def test_a_fleet_of_32_handsets_at_the_same_time(cluster: RayCluster, tmp_path: 
     asked = [("wifi", seed) for seed in range(40)]
 
     async def play() -> list[Episode]:
-        async with RayRollout(
-            partial(HandsetWorld, str(tmp_path), 32), concurrency_per_worker=8, resources=needs
+        async with ray_rollouts(
+            partial(HandsetWorld, str(tmp_path), 32), slots=8, resources=needs
         ) as fleet:
             assert fleet.concurrency == 32  # what the cluster has
-            return await play_jobs(fleet, toucher(), asked)
+            return await rollout_many(fleet, toucher(), asked)
 
     episodes = asyncio.run(play())
     assert [(e.task, e.seed) for e in episodes] == asked
@@ -284,7 +260,7 @@ def test_a_fleet_of_32_handsets_at_the_same_time(cluster: RayCluster, tmp_path: 
 def test_another_version_on_a_node_is_told(
     cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_ui.rollout.distributed.remote_worker.__version__", "9.9.9")
+    monkeypatch.setattr("swarm_ui.rollout.ray.__version__", "9.9.9")
     with pytest.raises(
         ConfigError, match=r"has swarm-ui .*, this process 9\.9\.9; install the same"
     ):
@@ -298,8 +274,8 @@ def test_what_cannot_be_sent_is_made_in_each_worker(cluster: RayCluster, tmp_pat
 
     async def play(policy: object) -> list[Episode]:
         world = PerWorker(lambda: partial(MortalWorld, str(tmp_path)))
-        async with RayRollout(world, workers=1) as rollouts:
-            return await play_jobs(rollouts, policy, jobs(1, 2))  # type: ignore[arg-type]
+        async with ray_rollouts(world, workers=1) as rollouts:
+            return await rollout_many(rollouts, policy, jobs(1, 2))  # type: ignore[arg-type]
 
     held = Held(CollabGraph.solo(Spender()))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"policy.*cannot be sent.*holds a GPU.*PerWorker"):

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from swarm_ui import CollabGraph, EnvironmentPool, GraphPolicy, ScriptedModel, rollout_many
+from swarm_ui import CollabGraph, GraphPolicy, ScriptedModel, rollout_many
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.interop.blocking import BlockingEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.rollout.drawing import spread_jobs
+from swarm_ui.rollout import LocalWorker, spread_jobs
 
 TEAM = CollabGraph.solo(ScriptedModel(lambda request: '{"action_type": "wait"}'))
 JOBS = [("contacts-add", 7)]
@@ -22,7 +22,7 @@ MADE: Any = PhoneEnvironment()
 def test_an_environment_in_the_place_of_its_class() -> None:
     said = "write PhoneEnvironment instead of PhoneEnvironment()"
     with pytest.raises(ConfigError) as told:
-        EnvironmentPool(MADE)
+        LocalWorker(MADE)
     assert said in str(told.value)
     with pytest.raises(ConfigError, match="expected a function that makes an environment"):
         asyncio.run(rollout_many(MADE, GraphPolicy(TEAM), JOBS))
@@ -40,16 +40,10 @@ def test_episodes_cannot_be_drawn_from_no_tasks() -> None:
     assert spread_jobs((), 0, 0, range(9)) == []
 
 
-def test_a_graph_in_the_place_of_a_policy() -> None:
-    policy: Any = TEAM
-    with pytest.raises(ConfigError, match=r"of type CollabGraph; write GraphPolicy\(graph\)"):
-        asyncio.run(rollout_many(PhoneEnvironment, policy, JOBS))
+def test_a_graph_is_a_policy_and_other_objects_are_not() -> None:
+    (episode,) = asyncio.run(rollout_many(PhoneEnvironment, TEAM, JOBS, max_steps=1))
+    assert len(episode.steps) == 1 and episode.policy == TEAM.name
     named: Any = "team"
-    with pytest.raises(ConfigError, match="expected a CollabGraph, or a function"):
-        GraphPolicy(named)
-
-
-def test_jobs_are_pairs() -> None:
-    jobs: Any = ["contacts-add"]
-    with pytest.raises(ConfigError, match=r"expected pairs \(task, seed\), got 'contacts-add'"):
-        asyncio.run(rollout_many(PhoneEnvironment, GraphPolicy(TEAM), jobs))
+    for refused in (lambda: GraphPolicy(named), lambda: asyncio.run(rollout_many(MADE, named, []))):
+        with pytest.raises(ConfigError, match="expected a"):
+            refused()

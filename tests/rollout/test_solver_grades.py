@@ -14,7 +14,7 @@ from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.rollout.episodes import Intervene, rollout
+from swarm_ui.rollout import Intervene, rollout
 from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.trace.failed_episodes import failure_class
 from swarm_ui.trace.records import Episode

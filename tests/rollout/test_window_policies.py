@@ -41,8 +41,7 @@ from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.prompts import abstains, decision_chat
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout
 
 
 def team(

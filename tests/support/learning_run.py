@@ -19,7 +19,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 
 CONFIG = TeamConfig(
     iterations=3, shared_iterations=1, shared_steps=20, episodes=16, edges="learned", graphs=2,

@@ -12,6 +12,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from swarm_ui import (
@@ -30,7 +31,6 @@ from swarm_ui import (
     Step,
     Trace,
 )
-from swarm_ui.trace.canonical_json import encoded
 
 DIES_ONCE, DIES_ALWAYS, WAITS, REFUSES, SPENDS, CRASHES = 1001, 1002, 1003, 1004, 1005, 1006
 """Seeds of episodes that are special."""
@@ -105,25 +105,9 @@ def timeless(episode: Episode) -> bytes:
     for step in episode.steps:
         calls = tuple(replace(call, started=0.0, ended=0.0) for call in step.trace.calls)
         steps.append(replace(step, trace=replace(step.trace, calls=calls)))
-    return encoded(replace(episode, steps=tuple(steps), seconds=0.0))
+    return msgspec.json.encode(replace(episode, steps=tuple(steps), seconds=0.0, notes=()))
 
 
-class Scribe:
-    """Keeps for each decision what the episode does not contain: the process that played it."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, list[str]] = {}
-
-    async def __call__(
-        self, index: int, trace: Trace, environment: Environment
-    ) -> Intervention | None:
-        self.kept.setdefault(trace.run, []).append(f"pid {os.getpid()}")
-        return Intervention(credit_source="scribe")
-
-    def take_notes(self, episode: Episode) -> object:
-        return {i: self.kept.pop(s.trace.run) for i, s in enumerate(episode.steps)}
-
-    def add_notes(self, episode: Episode, notes: object) -> None:
-        assert isinstance(notes, dict)
-        for index, note in notes.items():
-            self.kept[episode.steps[index].trace.run] = note
+async def scribe(index: int, trace: Trace, environment: Environment) -> Intervention | None:
+    """Notes what the episode does not contain: the process that played it."""
+    return Intervention(credit_source="scribe", note=(index, os.getpid()))

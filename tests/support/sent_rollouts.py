@@ -7,22 +7,20 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import cloudpickle
-import msgspec
 
-from swarm_ui.rollout.episodes import LocalRollout
-from swarm_ui.rollout.intervention import KeepsNotes
-from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment, Rollouts, rollout_many
 from swarm_ui.trace.records import Episode
 
 
-class SentRollouts:
+class SentRollouts(Rollouts):
     """Episodes come back as other objects, in another order than they were asked for."""
 
     def __init__(self, make_environment: MakeEnvironment) -> None:
+        super().__init__([])
         self._make = make_environment
         self.played = 0
 
-    async def stream(
+    async def stream(  # type: ignore[override]
         self,
         policy: Any,
         jobs: Any,
@@ -33,27 +31,11 @@ class SentRollouts:
         sent = cloudpickle.dumps((policy, intervention))
         for number, job in reversed(list(enumerate(jobs))):
             acting, watching = pickle.loads(sent)
-            async with LocalRollout(self._make, concurrency=1) as place:
-                (episode,) = [
-                    each
-                    async for _, each in place.stream(
-                        acting, [job], intervention=watching, max_steps=max_steps
-                    )
-                ]
-            back = msgspec.json.decode(msgspec.json.encode(episode), type=Episode)
-            if isinstance(watching, KeepsNotes):
-                notes = pickle.loads(pickle.dumps(watching.take_notes(episode)))
-                if notes is not None:
-                    intervention.add_notes(back, notes)
+            (episode,) = await rollout_many(
+                self._make, acting, [job], intervention=watching, max_steps=max_steps
+            )
             self.played += 1
-            yield number, back
-
-    async def close(self) -> None: ...
-
-    async def __aenter__(self) -> SentRollouts:
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
+            yield number, pickle.loads(pickle.dumps(episode))
 
 
 def figures(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.rollout.rollouts import Rollouts
+from swarm_ui.rollout import Rollouts
 from swarm_ui.trace.records import Episode
 
 NAMES = ("agent_0", "agent_1")

@@ -33,8 +33,7 @@ from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.edges.prune import AgentAudit, find_broken, without_voice
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.rollout.episodes import Intervene, Job, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Intervene, Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 

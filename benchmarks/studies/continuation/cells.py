@@ -8,7 +8,7 @@ import msgspec
 
 from benchmarks.studies.struct_files import read_struct
 from swarm_ui.errors import ConfigError
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.storage.run_directory import write_atomic
 
 CELL_VERSION = 1

@@ -19,7 +19,7 @@ from swarm_ui.experiment.environments.phone import TEST_DRAW
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 

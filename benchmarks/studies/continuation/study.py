@@ -45,7 +45,7 @@ from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 from swarm_ui.stats import outcomes
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 

@@ -13,7 +13,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 
 CANDIDATES: dict[str, str] = {
     "choose-list": "list", "click-button": "button", "click-button-sequence": "button",

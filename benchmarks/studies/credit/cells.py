@@ -45,8 +45,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.update_config import UpdateConfig
-from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 

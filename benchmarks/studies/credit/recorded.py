@@ -41,8 +41,7 @@ from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
 from swarm_ui.optim.credit.assigners.assigner import Tables, replay_snapshots
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, digest
 from swarm_ui.optim.credit.assigners.values import OutcomeValue
-from swarm_ui.rollout.episodes import WAIT, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import WAIT, GraphPolicy, rollout_many
 from swarm_ui.stats import Interval
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode, Trace

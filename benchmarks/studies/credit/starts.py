@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.observation import Observation
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 
 
 class RepeatedPhone(PhoneEnvironment):

@@ -29,7 +29,7 @@ from swarm_ui.optim.config import TrustMode
 from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout import rollout_many
 from swarm_ui.stats import Outcome, outcomes
 
 

@@ -17,9 +17,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments.phone import CONCURRENCY
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.intervention import Intervention
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Intervention, rollout_many
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Trace
 

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.environments.phone import VALIDATION_SEEDS, jobs
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 AGENTS = 4
 TEST_DRAW = 1

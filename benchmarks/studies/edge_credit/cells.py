@@ -29,7 +29,7 @@ from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
 
 Templates = Literal["train", "new_templates"]

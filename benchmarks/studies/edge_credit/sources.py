@@ -22,8 +22,7 @@ from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.assigners.values import OutcomeValue
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.credit import episode_edge_credit
-from swarm_ui.rollout.episodes import WAIT
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import WAIT, GraphPolicy
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 

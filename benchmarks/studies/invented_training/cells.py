@@ -52,7 +52,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.preferences.teacher import ScriptedTeacher
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 

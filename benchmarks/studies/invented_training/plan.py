@@ -14,7 +14,7 @@ from swarm_ui.environments.phone.invented import BLIND, BLIND_DEVICES, UNSEEN
 from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
 from swarm_ui.experiment.environments.phone_jobs import mixed_training_jobs
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 WORDINGS: Literal["few"] = "few"
 """Plain wordings, as on the phone, so that only apps and screens are more varied."""

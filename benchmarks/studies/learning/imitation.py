@@ -33,8 +33,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.update.team_update import update_team
-from swarm_ui.rollout.episodes import Intervention, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Intervention, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace
 

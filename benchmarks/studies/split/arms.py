@@ -17,8 +17,7 @@ from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_task
 from swarm_ui.experiment.split_facts import Edges, SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy, Policy
+from swarm_ui.rollout import GraphPolicy, Policy, rollout_many
 from swarm_ui.stats import Outcome, clustered_difference, clustered_mean, outcomes
 
 Templates = Literal["train", "new_templates"]

@@ -26,7 +26,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 AGENTS = 10

@@ -24,8 +24,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.grading import score_of_action
-from swarm_ui.rollout.episodes import Intervention, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Intervention, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from benchmarks.studies.windows.stage2 import Stage2
     from demos.base_agent.training import Progress
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-    from swarm_ui.rollout.episodes import Job
+    from swarm_ui.rollout import Job
 
 T = TypeVar("T", bound=msgspec.Struct)
 NAME = "windows"

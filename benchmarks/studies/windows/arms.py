@@ -31,8 +31,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties, derive
-from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy, Policy
+from swarm_ui.rollout import GraphPolicy, Job, Policy, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
 

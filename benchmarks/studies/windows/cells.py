@@ -38,7 +38,7 @@ from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.update_config import UpdateConfig
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 
 EdgeArm = Literal["none", "redrawn", "random", "learned"]

@@ -22,8 +22,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties
-from swarm_ui.rollout.episodes import Job
-from swarm_ui.rollout.policy import GraphPolicy, Policy
+from swarm_ui.rollout import GraphPolicy, Job, Policy
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 

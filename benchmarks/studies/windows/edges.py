@@ -21,8 +21,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.rollout.episodes import Job, rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.stats import outcomes
 
 BUDGET = 800

@@ -28,7 +28,7 @@ from benchmarks.studies.windows.rows import Contrast, Row
 from benchmarks.studies.windows.stage2 import AgentMade, agent_made
 from benchmarks.support.tables import markdown_table
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 
 CONTROLS = (
     "no-edges", "no-edges-top", "full", "full-shuffled", "reverse", "chain", "redrawn", "scroll-4",

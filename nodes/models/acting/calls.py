@@ -6,8 +6,7 @@ import asyncio
 from typing import Any
 
 from swarm_ui.errors import ModelError, ModelUnavailable
-from swarm_ui.rollout.distributed.cluster import imported
-from swarm_ui.rollout.distributed.ray_errors import reason
+from swarm_ui.rollout.cluster import imported, reason
 
 
 class ActorLost(ModelUnavailable):

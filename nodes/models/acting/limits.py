@@ -23,7 +23,7 @@ from swarm_ui.nodes.models.acting.calls import answered
 from swarm_ui.nodes.models.openai.limits import LocalAdmission, LocalPermit
 from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.nodes.models.openai.options import RateLimits
-from swarm_ui.rollout.distributed.cluster import connected
+from swarm_ui.rollout.cluster import connected
 
 _NEEDED_FOR = "limits of a whole cluster"
 _WHO = "the process that keeps the limits of the cluster"

@@ -22,7 +22,7 @@ from swarm_ui.nodes.models.acting.held_model import About, Factory, HeldModel
 from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.published_adapters import VersionMissing
 from swarm_ui.nodes.models.published_version import PublishedVersion
-from swarm_ui.rollout.distributed.cluster import connected
+from swarm_ui.rollout.cluster import connected
 
 _Sent = tuple[tuple[Any, ...], About, dict[str, str] | None, Any]
 _NEEDED_FOR = "a model held by an actor"

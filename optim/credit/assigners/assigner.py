@@ -10,7 +10,7 @@ import msgspec
 from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner, as_matrix
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.rollout.episodes import WAIT
+from swarm_ui.rollout import WAIT
 from swarm_ui.trace.records import Episode, Trace
 
 States = Sequence[object] | None

@@ -19,9 +19,8 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.assigner import calls_of
 from swarm_ui.optim.credit.assigners.critic import digest
 from swarm_ui.optim.preferences.grading import score_of_action
-from swarm_ui.rollout.episodes import SOLVED, WAIT, no_decision, rollout
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.rollout import WAIT, MakeEnvironment, Policy, rollout
+from swarm_ui.rollout.episode import SOLVED, no_decision
 from swarm_ui.trace.records import Trace
 
 _Place = tuple[str, str, ActionKey]

@@ -29,9 +29,7 @@ from swarm_ui.optim.credit.learned.judged import (
 )
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.stage1.corpus.walk import random_click
-from swarm_ui.rollout.episodes import Intervention, Job, MakeEnvironment, rollout_stream
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import EnvironmentPool
+from swarm_ui.rollout import Intervention, Job, LocalWorker, MakeEnvironment, Policy, Rollouts
 from swarm_ui.trace.records import Episode, Trace
 
 
@@ -89,11 +87,9 @@ async def collect(
     settings = config or CollectConfig()
     judge = _Judge(settings, adversary, scorer)
     size = max(1, min(settings.concurrency, len(jobs)))
-    async with EnvironmentPool(make_environment, size) as pool:
-        stream = rollout_stream(
-            pool, policy, jobs, intervention=judge, max_steps=settings.max_steps
-        )
-        async for episode in stream:
+    async with Rollouts([LocalWorker(make_environment, slots=size)]) as rollouts:
+        stream = rollouts.stream(policy, jobs, intervention=judge, max_steps=settings.max_steps)
+        async for _, episode in stream:
             found = judge.finished(episode, split)
             if found is not None:
                 yield found
@@ -117,8 +113,8 @@ async def collect_outcomes(
         concurrency: episodes at the same time.
     """
     size = max(1, min(concurrency, len(jobs)))
-    async with EnvironmentPool(make_environment, size) as pool:
-        async for episode in rollout_stream(pool, policy, jobs):
+    async with Rollouts([LocalWorker(make_environment, slots=size)]) as rollouts:
+        async for _, episode in rollouts.stream(policy, jobs):
             found = judged_by_outcome(episode, split)
             if found is not None:
                 yield found
@@ -173,7 +169,7 @@ class _Judge:
         self, index: int, trace: Trace, environment: Environment
     ) -> Intervention | None:
         """Grade the proposals of a decision, and choose the action to execute; see
-        :class:`~swarm_ui.rollout.episodes.Intervene`."""
+        :class:`~swarm_ui.rollout.Intervene`."""
         if not isinstance(environment, Graded):
             raise ConfigError(
                 f"collect: {environment.name} has no expert() and grade(); play it and use "

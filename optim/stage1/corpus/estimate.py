@@ -26,7 +26,7 @@ from swarm_ui.optim.stage1.corpus.scripted_roles import (
 from swarm_ui.optim.stage1.corpus.store import Totals, read_corpus
 from swarm_ui.optim.stage1.corpus.synthesize import Models, synthesize
 from swarm_ui.prompts import decision_chat, transcript
-from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout import Policy
 
 _WALKS = 8
 """Walks that an estimate makes."""

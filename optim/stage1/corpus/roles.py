@@ -15,7 +15,7 @@ from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
-from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout import Policy
 
 
 class Reply(NamedTuple):

@@ -27,8 +27,7 @@ from swarm_ui.optim.stage1.corpus.scripted_roles import (
 from swarm_ui.optim.stage1.corpus.store import Corpus, Header, JournalEntry, Totals, totals
 from swarm_ui.optim.stage1.corpus.team_walk import TeamWalk
 from swarm_ui.optim.stage1.corpus.walk import Walk, WalkFault
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import EnvironmentPool, Lap
+from swarm_ui.rollout import LocalWorker, Policy, Rollouts
 from swarm_ui.trace.records import Episode
 
 Report = Callable[[int, int, JournalEntry], None]
@@ -119,7 +118,8 @@ async def synthesize(
             log = CallLog(folder / "calls.jsonl", budget=budget, prices=prices)
             with closing(log):
                 roles = _roles(models, settings, log)
-                await _grow(corpus, EnvironmentPool(make, parallel), roles, jobs, report)
+                rollouts = Rollouts([LocalWorker(make, slots=parallel)])
+                await _grow(corpus, rollouts, roles, jobs, report)
     finally:
         for environment in first:
             await environment.close()
@@ -170,12 +170,12 @@ def _checked_header(
 
 
 async def _grow(
-    corpus: Corpus, pool: EnvironmentPool, roles: Roles, jobs: Sequence[Job], report: Report | None
+    corpus: Corpus, rollouts: Rollouts, roles: Roles, jobs: Sequence[Job], report: Report | None
 ) -> None:
     todo = corpus.unfinished(jobs)
     count = len(set(jobs))
     done = count - len(todo)
-    async with pool, aclosing(_walks(pool, roles, corpus.header, todo)) as walks:
+    async with rollouts, aclosing(_walks(rollouts, roles, corpus.header, todo)) as walks:
         async for walked in walks:
             entry = corpus.add(walked)
             done += 1
@@ -184,12 +184,12 @@ async def _grow(
 
 
 async def _walks(
-    pool: EnvironmentPool, roles: Roles, header: Header, jobs: list[Job]
+    rollouts: Rollouts, roles: Roles, header: Header, jobs: list[Job]
 ) -> AsyncGenerator[WalkResult, None]:
     """Walks in the order of the jobs, whatever the order in which they end."""
     ended: dict[Job, WalkResult] = {}
 
-    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
+    async def attempt(environment: Environment, task: str, seed: int) -> Episode:
         fault: Failure | None = None
         try:
             about = (environment, header.config, header.held_out, task, seed)
@@ -206,7 +206,7 @@ async def _walks(
 
     waiting: dict[int, WalkResult] = {}
     following = 0
-    async with aclosing(pool.episodes(attempt, jobs, actor=roles.agent.name)) as episodes:
+    async with aclosing(rollouts.play(attempt, jobs)) as episodes:
         async for number, episode in episodes:
             task, seed = episode.task, episode.seed
             fault = None if episode.fault is None else str(episode.fault)

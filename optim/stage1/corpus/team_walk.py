@@ -21,8 +21,7 @@ from swarm_ui.optim.stage1.corpus.samples import (
 )
 from swarm_ui.optim.stage1.corpus.walk import SampledEpisode, WalkFault
 from swarm_ui.prompts import chat_of
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout import Policy, rollout
 from swarm_ui.trace.records import Call, Episode
 
 

@@ -40,7 +40,7 @@ from swarm_ui.optim.stage1.corpus.samples import (
     sample_id,
 )
 from swarm_ui.prompts import format_named
-from swarm_ui.rollout.episodes import SOLVED, WAIT
+from swarm_ui.rollout.episode import SOLVED, WAIT
 
 _MOST = {"complete": 2, "answer": 1}
 """Maximum number of instructions for one screen that end with these; as in the method's released

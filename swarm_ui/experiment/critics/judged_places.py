@@ -20,7 +20,7 @@ from swarm_ui.node import derive
 from swarm_ui.optim.credit.learned.collect import CollectConfig, collect, collect_outcomes
 from swarm_ui.optim.credit.learned.judged import JudgedEpisode, Labels, Purpose
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.rollout import Job, MakeEnvironment
 
 _GUIDE = _STRAY = 0.1
 """Shares of the steps of training episodes that the solver and a random policy choose."""

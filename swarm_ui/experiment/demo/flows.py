@@ -39,7 +39,7 @@ from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.rollout.episodes import LocalRollout
+from swarm_ui.rollout import LocalWorker, Rollouts
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam
@@ -163,7 +163,9 @@ async def _play(
         critic = place.critic if judged else None
         intervention = RolloutSupervisor(critic, seed=seed) if critic else None
         policy = trial.arm.policy(model)
-        async with LocalRollout(place.make_environment, concurrency=place.concurrency) as rollouts:
+        async with Rollouts(
+            [LocalWorker(place.make_environment, slots=place.concurrency)]
+        ) as rollouts:
             await run.evaluator.play(trial, policy, rollouts, intervention=intervention)
 
 

@@ -14,7 +14,7 @@ from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.preferences.teacher import Teacher
-from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.rollout import Job, MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.openai.model import OpenAIModel

@@ -13,7 +13,7 @@ from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 
 @asynccontextmanager

@@ -25,8 +25,7 @@ from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node
 from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job, Policy
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from swarm_ui.experiment.environments.spec import (
     OpenEnvironment,
     Opening,
 )
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.invented import InventedPhone

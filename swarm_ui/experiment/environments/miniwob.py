@@ -37,9 +37,7 @@ from swarm_ui.experiment.environments.spec import (
 )
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job, Policy, rollout_many
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from swarm_ui.experiment.environments.spec import (
 )
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
-from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.rollout import Job, MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.optim.preferences.teacher import Teacher

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments.spec import DEFAULT_EPISODES, Seeds
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 
 def seeds_of(split: str) -> range:

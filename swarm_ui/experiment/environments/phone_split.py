@@ -16,8 +16,7 @@ from swarm_ui.experiment.environments.spec import (
     OpenEnvironment,
     Opening,
 )
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job, Policy
 
 if TYPE_CHECKING:
     from swarm_ui.optim.preferences.teacher import Teacher

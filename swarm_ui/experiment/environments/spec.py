@@ -22,8 +22,7 @@ from swarm_ui.experiment.plugins.wrapping import wrapped, wrapper_findings
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.rollout import Job, MakeEnvironment, Policy
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from swarm_ui.experiment.stored.summary import environment_name
 from swarm_ui.report.contents import Curve
 from swarm_ui.report.run_reader import learning_curves
 from swarm_ui.report.totals import set_name
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failed_episodes import FailureClass, failure_class
 from swarm_ui.trace.jsonl import payload

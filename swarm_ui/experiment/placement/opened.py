@@ -24,11 +24,17 @@ from swarm_ui.experiment.placement.shared_model import open_shared_model
 from swarm_ui.experiment.placement.spending import spending
 from swarm_ui.experiment.teams import Arm, arm_of
 from swarm_ui.graph.topology import Edge
-from swarm_ui.rollout.distributed import OnWorkerEvent, RayRollout, WorkerResources, ray_cluster
-from swarm_ui.rollout.episodes import LocalRollout
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import MakeEnvironment
-from swarm_ui.rollout.rollouts import PerWorker, Rollouts
+from swarm_ui.rollout import (
+    Acting,
+    LocalWorker,
+    MakeEnvironment,
+    PerWorker,
+    Policy,
+    Rollouts,
+    WorkerResources,
+    ray_cluster,
+    ray_rollouts,
+)
 from swarm_ui.storage.run_directory import RunDirectory
 
 OpenRollouts = Callable[[EnvironmentSection, OpenEnvironment], Rollouts]
@@ -39,7 +45,7 @@ class Placement:
     """The policy and the rollouts of a run, local or on a cluster."""
 
     arm: Arm
-    policy: Policy | PerWorker[Policy]
+    policy: Acting | PerWorker[Acting]
     rollouts: OpenRollouts
     """Plays in the open environments of this process, or in those of the workers. Enter it with
     ``async with``."""
@@ -47,15 +53,14 @@ class Placement:
 
 @asynccontextmanager
 async def opened_placement(
-    config: Config, model: Any, on_event: OnWorkerEvent, run: RunDirectory
+    config: Config, model: Any, warn: Callable[[str], None], run: RunDirectory
 ) -> AsyncIterator[Placement]:
     """Open the local pool, or the workers of a cluster, as the configuration says.
 
     Args:
         config: the settings.
         model: a model that this process has already loaded; ``None``: each process opens its own.
-        on_event: called with every event of the workers; without a cluster, a worker is a place in
-            the local pool.
+        warn: called with one line when a worker of a cluster waits for resources or is lost.
         run: the folder of the run, whose earlier calls count in the budget of the model.
 
     Raises:
@@ -69,17 +74,17 @@ async def opened_placement(
         def local(section: EnvironmentSection, environment: OpenEnvironment) -> Rollouts:
             most = environment.max_concurrency or config.run.concurrency
             at_once = min(config.run.concurrency, most)
-            return LocalRollout(environment.make, concurrency=at_once, on_event=on_event)
+            return Rollouts([LocalWorker(environment.make, slots=at_once)])
 
         async with open_model(config.model, model) as answering:
             arm = arm_of(config.team, adapters, model=answering.name)
             with spending(answering, run):
                 yield Placement(arm, spec.policy(arm, answering), local)
         return
-    with opened_workers(config, on_event) as rollouts:
+    with opened_workers(config, warn) as rollouts:
         async with open_shared_model(config, run) as shared:
             arm = arm_of(config.team, adapters, model=(shared or config.model).name)
-            policy: Policy | PerWorker[Policy] = PerWorker(
+            policy: Acting | PerWorker[Acting] = PerWorker(
                 partial(open_policy, config.model, config.team, adapters, arm.edges, spec.name)
             )
             if shared is not None:
@@ -88,18 +93,18 @@ async def opened_placement(
 
 
 @contextmanager
-def opened_workers(config: Config, on_event: OnWorkerEvent) -> Iterator[OpenRollouts]:
+def opened_workers(config: Config, warn: Callable[[str], None]) -> Iterator[OpenRollouts]:
     """The workers of the cluster that the configuration names. Arguments and errors are those of
     :func:`opened_placement`."""
     ray, counted = config.ray, _counted(config)
 
     def remote(section: EnvironmentSection, environment: OpenEnvironment) -> Rollouts:
-        return RayRollout(
+        return ray_rollouts(
             PerWorker(partial(open_environments, section)),
             workers=ray.workers,
-            concurrency_per_worker=min(ray.episodes, environment.max_concurrency or ray.episodes),
+            slots=min(ray.episodes, environment.max_concurrency or ray.episodes),
             resources=WorkerResources(cpus=ray.cpus, gpus=ray.gpus, custom=counted),
-            on_event=on_event,
+            warn=warn,
         )
 
     # A local cluster has as many of each counted thing as it has workers.

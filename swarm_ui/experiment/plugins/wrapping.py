@@ -28,7 +28,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Finding
 from swarm_ui.experiment.plugins.entry_points import plugin, unknown_name
 from swarm_ui.experiment.user_code import callable_of, user_wrapper
-from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment
 
 Wrap = Callable[[Environment], Environment]
 _Chance = Annotated[float, Meta(ge=0.0, le=1.0)]

@@ -9,7 +9,6 @@ from typing import Any
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial, trace_name
-from swarm_ui.experiment.live.worker_watch import WorkerWatch
 from swarm_ui.experiment.placement.opened import opened_placement
 from swarm_ui.experiment.plugins.run_loggers import make_loggers, result_scalars
 from swarm_ui.experiment.progress import ProgressDisplay
@@ -61,16 +60,14 @@ async def _evaluate(
     if wraps:
         labels.append(f"environment in {', '.join(wraps)}")
     results = Results(labels=tuple(labels))
-    with WorkerWatch(run.folder.path, warn) as watch:
-        evaluator = Evaluator(run.folder, results, display, watch)
-        await _played(run, model, evaluator, watch)
+    await _played(run, model, Evaluator(run.folder, results, display), warn)
     run.folder.set_status({"stage": "played"})
     return results
 
 
-async def _played(run: Run, model: Any, evaluator: Evaluator, watch: WorkerWatch) -> None:
+async def _played(run: Run, model: Any, evaluator: Evaluator, warn: Callable[[str], None]) -> None:
     config = run.config
-    async with opened_placement(config, model, watch, run.folder) as placed:
+    async with opened_placement(config, model, warn, run.folder) as placed:
         for split in run.splits:
             section = run.section(split, run.seeds[0])
             async with (

@@ -20,7 +20,7 @@ from swarm_ui.experiment.runs.unused_settings import OVER_NETWORK, changed
 from swarm_ui.experiment.teams import agent_names, arm_of
 from swarm_ui.experiment.training.ray_training import open_training_place
 from swarm_ui.experiment.training.roles import open_critics
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig

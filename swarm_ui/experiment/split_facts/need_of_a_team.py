@@ -10,7 +10,7 @@ import msgspec
 from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts.split_teams import SplitTeams, tokens
-from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout import rollout_many
 from swarm_ui.stats import Interval, clustered_mean, outcomes
 
 APPS = 6

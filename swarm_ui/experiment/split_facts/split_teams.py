@@ -13,7 +13,7 @@ from swarm_ui.graph.topology import Edge, descendants, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
 from swarm_ui.nodes import AgentNode
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy
 from swarm_ui.trace.records import Episode
 
 DENSITY = 0.5

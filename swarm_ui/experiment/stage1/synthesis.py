@@ -28,8 +28,7 @@ from swarm_ui.experiment.models import (
 )
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
-from swarm_ui.rollout.policy import Policy
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job, Policy
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Totals

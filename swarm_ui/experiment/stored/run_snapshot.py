@@ -21,11 +21,7 @@ from swarm_ui.experiment.stored.summary import looks_like_a_run
 from swarm_ui.report.totals import set_name
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.worker_events import WorkerEvent, read_worker_events
-from swarm_ui.trace.worker_history import WorkerHistory, WorkerState, sessions
 
-RATE_SECONDS = 300.0
-"""The time over which the rate is measured."""
 _ALIVE = 60.0
 """Seconds without any written file after which a run without a lock no longer counts as running on
 another machine."""
@@ -50,24 +46,6 @@ class SetStatus(msgspec.Struct, frozen=True, kw_only=True):
     are a selection."""
 
 
-class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker of the last process that worked on the run."""
-
-    worker: int
-    node: str
-    """Node of the cluster; empty: the worker is part of that process."""
-    state: WorkerState
-    silent: float
-    """Seconds since its last event."""
-    episodes: int
-    """Number of episodes that it has finished, including repeated ones."""
-    faults: int
-    playing: tuple[str, ...] = ()
-    """Task and seed of the episodes that it began."""
-    text: str = ""
-    """The resource that it waits for, or the reason why it was lost."""
-
-
 class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The information that ``swarm-ui status`` shows."""
 
@@ -86,14 +64,11 @@ class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None
     left: float | None
     """Seconds until the end, as the run itself estimates it; ``None``: not known."""
-    per_minute: float | None
-    """Episodes that ended without a fault in the last minutes; ``None``: not recorded."""
     sets: tuple[SetStatus, ...]
     tasks: tuple[TaskProgress, ...]
     """The tasks in progress."""
     faults: dict[FailureKind, int]
     """Masked episodes, by the kind of the fault."""
-    workers: tuple[WorkerStatus, ...]
 
 
 def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
@@ -118,8 +93,6 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     look = follower.look()
     while follower.behind:  # one look reads a part of a large file
         look = follower.look()
-    events = read_worker_events(path)
-    last = next(iter(reversed(sessions(events))), [])
     silent = _silent(path, at)
     state: RunState = look.state if look.state != "killed" or look.command else "unknown"
     unlocked = state in ("killed", "unknown") and silent is not None and silent < _ALIVE
@@ -130,7 +103,7 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
     return RunSnapshot(
         run=str(path),
         state=state,
-        elsewhere=unlocked and bool(last or look.progress),
+        elsewhere=unlocked and look.progress is not None,
         command=look.command,
         environment=look.environment,
         problem=" ".join("; ".join(filter(None, [look.error, *problems])).split()),
@@ -138,11 +111,9 @@ def snapshot(path: Path, now: float | None = None) -> RunSnapshot:
         done=sum(each.done for each in sets),
         total=None if None in totals else sum(total or 0 for total in totals),
         left=_left(look.progress, at) if running else None,
-        per_minute=_per_minute(events, at if running else None),
         sets=sets,
         tasks=look.progress.tasks if running and look.progress is not None else (),
         faults=look.fault_kinds,
-        workers=tuple(_worker(worker, at) for worker in last),
     )
 
 
@@ -209,7 +180,7 @@ def _planned(path: Path) -> list[str]:
 def _silent(path: Path, now: float) -> float | None:
     """Seconds since the last change of a file that a run writes; ``None`` if there is no such
     file."""
-    names = ("workers.jsonl", "progress.json", "status.json", "metrics.jsonl", "results.json")
+    names = ("progress.json", "status.json", "metrics.jsonl", "results.json")
     times = []
     for file in (*(path / name for name in names), *(path / "traces").glob("*.jsonl")):
         with suppress(OSError):
@@ -223,35 +194,3 @@ def _left(progress: Written | None, now: float) -> float | None:
         return None
     known = [task.left for task in progress.tasks if task.left is not None]
     return max(0.0, max(known) - (now - progress.written)) if known else None
-
-
-def _per_minute(events: list[WorkerEvent], now: float | None) -> float | None:
-    """Finished episodes per minute, over the :data:`RATE_SECONDS` before ``now``.
-
-    ``now`` is ``None`` for a run that is over; then the time ends with the run's last event. The
-    time does not reach back before the start of the last session. Returns ``None`` if there is no
-    such time.
-    """
-    if not events:
-        return None
-    end = max(event.at for event in events) if now is None else now
-    begun = max((event.at for event in events if event.kind == "session"), default=events[0].at)
-    since = max(begun, end - RATE_SECONDS)
-    ended = sum(
-        event.kind == "finished" and event.success is not None and since <= event.at <= end
-        for event in events
-    )
-    return 60.0 * ended / (end - since) if end > since else None
-
-
-def _worker(worker: WorkerHistory, now: float) -> WorkerStatus:
-    return WorkerStatus(
-        worker=worker.worker,
-        node=worker.node,
-        state=worker.state,
-        silent=max(0.0, now - worker.at),
-        episodes=len(worker.finished),
-        faults=worker.faults,
-        playing=tuple(f"{event.task}, seed {event.seed}" for event in worker.playing.values()),
-        text=worker.text,
-    )

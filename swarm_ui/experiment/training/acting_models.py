@@ -6,7 +6,7 @@ these get the learner's adapters by version.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from swarm_ui.experiment.config import Config, Finding
 from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.placement.shared_model import model_actors, opened_in_actors
 from swarm_ui.experiment.training.actors import open_actor
-from swarm_ui.rollout.per_process import PerProcess
 
 _PUBLISHED = "published"
 """The folder in a run that workers and actors read new adapters from."""
@@ -37,7 +36,7 @@ def acting_findings(config: Config) -> Iterator[Finding]:
 
 @asynccontextmanager
 async def open_acting_model(
-    config: Config, learner: Any, run: Path, base: PerProcess[Any]
+    config: Config, learner: Any, run: Path, base: Callable[[], Any]
 ) -> AsyncIterator[Any]:
     """The model of the agents in the workers: a
     :class:`~swarm_ui.optim.rollout_actors.Publisher` that can be sent to them.
@@ -46,7 +45,7 @@ async def open_acting_model(
         config: the settings.
         learner: holds and trains the adapters.
         run: the directory of the run.
-        base: makes a copy of the model without adapters in a worker.
+        base: returns the copy of the model without adapters that a worker holds.
 
     Raises:
         ConfigError: the server of ``[model] actor`` serves another model, or no machine has room

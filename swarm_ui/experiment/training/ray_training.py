@@ -12,16 +12,14 @@ from msgspec.structs import replace
 
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.environments.spec import OpenEnvironment
-from swarm_ui.experiment.live.worker_watch import WorkerWatch
-from swarm_ui.experiment.models import load_in_process
+from swarm_ui.experiment.models import model_of_process
 from swarm_ui.experiment.placement.opened import opened_workers
 from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.training.acting_models import open_acting_model
 from swarm_ui.experiment.training.actors import open_actor
 from swarm_ui.experiment.training.roles import WorkerBase
 from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.rollout.per_process import PerProcess
-from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment
 
 
 class TrainingPlace(NamedTuple):
@@ -63,12 +61,11 @@ async def open_training_place(
         async with open_actor(config.model, learner, run) as acting:
             yield TrainingPlace(environment.make, acting, learner)
         return
-    with WorkerWatch(run, warn) as watch, opened_workers(config, watch) as rollouts:
-        watch.shown("train")
+    with opened_workers(config, warn) as rollouts:
         # Of the agents, and of a learned critic, in a worker that needs one of them.
-        base = PerProcess(partial(load_in_process, replace(config.model, adapters="")))
+        base = replace(config.model, adapters="")
         async with (
-            open_acting_model(config, learner, run, base) as model,
+            open_acting_model(config, learner, run, partial(model_of_process, base)) as model,
             rollouts(config.environment, environment) as playing,
         ):
             in_workers = WorkerBase(learner.name, base)

@@ -6,7 +6,7 @@ import platform
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,22 +15,21 @@ from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSection
 from swarm_ui.experiment.environments import spec_of
-from swarm_ui.experiment.models import kind_of, learned_adapters, load_in_process, open_model
+from swarm_ui.experiment.models import kind_of, learned_adapters, model_of_process, open_model
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.preferences.teacher import LLMTeacher, Teacher
-from swarm_ui.rollout.per_process import PerProcess
 
 
 class WorkerBase(NamedTuple):
     """The base model of the agents in workers that play."""
 
     name: str
-    make: PerProcess[Any]
-    """Makes the base model in a worker; later calls there return the same model."""
+    section: ModelSection
+    """The settings without adapters; see :func:`~swarm_ui.experiment.models.model_of_process`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +236,9 @@ def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigne
     read_card(folder)  # a wrong folder is told before workers start
     section = _critic_base(config, folder)
     local = kind_of(agents) == "local"
-    base = PerProcess(partial(load_in_process, section))
+    base = section
     if local and not (agents.quantize or agents.vision):  # else its weights are others
-        base = agents_base.make
+        base = agents_base.section
     adapter = ADAPTER
     while adapter in learned_adapters(config):
         adapter += "_"
@@ -247,9 +246,10 @@ def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigne
     return PerProcessCritic(partial(_made_in_worker, base, folder, adapter), name)
 
 
-def _made_in_worker(base: PerProcess[Any], folder: Path, adapter: str) -> CreditAssigner:
+@cache
+def _made_in_worker(base: ModelSection, folder: Path, adapter: str) -> CreditAssigner:
     try:
-        return _learned_critic(base(), folder, adapter=adapter)
+        return _learned_critic(model_of_process(base), folder, adapter=adapter)
     except (OSError, ConfigError) as error:
         raise ConfigError(
             f"a worker on {platform.node()} cannot load the learned critic '{folder}': {error}. To "

@@ -35,7 +35,7 @@ from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.optim.update.distributed.learners import Learners
 from swarm_ui.optim.update.team_update import Rehearse
 from swarm_ui.report import credit_map
-from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 from swarm_ui.trace.records import Episode
 

@@ -23,7 +23,7 @@ from swarm_ui.environments.coordination.message_passing import Delivery
 from swarm_ui.environments.coordination.splits import KINDS
 from swarm_ui.errors import ModelUnavailable, ReplyError
 from swarm_ui.model import ChatModel, Request
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode, Trace
 
 JOB: Job = ("colouring-geometric-8", 20_000_005)

@@ -15,7 +15,7 @@ from swarm_ui.environments.phone.environment import CHECKER
 from swarm_ui.environments.wrappers import Recorder, StepLimit
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.comparing import compare_runs
-from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout import rollout
 from swarm_ui.trace.reader import open_jsonl
 
 COMPLETE = Action(action_type="status", goal_status="complete")

@@ -13,8 +13,7 @@ from transformers import AutoModelForCausalLM
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, jobs, vocabulary
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import BASE_AGENT, GENERAL_AGENT, LocalModel
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.stats import outcomes
 
 AGENTS = [BASE_AGENT, GENERAL_AGENT]

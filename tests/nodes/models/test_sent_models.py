@@ -26,7 +26,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Question
 from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, ScriptedModel
 from swarm_ui.nodes.models.openai.client import RequestRejected
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy
 
 SECRET = "sk-0123456789abcdef"
 

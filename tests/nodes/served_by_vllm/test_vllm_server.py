@@ -30,7 +30,7 @@ from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode
 

@@ -34,8 +34,7 @@ from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.group_advantages import DrMAS
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 PNG = b"\x89PNG"

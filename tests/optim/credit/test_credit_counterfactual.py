@@ -34,8 +34,7 @@ from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout
 
 
 def click(index: int) -> Action:

@@ -23,8 +23,7 @@ from swarm_ui.optim.credit.assigners.progress_credit import (
     NoveltyCredit,
     ProgressCredit,
 )
-from swarm_ui.rollout.episodes import rollout
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 

@@ -27,8 +27,7 @@ from swarm_ui.optim.credit.learned.judged import (
     balanced,
     read_judged,
 )
-from swarm_ui.rollout.episodes import rollout_many
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy, rollout_many
 
 JOBS = [("press", seed) for seed in range(6)]
 HEAD = JudgedHead(purpose="train", settings={"episodes": 6})

@@ -18,7 +18,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize
 from swarm_ui.prompts import format_named
-from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout import GraphPolicy
 
 TASK = "split-phone-message"
 COMPACT = CorpusConfig(levels=(3,), prompt_format="compact")

@@ -16,7 +16,7 @@ from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 from swarm_ui.optim.update.update_config import SMALL_MODEL, defaults_for
-from swarm_ui.rollout.pool import Job
+from swarm_ui.rollout import Job
 
 EMBEDDED, SMOLLM2 = defaults_for(190_000), defaults_for(134_500_000)
 

@@ -1,16 +1,74 @@
-"""Connecting to a Ray cluster, or starting one on this machine."""
+"""A Ray cluster: connecting to one or starting one here, and what a worker needs of it."""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.rollout.distributed.ray_errors import reason
+import msgspec
+from msgspec import Meta
+
+from swarm_ui.errors import ConfigError, MissingExtra, brief
+
+Amount = Annotated[float, Meta(ge=0.0)]
+_SLACK = 1e-9
+
+
+class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
+    """The resources that Ray reserves for a worker. Ray only counts them and limits no usage."""
+
+    cpus: Amount = 1.0
+    gpus: Amount = 0.0
+    """May be a fraction, for several workers on one GPU."""
+    custom: dict[str, Amount] = {}
+    """Custom resources, such as ``{"emulator": 1}``; a node declares its own with ``ray start
+    --resources='{"emulator": 4}'``."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a Ray actor."""
+        return {"num_cpus": self.cpus, "num_gpus": self.gpus, "resources": dict(self.custom)}
+
+    @property
+    def amounts(self) -> dict[str, float]:
+        """The amounts above 0, by Ray's names."""
+        every = {"CPU": self.cpus, "GPU": self.gpus, **self.custom}
+        return {name: amount for name, amount in every.items() if amount > 0}
+
+    def fits(self, nodes: Iterable[Mapping[str, float]]) -> int:
+        """The number of workers for which nodes have room; each is on one node.
+
+        Args:
+            nodes: the resources of each node, by Ray's names.
+        """
+        return sum(self._fit(node) for node in nodes)
+
+    def lacking(self, nodes: Iterable[Mapping[str, float]]) -> str:
+        """The resources of which no node has enough for one worker, as text; empty if a node has
+        room.
+        """
+        known = list(nodes)
+        if self.fits(known):
+            return ""
+        short = []
+        for name, amount in self.amounts.items():
+            most = max((node.get(name, 0.0) for node in known), default=0.0)
+            if most + _SLACK < amount:
+                short.append(f"{name} {amount:g} (most on a node: {most:g})")
+        return ", ".join(short) or f"{self} together on one node"
+
+    def _fit(self, node: Mapping[str, float]) -> int:
+        shares = [int(node.get(n, 0.0) / amount + _SLACK) for n, amount in self.amounts.items()]
+        return min(shares, default=1)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {amount:g}" for name, amount in self.amounts.items()) or "nothing"
+
 
 CONNECT = 10.0
 """Seconds in which the head of a cluster has to answer."""
@@ -101,7 +159,7 @@ def connected(needed_for: str) -> Any:
     if not ray.is_initialized():
         raise ConfigError(
             f"{needed_for} needs a Ray cluster, and this process is not connected to one. "
-            "Use it inside: with ray_cluster(): (swarm_ui.rollout.distributed), or after ray.init()"
+            "Use it inside: with ray_cluster(): (swarm_ui.rollout), or after ray.init()"
         )
     return ray
 
@@ -165,3 +223,25 @@ def _expect_listening(address: str) -> None:
             f"no Ray cluster answers at {address}: {reason(error)}; expected HOST:PORT of a "
             "running head, as 'ray start --head' prints it"
         ) from error
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_RAISED = re.compile(r"[\w.]*(Error|Exception|Failure)\b.*: ")
+"""The line of a traceback that names the exception."""
+_FIELDS = ("class_name:", "actor_id:", "pid:", "namespace:", "ip:", "name:")
+"""Beginnings of lines about the actor, which our errors name themselves."""
+_BEGINNING = "The actor died unexpectedly before finishing this task. "
+_END = " Some common causes"
+
+
+def reason(error: BaseException) -> str:
+    """The reason that Ray gives for a failure, in one line; of a traceback, only the last
+    exception.
+    """
+    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised:
+        return brief(Exception(raised[-1]))
+    told = " ".join(line for line in lines if line and not line.startswith(_FIELDS))
+    text = told.removeprefix(_BEGINNING).partition(_END)[0]
+    return brief(Exception(text or type(error).__name__), most=250)

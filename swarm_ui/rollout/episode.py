@@ -1,0 +1,287 @@
+"""Plays one episode: a policy acts in an environment until the end.
+
+If the environment or the endpoint of the model fails, the episode has ``success=None`` and the
+reason; this is never a reward of 0. A failure that the content of a reply causes
+(:class:`ReplyError`, an action outside all bounds) costs a step or fails the episode, and never
+masks it. Errors of the user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`,
+with the episodes so far) are raised. An episode uses the adapter versions of its first decision
+until it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from swarm_ui.action import Action, unfit
+from swarm_ui.engine.adapter_pins import same_versions
+from swarm_ui.engine.executor import trace_of
+from swarm_ui.environment import Environment, checker_version
+from swarm_ui.errors import (
+    BudgetExceeded,
+    ConfigError,
+    EnvironmentFault,
+    Failure,
+    ModelError,
+    NodeError,
+    SwarmError,
+)
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.node import derive
+from swarm_ui.rollout.policy import Policy, as_policy
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+
+T = TypeVar("T")
+WAIT = Action(action_type="wait")
+SOLVED = 1.0
+
+Job = tuple[str, int]
+"""Task and seed of an episode."""
+
+MakeEnvironment = Callable[[], Environment | Awaitable[Environment]]
+
+
+class Intervention(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of an intervention before a step is executed."""
+
+    credit: tuple[tuple[float | None, ...], ...] | None = None
+    """Credit of each message, ``[rounds, agents]``."""
+    credit_source: str = ""
+    """Name of the assigner of the credit."""
+    rationale: tuple[str, ...] = ()
+    """Rationale of the credit: a text for each round."""
+    execute: Action | None = None
+    """Action to execute instead of the decision; ``None``: the decision itself."""
+    expert: Action | None = None
+    """A right action in this state, by the environment's own solver; it is only recorded."""
+    note: Any = None
+    """Anything picklable; see :attr:`~swarm_ui.trace.records.Episode.notes`."""
+
+
+class Intervene(Protocol):
+    """Receives each decision while the environment is still in the state of that decision.
+
+    On other machines a copy of it is called, in the process of the environment. So its random
+    draws may depend only on its own seed, ``trace.run`` and ``trace.seed``, never on the order of
+    the calls, and what it finds out it returns as a :attr:`Intervention.note`.
+    """
+
+    def __call__(
+        self, index: int, trace: Trace, environment: Environment
+    ) -> Awaitable[Intervention | None]: ...
+
+
+async def rollout(
+    environment: Environment,
+    policy: Policy | CollabGraph,
+    *,
+    task: str,
+    seed: int,
+    intervention: Intervene | None = None,
+    max_steps: int | None = None,
+) -> Episode:
+    """Play one episode.
+
+    Args:
+        environment: the environment; it is not closed.
+        policy: makes the decisions.
+        task, seed: task and seed of the episode; the decisions' seeds are derived from ``seed``.
+        intervention: called with each decision before it is executed, to take a snapshot, to
+            assign credit, or to replace the action (a guided rollout).
+        max_steps: truncates the episode, if the environment does not before.
+
+    Returns:
+        the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.
+    """
+    clock = asyncio.get_running_loop().time
+    started, acting = clock(), as_policy(policy)
+    steps: list[StepRecord] = []
+    notes: list[object] = []
+    spent: BudgetExceeded | None = None
+    try:
+        with same_versions():
+            into = steps, notes
+            fault = await _play(environment, acting, (task, seed), intervention, max_steps, into)
+    except BudgetExceeded as error:
+        spent, fault = error, Failure.of(error)
+    except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:
+        fault = Failure.of(error)
+        if fault.by_model:
+            if isinstance(error, SwarmError) and isinstance(error.partial, Trace):
+                lost = StepRecord(trace=error.partial, truncated=True, note=str(fault))
+                steps.append(lost)
+            fault = None
+    episode = Episode(
+        environment=environment.name,
+        checker=checker_version(environment),
+        task=task,
+        seed=seed,
+        policy=acting.name,
+        steps=tuple(steps),
+        success=None if fault is not None else bool(steps) and steps[-1].reward >= SOLVED,
+        fault=fault,
+        seconds=clock() - started,
+        notes=tuple(notes) if any(note is not None for note in notes) else (),
+    )
+    if spent is not None:
+        spent.episodes = (episode,)
+        raise spent
+    return episode
+
+
+async def _play(
+    environment: Environment,
+    policy: Policy,
+    job: Job,
+    intervention: Intervene | None,
+    max_steps: int | None,
+    into: tuple[list[StepRecord], list[object]],
+) -> Failure | None:
+    """Act until the episode ends, appending steps and notes; returns the fault, if any."""
+    (task, seed), (steps, notes) = job, into
+    observation = await _valid("reset", environment.reset(task=task, seed=seed))
+    decide = policy.begin(task=task, seed=seed)
+    while True:
+        index = len(steps)
+        deciding = decide(observation, derive(seed, "step", index), f"{task}/{seed}/{index}")
+        trace = await trace_of(deciding)
+        broken = no_decision(trace)
+        if broken is not None:
+            return broken
+        guidance = await _guidance(intervention, index, trace, environment)
+        executed = guidance.execute or trace.action or WAIT
+        refused = unfit(executed)
+        if refused is not None:
+            executed = WAIT
+        step = await _valid("step", environment.step(executed))
+        full = max_steps is not None and index + 1 >= max_steps and not step.terminated
+        steps.append(
+            StepRecord(
+                trace=trace,
+                executed=executed,
+                reward=step.reward,
+                terminated=step.terminated,
+                truncated=step.truncated or full,
+                note=step.note if refused is None else f"not executed: {refused}",
+                credit=guidance.credit,
+                credit_source=guidance.credit_source,
+                rationale=guidance.rationale,
+                expert=guidance.expert,
+            )
+        )
+        notes.append(guidance.note)
+        if step.ended or full:
+            if step.fault is None:
+                return None
+            return Failure(kind="environment", message=step.fault)
+        observation = step.observation
+
+
+async def _guidance(
+    intervention: Intervene | None, index: int, trace: Trace, environment: Environment
+) -> Intervention:
+    """The result of the intervention. An unusable reply of its model, such as that of a critic,
+    does not count as a failure of the policy.
+
+    Raises:
+        ModelError: a model of the intervention gave an unusable reply.
+    """
+    if intervention is None:
+        return Intervention()
+    try:
+        return await intervention(index, trace, environment) or Intervention()
+    except (ModelError, NodeError) as error:
+        if not Failure.of(error).by_model:
+            raise
+        raise ModelError(f"the intervention at step {index} failed: {error}") from error
+
+
+async def _valid(what: str, doing: Awaitable[T]) -> T:
+    """The result of an operation of the environment.
+
+    Raises:
+        EnvironmentFault: the environment failed, or exchanged records that are not valid.
+    """
+    try:
+        return await doing
+    except msgspec.MsgspecError as error:
+        raise EnvironmentFault(f"the environment's '{what}' failed: {error}") from error
+
+
+def no_decision(trace: Trace) -> Failure | None:
+    """The technical reason why there is no decision; ``None`` if there is one.
+
+    If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
+    the output node or a vote failed or received only failures, this is a fault, because an
+    unreachable endpoint says nothing about the policy. A failure that the content of a reply
+    caused counts as a reply without a valid action.
+    """
+    if trace.action is not None:
+        return None
+    agents, lost = frozenset(trace.agents), _lost(trace)
+    asked = [call for call in trace.calls if call.node in agents]
+    if asked and all(call.message in lost for call in asked):
+        return _fault(asked[0], lost, f"no agent answered; '{asked[0].node}'")
+    for call in trace.calls:
+        closes = call.node not in agents and "/" not in call.node
+        if call.message in lost and (closes or call.message == trace.output_id):
+            return _fault(call, lost, f"'{call.node}' failed")
+    return None
+
+
+def _fault(call: Call, lost: Mapping[str, Failure], told: str) -> Failure:
+    """The failure of an episode that a lost message ended."""
+    failure = lost[call.message]
+    return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
+
+
+def _lost(trace: Trace) -> dict[str, Failure]:
+    """The messages that hold no proposal for a technical reason, by id, with the reason.
+
+    Their calls failed. Or no model was asked, and all that they are made of is lost: the messages
+    that a vote received, or the last ones inside a nested graph.
+    """
+    errors = {message.id: message.error for message in trace.messages}
+    received = {id for call in trace.calls for id in call.heard}
+    inside: dict[str, list[str]] = {}
+    lost: dict[str, Failure] = {}
+    for call in sorted(trace.calls, key=lambda call: -call.message.count("/")):
+        id = call.message
+        if call.step is None and id not in received:
+            inside.setdefault(id.rpartition("/")[0], []).append(id)
+        if call.error is not None:
+            if not call.error.by_model:
+                lost[id] = call.error
+        elif errors.get(id) is not None and not (call.model or call.prompt):
+            parts = inside.get(id) or call.heard
+            if parts and all(part in lost for part in parts):
+                lost[id] = lost[parts[0]]
+    return lost
+
+
+def spread_jobs(tasks: Sequence[str], n: int, seed: int, seeds: range) -> list[Job]:
+    """``n`` episodes in random order, evenly spread over the tasks.
+
+    Args:
+        n: number of episodes.
+        seed: seed of the choice; equal arguments give equal lists.
+        seeds: range of the episodes' seeds.
+
+    Raises:
+        ConfigError: there is no task or no seed.
+    """
+    if n > 0 and not (tasks and seeds):
+        raise ConfigError(
+            f"cannot draw {n} episodes from {len(tasks)} tasks and {len(seeds)} seeds; give at "
+            "least one of each"
+        )
+    rng = random.Random(seed)
+    chosen: list[Job] = []
+    while len(chosen) < n:
+        cycle = rng.sample(tasks, len(tasks))
+        chosen.extend((task, rng.choice(seeds)) for task in cycle[: n - len(chosen)])
+    return chosen
