@@ -82,10 +82,10 @@ class AgentNode:
     ) -> NodeReply:
         reads = format_named(completion.prompt_format)
         shown = reads.parse(completion.text, view.observation, partial=view.partial)
-        action, error = None, None
+        action, error, abstains = None, None, isinstance(shown, Abstain)
         if isinstance(shown, Unparsed):
             error = shown.reason
-        elif not isinstance(shown, Abstain):
+        elif not isinstance(shown, Abstain):  # an action
             if not view.partial or decision.reaches(shown):
                 action = view.to_screen(shown)
             if action is None:
@@ -96,6 +96,7 @@ class AgentNode:
             content=completion.text,
             action=action,
             error=error,
+            abstains=abstains,
             model=completion.model or self.model.name,
             adapter=completion.adapter,
             logprob=completion.logprob,

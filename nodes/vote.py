@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from math import exp, fsum
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 
 from swarm_ui.action import Abstain, Action, ActionKey
-from swarm_ui.ballot import TieRule, by_seed, winner
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
-from swarm_ui.prompts import abstains
 
+K = TypeVar("K", bound=Hashable)
+TieRule = Callable[[Sequence[K]], K]
+"""Picks one of several candidates of equal weight, in the order of the weights."""
 VotingRule = Literal["exact", "hierarchical"]
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 
@@ -26,8 +28,8 @@ _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "selec
 def _nothing(inbox: Sequence[Message]) -> NodeReply:
     """The reply of a vote without proposals. If all agents abstained, the vote abstains: that is
     not a failure, and the step has no effect."""
-    if inbox and all(abstains(message) for message in inbox):
-        return NodeReply(content=Abstain().json(), ballot={})
+    if inbox and all(message.abstains for message in inbox):
+        return NodeReply(content=Abstain().json(), abstains=True, ballot={})
     return NodeReply(error="nobody proposed a valid action", ballot={})
 
 
@@ -170,6 +172,26 @@ def _decided(
 
 
 # -- voting rules; none of them depends on the order of the proposals --------------------------
+
+
+def winner(weights: Mapping[K, float], ties: TieRule[K]) -> K:
+    """The candidate with the largest weight; ``ties`` chooses among equal ones."""
+    top = max(weights.values())
+    tied = [key for key, weight in weights.items() if weight == top]
+    return tied[0] if len(tied) == 1 else ties(tied)
+
+
+def by_seed(seed: int) -> Callable[[Sequence[K]], K]:
+    """Tie rule: choose the candidate with the smallest hash of seed and candidate.
+
+    The winner therefore does not depend on the graph, on the order of the nodes, or on who made a
+    proposal first.
+    """
+
+    def rank(key: K) -> bytes:
+        return blake2b(msgspec.json.encode((seed, key)), digest_size=8).digest()
+
+    return lambda tied: min(tied, key=rank)
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:

@@ -42,15 +42,8 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     library_version: _Text = ""
 
     def expect_base(self, folder: Path, name: str, fingerprint: str) -> None:
-        """Check that the adapter fits a base.
-
-        Args:
-            folder: where the adapter is, for the error.
-            name, fingerprint: those of the base model; an empty fingerprint fits every adapter.
-
-        Raises:
-            ConfigError: it was trained on other weights.
-        """
+        """Raise ``ConfigError`` if the adapter in ``folder`` was trained on other weights than
+        those with this fingerprint; an empty one fits every adapter."""
         own = self.base_fingerprint
         if own and fingerprint and own != fingerprint:
             raise ConfigError(
@@ -60,9 +53,8 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             )
 
     def saved_with(self, name: str, fingerprint: str) -> AdapterMetadata:
-        """The metadata of an adapter that this library saves; ``name``, ``fingerprint``: those of
-        its base model.
-        """
+        """The metadata of an adapter that this library saves; ``name`` and ``fingerprint`` are
+        those of its base model."""
         return msgspec.structs.replace(
             self,
             base_model=name,
@@ -82,11 +74,8 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def read_metadata(folder: Path) -> AdapterMetadata:
-    """The metadata in a folder; all empty if there is no such file.
-
-    Raises:
-        ConfigError: the file cannot be read, or holds something else.
-    """
+    """The metadata in a folder; all empty if there is no such file. Raises ``ConfigError`` if it
+    cannot be read."""
     path = folder / METADATA_FILE
     try:
         with path.open("rb") as file:
@@ -112,10 +101,9 @@ def write_metadata(folder: Path, metadata: AdapterMetadata) -> None:
 def fingerprint(tensors: Iterable[Any]) -> str:
     """A short hash of a model's weights, to compare models.
 
-    It is computed from the shape of every tensor and up to 1,024 evenly spaced values of it,
-    rounded to bfloat16. So it takes milliseconds for models of any size, and is equal in float32
-    and bfloat16. Training changes all tensors, so it changes the fingerprint; changes of single
-    values may not be detected. Names and order of the tensors do not matter.
+    It reads the shape of every tensor and up to 1,024 evenly spaced values of it, rounded to
+    bfloat16, so it takes milliseconds for models of any size, and is equal in float32 and bfloat16.
+    Changes of single values may not be detected. Names and order of the tensors do not matter.
 
     Args:
         tensors: the model's weights as torch tensors, without those of adapters.
@@ -124,14 +112,13 @@ def fingerprint(tensors: Iterable[Any]) -> str:
         32 hexadecimal digits; empty for quantised weights and weights that are not loaded, which
         cannot be compared with others.
     """
-    import torch
-
     found = set()
     for tensor in tensors:
         if tensor.is_meta or not tensor.is_floating_point() or tensor.element_size() < 2:
             return ""
         flat = tensor.detach().reshape(-1)
-        sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES].to(torch.bfloat16)
-        values = sample.view(torch.int16).cpu().numpy().astype("<i2").tobytes()
+        sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES].bfloat16()
+        # bfloat16 is the upper half of float32; torch itself is not imported here.
+        values = (sample.float().cpu().numpy().view("<u4") >> 16).astype("<u2").tobytes()
         found.add(hashlib.sha256(str(tuple(tensor.shape)).encode() + values).digest())
     return hashlib.sha256(b"".join(sorted(found))).hexdigest()[:32]

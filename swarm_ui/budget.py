@@ -1,9 +1,8 @@
-"""Budgets for language model calls: upper limits that are never exceeded.
+"""Budgets for calls of language models: limits of calls, tokens and money that are not exceeded.
 
-Each call reserves the most that it may use before it is sent: :func:`most_tokens` of its prompt,
-and the limit of its reply. A budget can be exceeded only if a server counts more than that: if it
-adds long instructions of its own to a prompt, ignores the limit of a reply, or has a tokenizer that
-makes more tokens than a text has bytes.
+Before a call is sent, the most that it may use is reserved: :func:`most_tokens` of its prompt, and
+the limit of its reply. So a budget is exceeded only if a server counts more than that: it adds
+instructions of its own, ignores the limit, or makes more tokens than a text has bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
         return self.parts(usage) / _UNIT
 
     def parts(self, usage: Usage) -> int:
-        """The price as an integer multiple of 1 / ``_UNIT``, rounded up."""
+        """The price as an integer multiple of 1e-12, rounded up."""
         spent = self.prompt * usage.prompt_tokens + self.completion * usage.completion_tokens
         return math.ceil(spent * (_UNIT // 10**6))
 
@@ -51,9 +50,17 @@ class Hold(NamedTuple):
 
 
 class Budget:
-    """Limits on calls, tokens and money.
+    """Limits on calls, tokens and money: :meth:`reserve` before a request is sent, :meth:`settle`
+    when it has finished.
 
-    Call :meth:`reserve` before a request is sent and :meth:`settle` when it has finished.
+    Args:
+        max_calls: calls that may be sent, retries included; ``None``: no limit.
+        max_tokens: tokens that the calls may use together; ``None``: no limit.
+        max_cost: money that the calls may cost together; ``None``: no limit.
+        prices: price of each model, by its served name.
+
+    Raises:
+        ConfigError: a limit is negative or not finite, or a price is not a :class:`Price`.
     """
 
     def __init__(
@@ -63,26 +70,11 @@ class Budget:
         max_cost: float | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
-        """
-        Args:
-            max_calls: calls that may be sent, retries included; ``None``: no limit.
-            max_tokens: tokens that the calls may use together; ``None``: no limit.
-            max_cost: money that the calls may cost together; ``None``: no limit.
-            prices: price of each model, by its served name.
-
-        Raises:
-            ConfigError: a limit is negative or not finite, or a price is not a :class:`Price`.
-        """
         limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
         for name, value in limits.items():
             if value is not None and not 0 <= value < math.inf:
-                raise ConfigError(
-                    f"Budget: {name} must be a finite number >= 0, or None for no limit; "
-                    f"got {value}"
-                )
-        self.max_calls = max_calls
-        self.max_tokens = max_tokens
-        self.max_cost = max_cost
+                raise ConfigError(f"Budget: {name} must be a number >= 0 or None, got {value}")
+        self.max_calls, self.max_tokens, self.max_cost = max_calls, max_tokens, max_cost
         self.prices = dict(prices or {})
         for name, price in self.prices.items():
             if not isinstance(price, Price):
@@ -91,8 +83,7 @@ class Budget:
         """Calls sent, retries included."""
         self.tokens = 0
         """Tokens of the finished calls."""
-        self._parts = 0
-        self._held_tokens = self._held_parts = 0
+        self._parts = self._held_tokens = self._held_parts = 0
         self._runs: set[tuple[str, int]] = set()
 
     @property
@@ -100,46 +91,43 @@ class Budget:
         """Cost of the finished calls."""
         return self._parts / _UNIT
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return not (self.max_calls is self.max_tokens is self.max_cost is None)
+
     def reserve(self, most: Usage, where: str, price: Price | None = None) -> Hold:
         """Reserve budget for a call that may use up to ``most``; pass the result to :meth:`settle`.
 
         Raises:
             BudgetExceeded: the call could exceed the budget; nothing is reserved.
         """
-        tokens = total(most)
-        parts = 0 if price is None else price.parts(most)
+        hold = Hold(total(most), 0 if price is None else price.parts(most), price)
         if self.max_calls is not None and self.calls + 1 > self.max_calls:
-            raise BudgetExceeded(
-                f"{where}: all {self.max_calls} calls of the budget are used up; "
-                "nothing was sent. Raise max_calls to continue"
-            )
-        wanted = self.tokens + self._held_tokens + tokens
-        if self.max_tokens is not None and wanted > self.max_tokens:
-            raise BudgetExceeded(
-                f"{where}: the next call may need {tokens} tokens, but the budget is "
-                f"{self.max_tokens} tokens, of which {self.tokens} are used and "
-                f"{self._held_tokens} are reserved for calls in progress; nothing was sent. Raise "
-                "max_tokens to continue"
-            )
-        self._afford(parts, price, where)
+            _refuse(where, f"all {self.max_calls} calls of the budget are used up", "max_calls")
+        if (
+            self.max_tokens is not None
+            and self.tokens + self._held_tokens + hold.tokens > self.max_tokens
+        ):
+            held = f"{self.tokens} are used and {self._held_tokens} reserved for calls in progress"
+            said = f"the next call may need {hold.tokens} tokens, and of {self.max_tokens} {held}"
+            _refuse(where, said, "max_tokens")
+        if self.max_cost is not None:
+            self._afford(self.max_cost, hold, where)
         self.calls += 1
-        self._held_tokens += tokens
-        self._held_parts += parts
-        return Hold(tokens, parts, price)
+        self._held_tokens += hold.tokens
+        self._held_parts += hold.parts
+        return hold
 
     def settle(self, hold: Hold, used: Usage | None) -> float:
         """Replace a reservation by the actual usage; returns the cost of the call.
 
-        Args:
-            hold: the reservation, from :meth:`reserve`.
-            used: tokens that the call used; ``None`` if unknown: the whole reservation counts.
+        ``used``: tokens that the call used; ``None`` if unknown: the whole reservation counts.
         """
         self._held_tokens -= hold.tokens
         self._held_parts -= hold.parts
         self.tokens += hold.tokens if used is None else total(used)
-        if hold.price is None:
-            return 0.0
-        parts = hold.parts if used is None else hold.price.parts(used)
+        parts = hold.parts if used is None or hold.price is None else hold.price.parts(used)
         self._parts += parts
         return parts / _UNIT
 
@@ -163,11 +151,6 @@ class Budget:
             for used, price in made:
                 self.count(used, price=price)
 
-    @property
-    def limited(self) -> bool:
-        """Whether there is any limit."""
-        return not (self.max_calls is self.max_tokens is self.max_cost is None)
-
     def room(self, most: Usage, price: Price | None = None) -> float:
         """The number of calls of this size that can still be reserved; infinite without a limit."""
         tokens, parts = total(most), 0 if price is None else price.parts(most)
@@ -182,31 +165,25 @@ class Budget:
         return max(0, min(rooms))
 
     def check_price(self, model: str) -> None:
-        """Check that a model has a price if money is limited.
-
-        Raises:
-            ConfigError: ``max_cost`` is set and ``prices`` does not contain the model.
-        """
+        """Raise ``ConfigError`` if money is limited, and ``prices`` does not have the model."""
         if self.max_cost is not None and model not in self.prices:
-            known = ", ".join(self.prices) or "none"
             raise ConfigError(
-                f"max_cost is set but there is no price for '{model}'; prices are known for: "
-                f"{known}. Add prices={{'{model}': Price(prompt=..., completion=...)}} per million "
-                "tokens"
+                f"max_cost is set, but there is no price for '{model}' among "
+                f"{', '.join(self.prices) or 'none'}. Add prices={{'{model}': Price(prompt=..., "
+                "completion=...)} per million tokens"
             )
 
-    def _afford(self, parts: int, price: Price | None, where: str) -> None:
-        if self.max_cost is None:
-            return
-        if price is None:
+    def _afford(self, most: float, hold: Hold, where: str) -> None:
+        if hold.price is None:
             raise ConfigError(f"{where}: max_cost needs the price of this model; add it to prices")
-        if self._parts + self._held_parts + parts > math.floor(self.max_cost * _UNIT):
-            raise BudgetExceeded(
-                f"{where}: the next call may cost {parts / _UNIT:.6g}, but the budget is "
-                f"{self.max_cost:.6g}, of which {self.cost:.6g} is spent and "
-                f"{self._held_parts / _UNIT:.6g} is reserved for calls in progress; nothing was "
-                "sent. Raise max_cost to continue"
-            )
+        if self._parts + self._held_parts + hold.parts > math.floor(most * _UNIT):
+            held = f"{self.cost:.6g} is spent and {self._held_parts / _UNIT:.6g} reserved"
+            said = f"the next call may cost {hold.parts / _UNIT:.6g}, and of {most:.6g} {held}"
+            _refuse(where, f"{said} for calls in progress", "max_cost")
+
+
+def _refuse(where: str, why: str, limit: str) -> None:
+    raise BudgetExceeded(f"{where}: {why}; nothing was sent. Raise {limit} to continue")
 
 
 def most_tokens(text: str) -> int:
@@ -225,11 +202,10 @@ def likely_tokens(most: Usage) -> int:
 
 
 def guess_tokens(text: str) -> int:
-    """An estimate of the number of tokens of a text: one for three ASCII characters, and two for
-    any other character.
+    """An estimate of the tokens of a text: one for three ASCII characters, two for any other.
 
-    This is more than most tokenizers need for prose and JSON, and less than they need for digits,
-    encoded bytes or rare scripts; :func:`most_tokens` is never less.
+    More than most tokenizers need for prose and JSON, and less than they need for digits, encoded
+    bytes or rare scripts; :func:`most_tokens` is never less.
     """
     plain = len(text) if text.isascii() else sum(map(str.isascii, text))
     return (plain + 2) // 3 + 2 * (len(text) - plain)

@@ -44,6 +44,8 @@ class Message(
     successors receive a message with an error (a tombstone)."""
     prompt_format: str = "json"
     """The format of the content, see :mod:`swarm_ui.prompts`."""
+    abstains: bool = False
+    """The agent sees only a part of the screen and proposes nothing: this is no failure."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

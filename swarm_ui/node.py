@@ -62,6 +62,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Proposal in the indices of the whole screen."""
     error: str | None = None
     """Why there is no valid proposal."""
+    abstains: bool = False
+    """There is no proposal, and this is no failure; see :class:`swarm_ui.message.Message`."""
     model: str = ""
     """Name of the model that answered; empty for nodes without a model."""
     adapter: str | None = None

@@ -60,6 +60,7 @@ class RecordedMessages:
             action=other.action,
             error=None,
             prompt_format=other.prompt_format,
+            abstains=other.abstains,
         )
 
 

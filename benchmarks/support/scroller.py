@@ -100,7 +100,7 @@ class _Note:
         note = self.message
         return NodeReply(
             content=note.content, action=note.action, error=note.error,
-            prompt_format=note.prompt_format,
+            prompt_format=note.prompt_format, abstains=note.abstains,
         )  # fmt: skip
 
 

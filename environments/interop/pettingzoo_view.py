@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from swarm_ui.action import Action
-from swarm_ui.ballot import first, winner
 from swarm_ui.environments.action_choices import phrases
 from swarm_ui.environments.interop.blocking import Make
 from swarm_ui.environments.interop.spaces import WAIT, ActionKind, Episodes, ScreenSpace, Sizes
@@ -41,7 +40,7 @@ Vote = Callable[[Mapping[str, Action]], Action]
 
 def majority(proposals: Mapping[str, Action]) -> Action:
     """The act proposed most often; in a tie, the one that the first agent proposed."""
-    most = winner(Counter(action.key for action in proposals.values()), ties=first)
+    ((most, _),) = Counter(action.key for action in proposals.values()).most_common(1)
     return next(action for action in proposals.values() if action.key == most)
 
 

@@ -38,7 +38,7 @@ from swarm_ui.optim.preferences.grading import (
     scored_proposals,
     unparsed,
 )
-from swarm_ui.prompts import abstains, format_named
+from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 
@@ -173,7 +173,7 @@ class _StepPairs:
         credit = self.credit[call.message]
         message = self.trace.message(call.message)
         said, view = message.action, self.trace.view(call)
-        if credit > self.config.good_above and abstains(message):
+        if credit > self.config.good_above and message.abstains:
             return self._abstention(call, view, credit)
         if said is not None and credit > self.config.good_above:
             own = ScoredAction(action=said, credit=credit, reason=reason_given(message))

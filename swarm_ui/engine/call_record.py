@@ -38,6 +38,7 @@ def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
         usage=reply.usage,
         error=error,
         prompt_format=reply.prompt_format,
+        abstains=reply.abstains,
     )
 
 

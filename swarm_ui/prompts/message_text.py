@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from swarm_ui.action import ACTION_TYPES, Abstain, Action, parse_reply
+from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.json_text import objects
-from swarm_ui.message import Heard, Message
+from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.prompts.quoting import cut
 
@@ -73,12 +73,3 @@ def _before_action(content: str, prompt_format: str) -> str | None:
         end = next((end for end in ends if before.endswith(end)), "")
         before = before.removesuffix(end)
     return before.strip()
-
-
-def abstains(message: Message) -> bool:
-    """Whether the agent abstains: the message has neither a proposal nor a failure."""
-    if message.action is not None or message.error is not None:
-        return False
-    if message.prompt_format == "compact":
-        return message.content.strip().rpartition("\n")[2].strip() == PASS
-    return isinstance(parse_reply(message.content), Abstain)

@@ -6,7 +6,6 @@ from swarm_ui.action import ActionKey
 from swarm_ui.credit import SOLVER_CREDIT, as_matrix
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import EnvironmentFault
-from swarm_ui.prompts.message_text import abstains
 from swarm_ui.rollout.episode import Intervention
 from swarm_ui.trace.records import Trace
 
@@ -34,6 +33,6 @@ async def solver_grades(index: int, trace: Trace, environment: Environment) -> I
     values = {
         m.id: 0.0 if m.action is None else grades[m.action.key]
         for m in trace.messages
-        if m.id not in failed and not abstains(m)
+        if m.id not in failed and not m.abstains
     }
     return Intervention(credit=as_matrix(trace, values), credit_source=SOLVER_CREDIT, expert=expert)

@@ -12,7 +12,6 @@ from swarm_ui.action import Action, unfit
 from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import UNREADABLE
 from swarm_ui.observation import Observation
-from swarm_ui.prompts.message_text import abstains
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 FailureClass = Literal[
@@ -212,7 +211,7 @@ def unusable(step: StepRecord) -> bool:
     excused = {c.message for c in trace.calls if c.error is not None and not c.error.by_model}
     agents = frozenset(trace.agents)
     return any(
-        m.action is None and m.id not in excused and not abstains(m)
+        m.action is None and m.id not in excused and not m.abstains
         for m in trace.messages
         if m.sender in agents
     )

@@ -20,7 +20,6 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import Decision, Dropped
 from swarm_ui.observation import Observation
-from swarm_ui.prompts.message_text import abstains
 
 TRACE_VERSION = 1
 
@@ -138,7 +137,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def passed(self) -> tuple[str, ...]:
         """Ids of the agents' messages that are abstentions."""
         agents = frozenset(self.agents)
-        return tuple(m.id for m in self.messages if m.sender in agents and abstains(m))
+        return tuple(m.id for m in self.messages if m.sender in agents and m.abstains)
 
     @property
     def immediate(self) -> tuple[Edge, ...]:

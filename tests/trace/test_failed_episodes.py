@@ -48,7 +48,7 @@ def step(
     messages = tuple(
         Message(id=f"{name}:0", sender=name, round=0, content=said, error=REFUSED)
         if isinstance(said, str) and "pass" not in said
-        else Message(id=f"{name}:0", sender=name, round=0, content=said)
+        else Message(id=f"{name}:0", sender=name, round=0, content=said, abstains=True)
         if isinstance(said, str)
         else Message(id=f"{name}:0", sender=name, round=0, content=said.json(), action=said)
         for name, said in zip(AGENTS, proposals, strict=False)

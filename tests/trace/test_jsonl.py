@@ -87,6 +87,7 @@ messages = st.builds(
     action=st.none() | actions,
     adapter=st.none() | text,
     prompt_format=st.sampled_from(["json", "compact"]),
+    abstains=st.booleans(),
     logprob=logprob,
     usage=usage,
     error=st.none() | text,

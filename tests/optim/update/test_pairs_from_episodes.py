@@ -218,7 +218,9 @@ def test_an_agent_learns_an_action_on_a_hidden_element_that_a_message_named() ->
 
 def test_a_right_abstention_is_learned_if_it_is_asked_for() -> None:
     trace = windowed_pair()
-    silent = msgspec.structs.replace(trace.messages[0], content=Abstain().json(), action=None)
+    silent = msgspec.structs.replace(
+        trace.messages[0], content=Abstain().json(), action=None, abstains=True
+    )
     trace = msgspec.structs.replace(trace, messages=(silent, *trace.messages[1:]))
     step = graded(trace, [[1.0, 1.0]])
     assert [p.node for p in made(step)] == ["agent_1"]
