@@ -44,6 +44,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import msgspec
 import torch
 import transformers
 from rich.console import Console
@@ -55,16 +56,16 @@ from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.examples import Batch, Row, minibatches, with_reference
+from swarm_ui.optim.losses import dpo_loss
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.update.batches import Row, encode_pairs, lengths_of, schedule
-from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.optim.update import update_team
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 
 AGENTS, ROUNDS = 4, 3
@@ -139,7 +140,7 @@ def measure_adapters(
     def updating(config: TeamConfig, adapters: dict[str, str]) -> Callable[[], object]:
         model = LocalModel.load()
         for name in dict.fromkeys(adapters.values()):
-            model.add_adapter(name, rank=config.rank, alpha=config.alpha)
+            model.add_adapter(name, rank=config.rank, alpha=2 * config.rank)
         return lambda: update_team(model, pairs, adapters, config, 0)
 
     own = {name: name for name in NAMES}
@@ -166,44 +167,28 @@ def _told(pairs: int, steps: int, config: TeamConfig) -> str:
 # -- our loop against trl's -------------------------------------------------------------------
 
 
-class Noting(AdapterTrainer):
-    """Records the loss of each step."""
-
-    losses: list[float]
-
-    def _accumulate(self, *given: Any) -> Tensor:
-        sums = super()._accumulate(*given)
-        self.losses.append(float(sums[0]))
-        return sums
+BETA, LR, BETAS, CLIP = 0.05, 1e-3, (0.9, 0.98), 1.0
+"""Plain DPO at a constant rate: what both can do."""
 
 
 class Start:
     """The start of both loops: a model, its initial adapter, and the batches of all steps."""
 
     def __init__(self, pairs: Sequence[PreferencePair], steps: int, batch_size: int) -> None:
-        # Plain DPO at a constant rate: what both can do.
-        self.config = UpdateConfig(
-            method="dpo",
-            steps=steps,
-            batch_size=batch_size,
-            nll_weight=0.0,
-            warmup=1,
-            floor=1.0,
-            lr=1e-3,
-        )
+        self.steps, self.batch_size = steps, batch_size
         self.model = self.fresh()
-        self.pairs = _distinct(self.model, pairs)[: steps * batch_size]
+        self.pairs = [
+            msgspec.structs.replace(pair, node="default")
+            for pair in _distinct(self.model, pairs)[: steps * batch_size]
+        ]
         self.weights = [p.detach().clone() for p in self.model.adapter_parameters("default")]
-        task = encode_pairs(self.model, self.pairs, both=True, unique=True)
-        lengths = lengths_of([example.chosen for example in task])
-        rng = random.Random(0)
-        rng.getrandbits(63)  # as AdapterTrainer.fit draws before it makes its batches
-        batches = schedule(lengths, steps=steps, batch_size=batch_size, rng=rng)
-        flat = [row for batch in batches for row in batch]
-        self.chosen = [task[row].chosen for row in flat]
-        rejected = [task[row].rejected for row in flat]
-        self.rejected = [row for row in rejected if row is not None]
-        assert len(self.rejected) == len(rejected)  # every pair has both
+        flat = [example for batch in self.batches() for example in batch]
+        self.chosen = [example.chosen for example in flat]
+        self.rejected = [example.rejected for example in flat if example.rejected is not None]
+        assert len(self.rejected) == len(flat)  # every pair has both
+
+    def batches(self) -> list[Batch]:
+        return minibatches(with_reference(self.model, self.pairs), self.batch_size, self.steps)
 
     def fresh(self) -> LocalModel:
         model = LocalModel.load()
@@ -231,15 +216,20 @@ class Ours:
         self.losses: list[float] = []
 
     def __call__(self) -> None:
-        start = self._start
+        model, parameters = self._start.model, self._start.model.adapter_parameters("default")
         with torch.no_grad():
-            for parameter, value in zip(
-                start.model.adapter_parameters("default"), start.weights, strict=True
-            ):
+            for parameter, value in zip(parameters, self._start.weights, strict=True):
                 parameter.copy_(value)
-        trainer = Noting(start.model, start.config)
-        trainer.losses = self.losses = []
-        trainer.fit("default", start.pairs, random.Random(0))
+        self.losses = []
+        with model.activate("default"):
+            optimizer = torch.optim.AdamW(parameters, lr=LR, betas=BETAS, weight_decay=0.0)
+            for batch in self._start.batches():
+                optimizer.zero_grad()
+                loss = dpo_loss(model, batch, beta=BETA)
+                loss.backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(parameters, CLIP)
+                optimizer.step()
+                self.losses.append(float(loss.detach()))
 
 
 class Theirs:
@@ -274,15 +264,13 @@ class Theirs:
                 rows: Any = self.train_dataset
                 return SequentialSampler(rows)
 
-        start, config = self._start, self._start.config
-        assert config.steps is not None
-        assert config.lr is not None
+        start = self._start
         adapters: Any = start.model.module.peft_config
         arguments = DPOConfig(
-            output_dir=str(self._folder), beta=config.beta, loss_type=["sigmoid"],
-            per_device_train_batch_size=config.batch_size, max_steps=config.steps,
-            learning_rate=config.lr, lr_scheduler_type="constant", adam_beta1=config.betas[0],
-            adam_beta2=config.betas[1], weight_decay=0.0, max_grad_norm=config.max_grad_norm,
+            output_dir=str(self._folder), beta=BETA, loss_type=["sigmoid"],
+            per_device_train_batch_size=start.batch_size, max_steps=start.steps,
+            learning_rate=LR, lr_scheduler_type="constant", adam_beta1=BETAS[0],
+            adam_beta2=BETAS[1], weight_decay=0.0, max_grad_norm=CLIP,
             logging_steps=1, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True,
             max_length=None, gradient_checkpointing=False, bf16=False,
             dataloader_pin_memory=False, remove_unused_columns=False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swarm_ui.optim.callbacks import Callbacks
-    from swarm_ui.optim.config import TeamConfig
+    from swarm_ui.optim.config import TeamConfig, UpdateConfig
     from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
     from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
     from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
@@ -20,23 +20,55 @@ if TYPE_CHECKING:
     from swarm_ui.optim.edges.candidates import EdgeSample
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+    from swarm_ui.optim.examples import (
+        Batch,
+        Example,
+        encode,
+        minibatches,
+        reply_logprobs,
+        with_reference,
+    )
+    from swarm_ui.optim.losses import dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
     from swarm_ui.optim.metrics import success_rate
     from swarm_ui.optim.preferences.advantages import scored_replies
     from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
     from swarm_ui.optim.rollout_supervisor import Critics
     from swarm_ui.optim.trainer import TeamTrainer
-    from swarm_ui.optim.update.adapter_trainer import AdapterTrainer
-    from swarm_ui.optim.update.update_config import UpdateConfig
 
 __all__ = [
-    "AdapterTrainer", "Callbacks", "Critics", "DrMAS", "EdgeDistribution", "EdgeSample",
-    "GiGPO", "LLMCritic", "OutcomeCredit", "PairConfig", "PreferencePair", "ProbabilitySGD",
-    "ProgressAttribution", "ScriptedCritic", "SearchTreeCredit", "TeamConfig", "TeamTrainer",
-    "UpdateConfig", "edge_loss", "scored_replies", "success_rate",
+    "Batch",
+    "Callbacks",
+    "Critics",
+    "DrMAS",
+    "EdgeDistribution",
+    "EdgeSample",
+    "Example",
+    "GiGPO",
+    "LLMCritic",
+    "OutcomeCredit",
+    "PairConfig",
+    "PreferencePair",
+    "ProbabilitySGD",
+    "ProgressAttribution",
+    "ScriptedCritic",
+    "SearchTreeCredit",
+    "TeamConfig",
+    "TeamTrainer",
+    "UpdateConfig",
+    "dpo_loss",
+    "edge_loss",
+    "encode",
+    "ipo_loss",
+    "minibatches",
+    "policy_gradient_loss",
+    "reply_logprobs",
+    "rft_loss",
+    "scored_replies",
+    "success_rate",
+    "with_reference",
 ]  # fmt: skip
 
 _LAZY = {
-    "AdapterTrainer": "update.adapter_trainer",
     "Callbacks": "callbacks",
     "Critics": "rollout_supervisor",
     "DrMAS": "credit.assigners.group_advantages",
@@ -53,7 +85,17 @@ _LAZY = {
     "SearchTreeCredit": "credit.assigners.search_tree",
     "TeamConfig": "config",
     "TeamTrainer": "trainer",
-    "UpdateConfig": "update.update_config",
+    "UpdateConfig": "config",
+    "Batch": "examples",
+    "Example": "examples",
+    "encode": "examples",
+    "minibatches": "examples",
+    "reply_logprobs": "examples",
+    "with_reference": "examples",
+    "dpo_loss": "losses",
+    "ipo_loss": "losses",
+    "policy_gradient_loss": "losses",
+    "rft_loss": "losses",
     "edge_loss": "edges.optim",
     "scored_replies": "preferences.advantages",
     "success_rate": "metrics",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -29,7 +31,7 @@ from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.retry import Played, play_with_retries
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor
-from swarm_ui.optim.update.adapter_groups import with_adapters
+from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.trace.records import EdgeName, Episode
 
@@ -93,7 +95,7 @@ class Collector:
         self._critic, self._batch = critics.credit, critics.batch
         self._judge, self._teacher = critics.judge or critics.credit, critics.teacher
         self._adversary, self._on_warning = adversary, on_warning
-        self.trust = None if self._critic is None else CriticTrust(config.trust)
+        self.trust = None if self._critic is None else CriticTrust()
         """The learned weight of the critic, or ``None`` if there is no critic."""
 
     def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
@@ -171,7 +173,7 @@ class Collector:
         if self._config.edges == "fixed":
             return [None]
         draw = torch.Generator().manual_seed(derive(self._config.seed, "edges", iteration))
-        return list(edges.sample(self._config.graphs, draw))
+        return list(edges.sample(self._config.drawn_graphs, draw))
 
     def _shares(self, iteration: int, graphs: int) -> list[list[Job]]:
         """The episodes of each graph.
@@ -195,7 +197,7 @@ class Collector:
             judge=self._judge,
             teacher=self._teacher,
             guide=self._guide,
-            grade_negatives=self._config.grade_negatives is not False,
+            grade_negatives=self._config.grade_negatives,
             trust=self._guidance_trust(),
             # The word is part of the seed: changing it would change every seeded run.
             seed=derive(self._config.seed, "referee", iteration, number),
@@ -319,3 +321,117 @@ def _at_versions(team: CollabGraph, versions: Mapping[str, str]) -> CollabGraph:
     return with_adapters(
         team, {agent: versions.get(name, name) for agent, name in named.items() if name}
     )
+
+
+def adapters_by_agent(graph: CollabGraph) -> dict[str, str]:
+    """The adapter of each agent, in the graph's order: the one that it names, or else one that has
+    its own name. Agents that name one adapter share it."""
+    return {agent: getattr(graph.nodes[agent], "adapter", None) or agent for agent in graph.agents}
+
+
+def with_adapters(graph: CollabGraph, adapters: Mapping[str, str]) -> CollabGraph:
+    """The team, in which each agent uses the adapter that is given for it.
+
+    Agents that are not dataclasses with a field ``adapter`` are not changed: they are defined
+    outside the library and choose their adapter themselves.
+    """
+    for agent, adapter in adapters.items():
+        node = graph.nodes[agent]
+        own = "adapter" in getattr(type(node), "__dataclass_fields__", {})
+        if own and getattr(node, "adapter", None) != adapter:
+            graph = graph.with_node(dataclasses.replace(node, adapter=adapter), name=agent)  # type: ignore[type-var]
+    return graph
+
+
+class PlayedRollouts(NamedTuple):
+    """The rollouts of an iteration with their final credit."""
+
+    rollouts: list[GraphRollout]
+    staleness: int
+    """Number of updates that were made after the weights that played the rollouts."""
+    seconds: float
+    """Duration of the rollouts, which may overlap with an update."""
+
+
+class _Ahead(NamedTuple):
+    """Rollouts that were started ahead of time."""
+
+    iteration: int
+    updates: int
+    """Number of updates that had been made when the rollouts began."""
+    task: asyncio.Task[tuple[list[GraphRollout], float]]
+
+
+class RolloutSchedule:
+    """Plays the episodes of the iterations, one iteration after another.
+
+    :meth:`begin` starts those of the next iteration with the present weights, edges and trust in
+    the critic, before the update that changes them. If other processes play, update and rollouts
+    run at the same time. In one process the rollouts are played first, with the same result.
+    """
+
+    def __init__(self, collector: Collector, progress: ProgressReporter) -> None:
+        self._collector, self._progress = collector, progress
+        self._ahead: _Ahead | None = None
+        self._current = -1
+
+    @property
+    def begun(self) -> int | None:
+        """The iteration whose rollouts were started ahead of time, if any."""
+        return None if self._ahead is None else self._ahead.iteration
+
+    @property
+    def playing(self) -> bool:
+        """Whether episodes are being played now."""
+        return self._ahead is not None and not self._ahead.task.done()
+
+    async def begin(self, iteration: int, edges: EdgeDistribution, *, updates: int) -> None:
+        """Start the rollouts of an iteration.
+
+        A failure is raised by :meth:`episodes`, so that the update before it is not lost.
+
+        Args:
+            iteration: counted from 0.
+            edges: the distribution from which graphs are drawn now.
+            updates: number of updates that the present weights have had.
+        """
+        # The plan holds everything that an update changes.
+        plan = self._collector.plan(iteration, edges)
+        task = asyncio.create_task(self._play(iteration, plan))
+        self._ahead = _Ahead(iteration, updates, task)
+        if not self._collector.elsewhere:
+            await asyncio.wait({task})
+
+    async def episodes(self, iteration: int, edges: EdgeDistribution) -> PlayedRollouts:
+        """The episodes of an iteration: those that :meth:`begin` started, or new ones. Raises
+        ``ModelError`` as :meth:`Collector.play` does."""
+        self._current = iteration
+        ahead, updates = self._ahead, iteration
+        if ahead is not None and ahead.iteration == iteration:
+            rollouts, seconds = await ahead.task
+            updates, self._ahead = ahead.updates, None
+        else:
+            rollouts, seconds = await self._play(iteration, self._collector.plan(iteration, edges))
+        began = time.perf_counter()
+        rollouts = await self._collector.settle(rollouts)
+        seconds += time.perf_counter() - began
+        return PlayedRollouts(rollouts, iteration - updates, seconds)
+
+    async def stop(self) -> None:
+        """Cancel rollouts that have begun and are not needed."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.task.cancel()
+            await asyncio.gather(ahead.task, return_exceptions=True)
+
+    async def _play(
+        self, iteration: int, plan: Sequence[PlannedRollout]
+    ) -> tuple[list[GraphRollout], float]:
+        began = time.perf_counter()
+
+        def report(done: int, total: int) -> None:
+            if iteration == self._current:
+                self._progress.report(iteration, "rollout", done, total)
+
+        rollouts = await self._collector.play(plan, report)
+        return rollouts, time.perf_counter() - began

@@ -14,7 +14,7 @@ from swarm_ui.action import Action, unfit
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import credit_by_message, scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.update.adapter_trainer import UpdateStats
+from swarm_ui.optim.update import UpdateStats
 from swarm_ui.rollout import WAIT
 from swarm_ui.stats import wilson_of
 from swarm_ui.trace.records import EdgeName, Episode, Trace
@@ -113,7 +113,6 @@ def scalars(metrics: IterationMetrics) -> dict[str, float]:
         "credit": {"mean": metrics.credit, "unscored": metrics.unscored},
         "pairs": {**metrics.pairs, "total": sum(metrics.pairs.values())},
         "loss": {update.adapter: update.loss for update in metrics.updates},
-        "accuracy": {update.adapter: update.accuracy for update in metrics.updates},
         "edges": {"entropy": edges.entropy, "moved": edges.moved} if edges else {},
         "edge": metrics.edge_probabilities or {},
         "seconds": {

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import torch
 from msgspec.structs import replace
 
@@ -30,12 +31,24 @@ from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
+from swarm_ui.optim import checkpoint
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.collector import Collector, GraphRollout, SampleJobs
+from swarm_ui.optim.checkpoint import TeamState
+from swarm_ui.optim.collector import (
+    Collector,
+    GraphRollout,
+    PlayedRollouts,
+    RolloutSchedule,
+    SampleJobs,
+    adapters_by_agent,
+    with_adapters,
+)
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.loggers.logger import LoggerGroup, logging_to
 from swarm_ui.optim.metrics import (
     EdgeUpdate,
@@ -51,23 +64,10 @@ from swarm_ui.optim.no_signal import why_nothing_was_learned
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
-from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_schedule import PlayedRollouts, RolloutSchedule
 from swarm_ui.optim.rollout_supervisor import Critics, as_critics
-from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
-from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
-from swarm_ui.optim.update.adapter_trainer import UpdateStats
-from swarm_ui.optim.update.distributed.learners import Learners
-from swarm_ui.optim.update.team_update import (
-    Rehearse,
-    new_adapter,
-    shared_start,
-    split_adapters,
-    update_team,
-)
-from swarm_ui.optim.update.update_config import defaults_of, known
+from swarm_ui.optim.update import Rehearse, UpdateStats, alike, follow, update_team
 from swarm_ui.rollout import MakeEnvironment
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.storage.run_lock import only_writer
@@ -92,8 +92,7 @@ class TeamResult(NamedTuple):
 class TeamTrainer:
     """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``."""
 
-    _learners: Learners | None = None
-    _sharing: list[str] | None = None
+    _processes: Processes | None = None
 
     def __init__(
         self,
@@ -133,14 +132,16 @@ class TeamTrainer:
             ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
         self.config = _filled(config or TeamConfig(), model, make_environment)
-        credit, judge, *_ = critics = as_critics(critic)
-        self.config.check_roles(judged=(judge or credit) is not None, credited=credit is not None)
+        critics = as_critics(critic)
+        credit = critics.credit
+        judged = (critics.judge or credit) is not None
+        _check_roles(self.config, judged=judged, credited=credit is not None)
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
                 f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
                 "to rehearse: give TeamTrainer(rehearse=...), or set rehearsal=0"
             )
-        self._adapters = adapters_by_agent(graph, self.config.adapters)
+        self._adapters = adapters_by_agent(graph)
         self.model, self.graph = model, with_adapters(graph, self._adapters)
         self._critic, self._rehearse, self._folder = credit, rehearse, folder
         self._callbacks = callbacks or Callbacks()
@@ -150,9 +151,6 @@ class TeamTrainer:
         )
         self.edges = EdgeDistribution(graph, density=self.config.density)
         self._edge_optimizer = ProbabilitySGD(self.edges, lr=self.config.edge_lr)
-        self._store = None
-        if folder is not None:
-            self._store = TeamStore(folder, self.config, adapters=self._adapters, warn=warn)
 
     def __repr__(self) -> str:
         agents = ", ".join(f"{agent}: {name}" for agent, name in self._adapters.items())
@@ -166,13 +164,13 @@ class TeamTrainer:
         """The adapter of each agent."""
         return self._adapters
 
-    async def run(self, *, resume: bool = False, learners: Learners | None = None) -> TeamResult:
+    async def run(self, *, resume: bool = False, processes: Processes | None = None) -> TeamResult:
         """Run all iterations, or the remaining ones of a run that was interrupted.
 
         Args:
             resume: continue from the last checkpoint of the folder, if there is one.
-            learners: processes that share the updates of the adapters, of which this is the first
-                one. Everything else is done by this process. ``None``: this process alone.
+            processes: processes that run the same program and share the updates. The first one does
+                everything else. ``None``: this process alone.
 
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set, that run had other
@@ -183,30 +181,36 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
-        folder, self._learners = self._folder, learners
+        folder, self._processes = self._folder, processes
+        if processes is not None and processes.rank:
+            self._add_adapters()
+            await asyncio.to_thread(follow, self.model, processes)
+            return TeamResult((), self.edges)
         if folder is not None:
             expect_no_links_out(folder)
         with nullcontext() if folder is None else only_writer(folder, "training"):
             state = self._start(resume)
-            with self._logging() as loggers:
-                await self._train(state, loggers)
-            return TeamResult(tuple(state.history), self.edges)
+            try:
+                with self._logging() as loggers:
+                    await self._train(state, loggers)
+            finally:
+                if processes is not None:
+                    processes.end()
+            history = msgspec.convert(state.history, tuple[IterationMetrics, ...])
+            return TeamResult(history, self.edges)
 
     async def _train(self, state: TeamState, loggers: LoggerGroup) -> None:
         """The remaining iterations, each with its checkpoint."""
         progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
         schedule = RolloutSchedule(self._collector, progress)
         try:
-            await self._play_again(state, schedule)
             for iteration in range(state.iteration, self.config.iterations):
                 progress.start_iteration()
                 metrics = await self._iterate(iteration, progress, schedule)
                 state.iteration = iteration + 1
-                state.ahead = schedule.begun
-                state.history.append(metrics)
+                state.history.append(msgspec.to_builtins(metrics))
                 progress.report(iteration, "checkpoint", 0, 1)
-                if self._store is not None:
-                    self._store.save(state, self.model, self.edges, self._collector.trust)
+                self._save(state)
                 loggers.log(scalars(metrics), iteration)
                 if self._callbacks.on_iteration is not None:
                     self._callbacks.on_iteration(metrics)
@@ -214,19 +218,9 @@ class TeamTrainer:
         finally:
             await schedule.stop()
 
-    async def _play_again(self, state: TeamState, schedule: RolloutSchedule) -> None:
-        """Play the rollouts again that had begun when the last checkpoint was written, with the
-        weights and edges that they began with."""
-        ahead = state.ahead
-        if ahead is not None and ahead < self.config.iterations and self._store is not None:
-            with self._store.acting(self.model, self.edges):
-                await schedule.begin(ahead, self.edges, updates=ahead - 1)
-
     async def _play_ahead(self, iteration: int, schedule: RolloutSchedule) -> None:
         """Begin the next iteration's rollouts before this update, if ``staleness`` allows it."""
-        if self.config.staleness and iteration + 1 < self.config.iterations:
-            if self._store is not None:
-                self._store.keep_acting(self.model, self.edges)
+        if self.config.overlap and iteration + 1 < self.config.iterations:
             await schedule.begin(iteration + 1, self.edges, updates=iteration)
 
     def _logging(self) -> AbstractContextManager[LoggerGroup]:
@@ -237,25 +231,36 @@ class TeamTrainer:
 
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
-        state, store = None, self._store
-        if store is not None and store.begun and not resume:
+        state, folder = None, self._folder
+        if folder is not None and not resume and any((folder / "checkpoints").glob("iteration-*")):
             raise ConfigError(
-                f"team training: '{self._folder}' holds checkpoints of a run already; resume it "
+                f"team training: '{folder}' holds checkpoints of a run already; resume it "
                 "with run(resume=True), or choose another folder"
             )
-        if store is not None and resume:
-            state = store.load(self.model, self.edges, self._collector.trust)
-        if state is not None:
-            self._sharing = state.sharing
-        elif self._sharing is None:  # else this trainer has added its adapters before
-            self._sharing = shared_start(self.model, dict.fromkeys(self._adapters.values()))
+        if folder is not None and resume:
+            state = checkpoint.load(folder, self.model, self.edges, self.config, self._adapters)
+        trust = self._collector.trust
+        if state is not None and trust is not None and state.trust is not None:
+            trust.load_state_dict(state.trust)
+        self._add_adapters()
+        return state or TeamState()
+
+    def _save(self, state: TeamState) -> None:
+        if self._folder is None:
+            return
+        trust = self._collector.trust
+        state.config, state.adapters = checkpoint.settings_of(self.config), dict(self._adapters)
+        state.trust = None if trust is None else trust.state_dict()
+        checkpoint.save(self._folder, state, self.model, self.edges)
+
+    def _add_adapters(self) -> None:
+        """Add the adapters that the model does not have."""
         for name in dict.fromkeys(self._adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
-                    new_adapter(self.config).add_to(self.model, name)
-        return state or TeamState(sharing=self._sharing)
+                    self.model.add_adapter(name, self.config.rank, 2 * self.config.rank)
 
     async def _iterate(
         self, iteration: int, progress: ProgressReporter, schedule: RolloutSchedule
@@ -271,13 +276,9 @@ class TeamTrainer:
         rollout_seconds = played.seconds + time.perf_counter() - received
         await self._play_ahead(iteration, schedule)
         began = time.perf_counter()
-        together, alone = split_adapters(self._adapters, self.config, iteration, self._sharing)
-        progress.report(iteration, "update", 0, len(together[:1]) + len(alone))
-        learners = self._learners
-        elsewhere = 0.0 if learners is None else learners.cpu_seconds
+        names = list(dict.fromkeys(self._adapters.values()))
+        shared = iteration < self.config.shared_iterations and bool(alike(self.model, names))
         updates = await self._update(iteration, examples, progress)
-        if learners is not None:
-            cpu -= learners.cpu_seconds - elsewhere
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
         reason = self._why_nothing(iteration, episodes, updates, len(examples))
@@ -285,7 +286,7 @@ class TeamTrainer:
             **episode_figures(episodes),
             iteration=iteration,
             staleness=played.staleness,
-            shared=bool(together),
+            shared=shared,
             graphs=tuple(rollout.metrics() for rollout in rollouts),
             replayed=sum(rollout.replayed for rollout in rollouts),
             credit_source=self._collector.credit_source,
@@ -314,7 +315,7 @@ class TeamTrainer:
             return ""
         reason = why_nothing_was_learned(
             episodes, self.config, source=self._collector.credit_source, examples=examples,
-            steps=known(self.config.update_at(iteration).steps, "update.steps"),
+            steps=self.config.update.steps or 0,
         )  # fmt: skip
         of = f"iteration {iteration + 1} of {self.config.iterations}"
         self._callbacks.on_warning(f"{of}: no adapter was trained: {reason}")
@@ -332,7 +333,8 @@ class TeamTrainer:
         the update then stops before its next step.
         """
         loop, stop = asyncio.get_running_loop(), threading.Event()
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
+        told: list[tuple[int, int]] = []
 
         def report(count: int, total: int) -> None:
             try:
@@ -341,17 +343,16 @@ class TeamTrainer:
                 errors.append(error)
                 stop.set()
 
-        def done(count: int, total: int) -> None:
-            loop.call_soon_threadsafe(report, count, total)
-
-        def check() -> None:
+        def check(count: int, total: int) -> None:
             if stop.is_set():
                 raise asyncio.CancelledError
+            if told[-1:] != [(count, total)]:
+                told.append((count, total))
+                loop.call_soon_threadsafe(report, count, total)
 
         update = partial(
             update_team, self.model, examples, self._adapters, self.config, iteration,
-            sharing=self._sharing, rehearse=self._rehearse, done=done, learners=self._learners,
-            check=check,
+            rehearse=self._rehearse, processes=self._processes, check=check,
         )  # fmt: skip
         thread = loop.run_in_executor(None, copy_context().run, update)
         try:
@@ -389,18 +390,17 @@ class TeamTrainer:
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
         """Update the edge distribution. Returns ``None`` if this iteration has no update."""
-        if self.config.edges != "learned" or (iteration + 1) % self.config.edge_update_interval:
+        if self.config.edges != "learned":
             return None
         samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]
-        decisions = self.config.edge_utility == "decision" and self._critic is not None
-        utility = decision_credit if decisions else success_rate
+        utility = success_rate if self._critic is None else decision_credit
         utilities = [utility(rollout.episodes) for rollout in rollouts]
         credit = None
         if self.config.edge_credit and self._critic is not None:
             credit = [episode_edge_credit(r.episodes, edges=r.edges) for r in rollouts]
         before = self.edges.logits.detach().sigmoid()
         self._edge_optimizer.zero_grad()
-        weight = self.config.edge_credit_weight
+        weight = self.config.edge_credit
         edge_loss(self.edges, samples, utilities, credit, credit_weight=weight).backward()  # type: ignore[no-untyped-call]
         self._edge_optimizer.step()
         change = (self.edges.logits.detach().sigmoid() - before).abs()
@@ -424,7 +424,7 @@ def _examples_of(
     behind = played.staleness
     if config.update.method == "pg":
         episodes = [episode for rollout in played.rollouts for episode in rollout.episodes]
-        replies = scored_replies(episodes, by=config.advantage)
+        replies = scored_replies(episodes)
         return [replace(reply, staleness=behind) for reply in replies] if behind else replies
     rng = random.Random(derive(config.seed, "pairs", iteration))
     pairs = [
@@ -451,4 +451,17 @@ def _filled(config: TeamConfig, model: object, make_environment: object) -> Team
         )
     if not isinstance(make_environment, RolloutActors):
         check_factory(make_environment)
-    return config.filled(defaults_of(model))
+    return config.filled(model)
+
+
+def _check_roles(config: TeamConfig, *, judged: bool, credited: bool) -> None:
+    """Raise ``ConfigError`` if a setting needs a critic or a judge, and there is none."""
+    needs = ["guide"] * (bool(config.guide) and not judged)
+    needs += ["critic_trust='learned'"] * (config.critic_trust == "learned" and not credited)
+    needs += ["edge_credit"] * (bool(config.edge_credit) and not credited)
+    if needs:
+        raise ConfigError(
+            f"team training: {' and '.join(needs)} would not be used, because no critic scores "
+            "messages or actions while they are played; give TeamTrainer(critic=...), or leave "
+            f"{'it' if len(needs) == 1 else 'them'} out"
+        )

@@ -27,7 +27,7 @@ from demos.base_agent.screens import ActionSample, QuestionSample, SampleSource
 from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import LearningError
 from swarm_ui.model import Decision
-from swarm_ui.optim.update.batches import full_batches
+from swarm_ui.optim.examples import full_batches
 
 Argument = TypeVar("Argument")
 Tokens = tuple[list[int], list[int]]

@@ -276,11 +276,6 @@ def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
 
 def learned_adapters(config: Config) -> tuple[str, ...]:
     """The adapters that a training run with these settings trains."""
-    groups = config.train.get("adapters")
-    if groups == "shared":
-        return (SINGLE,)
-    if isinstance(groups, dict):
-        return tuple(map(str, groups))
     return tuple(agent_names(config.team.agents))
 
 

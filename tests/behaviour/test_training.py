@@ -30,7 +30,7 @@ from swarm_ui.optim import (
 
 AGENTS = ("agent_0", "agent_1", "agent_2")
 UPDATE = UpdateConfig(method="rft", steps=3, batch_size=8, lr=1e-3)
-SHORT = {"iterations": 1, "episodes": 8, "shared_steps": 3, "rank": 4, "alpha": 4, "seed": 5,
+SHORT = {"iterations": 1, "episodes": 8, "shared_steps": 3, "rank": 4, "seed": 5,
          "lr_decay": 0.0}  # fmt: skip
 
 
@@ -73,10 +73,11 @@ def distance(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a - b).norm())
 
 
-def test_loaded_adapters_stay_each_agents_own_with_the_default_settings() -> None:
+@pytest.mark.parametrize("shared", [0, 3])
+def test_loaded_adapters_stay_each_agents_own(shared: int) -> None:
     model = trained(*AGENTS)
     before = weights(model)
-    (metrics,) = train(model).history
+    (metrics,) = train(model, shared_iterations=shared).history
     after = weights(model)
     assert [update.adapter for update in metrics.updates] == list(AGENTS)
     assert not metrics.shared
@@ -89,7 +90,7 @@ def test_loaded_adapters_stay_each_agents_own_with_the_default_settings() -> Non
 def test_only_the_adapters_that_a_training_added_start_as_one() -> None:
     model = trained("agent_1")
     before = weights(model)["agent_1"]
-    (metrics,) = train(model).history
+    (metrics,) = train(model, shared_iterations=1).history
     after = weights(model)
     assert [update.adapter for update in metrics.updates] == ["agent_0", "agent_1"]
     assert torch.equal(after["agent_0"], after["agent_2"])
@@ -100,7 +101,7 @@ def test_copies_of_one_adapter_still_share_the_first_iterations() -> None:
     model = trained("agent_0")
     for name in AGENTS[1:]:
         model.add_adapter(name, copy_from="agent_0")
-    (metrics,) = train(model).history
+    (metrics,) = train(model, shared_iterations=1).history
     after = weights(model)
     assert metrics.shared
     assert torch.equal(after["agent_0"], after["agent_1"])
@@ -195,7 +196,7 @@ class Says:
         ({"critic": Says(0.5)}, "'the one critic' found no reply better or worse"),
         ({"critic": Says(1.0), "pairs": PairConfig(easy_share=0.0)}, "no reply was wrong"),
         ({"critic": Says(1.0), "update": replace(UPDATE, method="pg")}, "the same credit"),
-        ({"shared_steps": 0}, "0 optimiser steps"),
+        ({"update": replace(UPDATE, steps=0)}, "0 optimiser steps"),
     ],
 )
 def test_an_iteration_that_trains_nothing_says_why(given: dict[str, Any], told: str) -> None:
@@ -227,7 +228,7 @@ def test_a_training_that_learned_nothing_ends_with_5_and_says_what_to_change(
 def test_a_training_that_learned_ends_with_0_and_the_command_that_tests_it(
     shell: Shell,  # noqa: F811
 ) -> None:
-    done = shell(f"{_TRAIN} --set train.shared_steps=1 --out a")
+    done = shell(f"{_TRAIN} --set train.update.steps=1 --out a")
     assert done.code == 0 and "swarm-ui eval" in done.err
 
 
@@ -239,7 +240,7 @@ def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> No
     assert named.json["update"].startswith("dpo,")
 
 
-@pytest.mark.parametrize("name", ["update", "pairs", "trust"])
+@pytest.mark.parametrize("name", ["update", "pairs"])
 def test_settings_in_a_mapping_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         TeamConfig(**{name: {"method": "ppo"}})

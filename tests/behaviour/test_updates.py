@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 import torch
-from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, screen
+from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, fitted, screen
 
 from swarm_ui import Action, CreditTable, Decision, Observation, ScriptedModel, Step
 from swarm_ui.optim import (
-    AdapterTrainer,
     Callbacks,
     LLMCritic,
     PreferencePair,
@@ -66,7 +65,7 @@ def test_a_verdict_is_not_reused_with_settings_that_may_change_it(other: dict[st
 def weights_after(method: Any, pairs: list[PreferencePair], **settings: Any) -> list[torch.Tensor]:
     model = TinyModel(["one"])
     config = UpdateConfig(method=method, steps=3, batch_size=2, lr=5e-2, **settings)
-    AdapterTrainer(model, config).fit("one", pairs, random.Random(0))
+    fitted(model, "one", pairs, config)
     return [p.detach() for p in model.adapter_parameters("one")]
 
 
@@ -98,17 +97,10 @@ def test_learning_without_rejected_sides_uses_the_first_of_equal_replies() -> No
     assert equal(weights_after("rft", [pair(None, 0.5), pair(1), other]), kept)
 
 
-def test_pairs_may_be_used_as_often_as_they_occur() -> None:
-    once = weights_after("dpo", [pair(1), pair(2, goal="go back")])
-    twice = [pair(1), pair(1), pair(2, goal="go back")]
-    assert equal(weights_after("dpo", twice), once)
-    assert not equal(weights_after("dpo", twice, unique=False), once)
-
-
 # -- what goes on beside an update ----------------------------------------------------------------
 
 CONFIG = TeamConfig(
-    iterations=2, shared_iterations=0, episodes=4, edges="fixed", rank=4, alpha=4, rehearsal=0.5,
+    iterations=2, shared_iterations=0, episodes=4, edges="fixed", rank=4, rehearsal=0.5,
     update=UpdateConfig(method="rft", steps=3, batch_size=4, lr=5e-2),
 )  # fmt: skip
 LONGEST = 60.0

@@ -31,7 +31,6 @@ from swarm_ui.experiment.training.stage2 import (
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout import GraphPolicy, Intervene, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -77,7 +76,7 @@ def test_one_agent_has_the_calls_and_the_steps_of_the_team() -> None:
     assert copies_vote(4).calls == trained_arms(team, (), "x")[1].calls == 4
     model = LocalModel.load(BASE_AGENT)
     config, other = team_config(team, 1), team_config(alone, 1)
-    each = config.filled(defaults_of(model)).update.steps
+    each = config.filled(model).update.steps
     assert each is not None and other.update.steps == team.agents * each
     assert config.update.method == other.update.method == "rft"
 

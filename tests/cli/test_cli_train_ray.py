@@ -62,7 +62,7 @@ def test_workers_leave_what_this_process_leaves(shell: Shell) -> None:  # noqa: 
     assert left(shell.folder / "there") == here
     done = shell(
         f"{_SMALL} --iterations 2 --on ray --workers 2 --set ray.shared_folder=true "
-        "--set train.staleness=1 --out ahead --json"
+        "--set train.overlap=true --out ahead --json"
     )
     assert done.code == 0, done.err
     lines, _ = left(shell.folder / "ahead")
@@ -136,7 +136,7 @@ def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
     shell: Shell,  # noqa: F811
     cluster: RayCluster,
 ) -> None:
-    line = f"{_SMALL} --iterations 3 --set train.staleness=1"
+    line = f"{_SMALL} --iterations 3 --set train.overlap=true"
     here = shell(f"{line} --out here --json")
     assert here.code == 0, here.err
     words = [*line.split(), "--on", f"ray:{cluster.address}", "--workers", "2", "--out", "r"]

@@ -17,7 +17,6 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.group_advantages import DrMAS
 from swarm_ui.optim.credit.assigners.progress_credit import NoveltyCredit
@@ -314,17 +313,6 @@ async def test_negatives_are_graded_only_if_wanted() -> None:
         )  # fmt: skip
         assert [n.action.index for n in referee.negatives(trace)] == kept
         assert adversary.asked[0] == click(right)
-
-
-@pytest.mark.parametrize("settings", [{"guide": 0.5}, {"grade_negatives": True}])
-def test_a_setting_that_needs_a_judge_says_so(settings: dict[str, Any]) -> None:
-    config = TeamConfig(**settings)
-    (name,) = settings
-    with pytest.raises(ConfigError, match=f"{name} need.*judge"):
-        config.check_judge(judged=False)
-    config.check_judge(judged=True)
-    TeamConfig(guide=0.0, grade_negatives=False).check_judge(judged=False)
-    TeamConfig().check_judge(judged=False)
 
 
 @pytest.mark.parametrize(

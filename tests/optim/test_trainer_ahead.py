@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
-from learning_fakes import ButtonWorld, TinyAgent, TinyModel, click, decided, graded
+from learning_fakes import ButtonWorld, TinyAgent, TinyModel
 from learning_run import CONFIG, sample_jobs
 from sent_rollouts import SentRollouts, figures
 
@@ -27,17 +26,14 @@ from swarm_ui.model import Completion, Request
 from swarm_ui.optim import retry
 from swarm_ui.optim import trainer as trainer_module
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.learned_critic import LearnedCritic
 from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
-from swarm_ui.optim.metrics import IterationMetrics, scalars
-from swarm_ui.optim.preferences.advantages import scored_replies
+from swarm_ui.optim.metrics import scalars
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.update.batches import encode_replies
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(
@@ -118,7 +114,7 @@ def assert_equal(ours: TinyModel, theirs: TinyModel) -> None:
 def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     tmp_path: Path, staleness: int, method: Any
 ) -> None:
-    config = replace(SHORT, staleness=staleness, update=replace(SHORT.update, method=method))
+    config = replace(SHORT, overlap=bool(staleness), update=replace(SHORT.update, method=method))
     if method == "pg" and staleness:
         config = replace(config, update=replace(config.update, method="rft"))
     here, there = TinyModel(), TinyModel()
@@ -176,7 +172,7 @@ def test_every_pair_and_the_metrics_tell_the_staleness(monkeypatch: pytest.Monke
         return update(model, examples, *rest, **more)
 
     monkeypatch.setattr(trainer_module, "update_team", recorded)
-    history = train(TinyModel(), None, config=replace(SHORT, staleness=1), sent=True).history
+    history = train(TinyModel(), None, config=replace(SHORT, overlap=True), sent=True).history
     assert learned == [{0}, {1}, {1}]
     assert [m.staleness for m in history] == [0, 1, 1]
     assert "rollout/staleness" not in scalars(history[0])
@@ -192,84 +188,18 @@ def test_episodes_name_the_version_that_played(tmp_path: Path) -> None:
 
     for staleness, expected in ((0, [0, 1, 2]), (1, [0, 0, 1])):
         versions.clear()
-        config = replace(SHORT, staleness=staleness)
+        config = replace(SHORT, overlap=bool(staleness))
         train(TinyModel(), None, config=config, sent=True, callbacks=Callbacks(on_episodes=note))
         assert versions == [{f"agent_0@{number}"} for number in expected]
 
 
-@pytest.mark.parametrize(
-    ("after", "sent"),
-    [
-        (0, True),
-        (1, False),
-        pytest.param(0, False, marks=pytest.mark.slow),
-        pytest.param(1, True, marks=pytest.mark.slow),
-    ],
-)
-def test_rollouts_in_flight_are_played_again_with_the_weights_they_began_with(
-    tmp_path: Path, sent: bool, after: int
-) -> None:
-    config = replace(SHORT, staleness=1)
-    whole, model = TinyModel(), TinyModel()
-    expected = train(whole, tmp_path / "whole", config=config)
-
-    def interrupt(metrics: IterationMetrics) -> None:
-        if metrics.iteration == after:
-            raise KeyboardInterrupt
-
-    folder = tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt):
-        stopping = Callbacks(on_iteration=interrupt)
-        train(TinyModel(), folder, config=config, sent=sent, callbacks=stopping)
-    state = json.loads(
-        (folder / "checkpoints" / f"iteration-{after + 1:04d}" / "state.json").read_text()
-    )
-    assert state["ahead"] == after + 1
-    result = train(model, folder, config=config, sent=sent, resume=True)
-    assert_equal(model, whole)
-    assert torch.equal(result.edges.logits, expected.edges.logits)
-    assert lines(folder) == lines(tmp_path / "whole")
-
-
 def test_staleness_is_a_setting_of_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="staleness must be 0 or 1, got 2"):
-        TeamConfig(staleness=2)
     train(TinyModel(), tmp_path, config=replace(SHORT, iterations=1))
-    with pytest.raises(ConfigError, match="staleness: 0 then, 1 now"):
-        train(TinyModel(), tmp_path, config=replace(SHORT, staleness=1), resume=True)
+    with pytest.raises(ConfigError, match="overlap: False then, True now"):
+        train(TinyModel(), tmp_path, config=replace(SHORT, overlap=True), resume=True)
 
 
 # -- the policy gradient on stale replies ---------------------------------------------------------
-
-
-def stale_replies(logprob: float | None) -> list[Any]:
-    trace = decided([[click(0), click(1)], [click(0), click(2)]])
-    calls = tuple(msgspec.structs.replace(call, logprob=logprob) for call in trace.calls)
-    record = graded(msgspec.structs.replace(trace, calls=calls), [[1.0, 0.0], [1.0, 0.0]])
-    played = Episode(environment="e", task="t", seed=0, steps=(record,), success=True)
-    return [msgspec.structs.replace(r, staleness=1) for r in scored_replies([played])]
-
-
-def test_the_ratio_of_a_stale_reply_is_that_to_the_version_that_said_it() -> None:
-    model = TinyModel(["agent_0", "agent_1"])
-    trainer = AdapterTrainer(model, UpdateConfig(method="pg", steps=1, batch_size=4))
-    replies = stale_replies(-1.5)
-    fresh = [msgspec.structs.replace(r, staleness=0) for r in replies]
-
-    def references(learned: list[Any]) -> torch.Tensor:
-        task = trainer.prepare("agent_0", learned, random.Random(0))
-        found = trainer._forwards.references(task)
-        assert found is not None
-        return found
-
-    old, now = references(replies), references(fresh)
-    assert old[0].tolist() == [-1.5] * len(replies)
-    assert torch.equal(old[1], now[1]) and not torch.equal(old[0], now[0])
-
-
-def test_a_stale_reply_needs_a_recorded_probability() -> None:
-    with pytest.raises(ConfigError, match=r"has no recorded log-probability.*staleness=0"):
-        encode_replies(TinyModel(["agent_0", "agent_1"]), stale_replies(None))
 
 
 def test_versions_that_cannot_be_brought_to_the_actors_cost_no_episode(

@@ -23,12 +23,11 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel
 from swarm_ui.nodes.models.acting import hold_model, share_limits
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -46,7 +45,7 @@ def worker_of(rollouts: Rollouts) -> int:
 def config(staleness: int) -> TeamConfig:
     return TeamConfig(
         iterations=3 if staleness else 2, shared_iterations=1, shared_steps=2, episodes=4,
-        edges="learned", graphs=2, max_steps=3, concurrency=4, staleness=staleness, rank=4, alpha=8,
+        edges="learned", graphs=2, max_steps=3, concurrency=4, overlap=bool(staleness), rank=4,
         update=UpdateConfig(method="dpo", steps=2, batch_size=4), seed=3,
     )  # fmt: skip
 

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from learning_fakes import TinyModel, click, screen
 
 from demos.base_agent.stream import Rehearsal
-from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.examples import reply_logprobs
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.optim.update.batches import pad
-from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.optim.update import update_team
 
 WORDS = ("open", "save", "delete", "note", "contact", "send")
 CONFIG = TeamConfig(
@@ -43,7 +41,7 @@ def likelihood(model: TinyModel, adapter: str, known: Sequence[PreferencePair]) 
     model.module.active = adapter
     with torch.no_grad():
         rows = [model.encode(p.decision, p.chosen.json()) for p in known]
-        found = float(model.forward_logprobs(*pad(rows, 0))[0].mean())
+        found = float(reply_logprobs(model, [(adapter, row) for row in rows]).mean())
     model.module.active = None
     return found
 
@@ -90,10 +88,3 @@ def test_lessons_are_of_invented_screens_and_repeat_with_the_seed() -> None:
     assert all(pair.rejected is None and pair.weight == 1 for pair in first)
     screens = {pair.decision.observation.goal for pair in first}
     assert len(screens) > 15
-
-
-def test_settings_that_cannot_be_met() -> None:
-    with pytest.raises(ConfigError, match="learns from replies, not from pairs"):
-        TeamConfig(rehearsal=0.2, update=UpdateConfig(method="pg"))
-    with pytest.raises(ConfigError, match=r"rehearsal must be in \[0, 1\), got 1.0"):
-        TeamConfig(rehearsal=1.0)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +10,12 @@ import msgspec
 import pytest
 import torch
 from learning_fakes import TinyModel
-from learning_run import CONFIG, run, trainer
+from learning_run import CONFIG, run
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.optim.update.checkpoint import Checkpoints
 from swarm_ui.storage.durable import append_line
 
 LESS = replace(
@@ -39,53 +36,6 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
     return [p.detach() for name in model.adapters for p in model.adapter_parameters(name)]
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path) -> None:
-    first = run(TinyModel(), tmp_path, config=LESS)
-    checkpoints = tmp_path / "checkpoints"
-    damaged = checkpoints / "iteration-0003" / "edges.safetensors"
-    data = bytearray(damaged.read_bytes())
-    data[-1] ^= 1
-    damaged.write_bytes(data)
-    said: list[str] = []
-    again = run(
-        TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append), config=LESS
-    )
-    assert len(said) == 1
-    assert "iteration-0003" in said[0]
-    assert "edges.safetensors has other contents" in said[0]
-    assert torch.equal(again.edges.logits, first.edges.logits)
-    assert [m.success for m in again.history] == [m.success for m in first.history]
-
-
-def test_the_edge_optimiser_goes_on_with_the_samples_it_has_seen(tmp_path: Path) -> None:
-    first = trainer(TinyModel(), folder=tmp_path, config=LESS)
-    asyncio.run(first.run())
-    again = trainer(TinyModel(), folder=tmp_path, config=LESS)
-    asyncio.run(again.run(resume=True))
-    assert again.edges.average == first.edges.average
-    assert again.edges.seen == first.edges.seen == 6  # two graphs in three iterations
-
-
-def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:
-    run(TinyModel(), tmp_path, config=LESS)
-    checkpoints = sorted((tmp_path / "checkpoints").iterdir())
-    for checkpoint in checkpoints:
-        (checkpoint / "state.json").write_text("{")
-    metrics = (tmp_path / "metrics.jsonl").read_bytes()
-    said: list[str] = []
-    with pytest.raises(ConfigError, match=r"every checkpoint under .* is damaged"):
-        run(
-            TinyModel(),
-            tmp_path,
-            resume=True,
-            callbacks=Callbacks(on_warning=said.append),
-            config=LESS,
-        )
-    assert len(said) == 2
-    assert sorted((tmp_path / "checkpoints").iterdir()) == checkpoints
-    assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
-
-
 def test_a_loss_that_is_no_number_loses_nothing_and_the_run_can_be_taken_up(tmp_path: Path) -> None:
     class Breaks(TinyModel):
         def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -99,7 +49,7 @@ def test_a_loss_that_is_no_number_loses_nothing_and_the_run_can_be_taken_up(tmp_
     folder = tmp_path / "broken"
     with pytest.raises(LearningError, match="adapter 'agent_1', step 1 of 3"):
         run(Breaks(), folder, config=LESS)
-    assert [p.name[-4:] for p in sorted((folder / "checkpoints").iterdir())] == ["0001", "0002"]
+    assert [p.name[-4:] for p in sorted((folder / "checkpoints").iterdir())] == ["0002"]
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
     model = TinyModel()
     run(model, folder, resume=True, config=LESS)
@@ -112,7 +62,7 @@ def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_pat
     run(whole, tmp_path / "whole", config=LESS)
     folder = tmp_path / "run"
     (folder / "metrics.jsonl").mkdir(parents=True)
-    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is complete"):
+    with pytest.raises(ConfigError, match=r"checkpoint of iteration 1.*metrics\.jsonl"):
         run(TinyModel(), folder, config=LESS)
     (folder / "metrics.jsonl").rmdir()
     run(model, folder, resume=True, config=LESS)
@@ -147,7 +97,7 @@ def test_a_run_is_neither_overwritten_nor_mixed_with_another(tmp_path: Path) -> 
     with pytest.raises(ConfigError, match="resume it"):
         run(TinyModel(), tmp_path, config=LESS)
     other = replace(LESS, guide=0.1)
-    with pytest.raises(ConfigError, match=r"guide: 0\.7 then, 0\.1 now"):
+    with pytest.raises(ConfigError, match=r"guide: None then, 0\.1 now"):
         run(TinyModel(), tmp_path, resume=True, config=other)
 
 
@@ -196,47 +146,3 @@ def test_lines_of_an_iteration_that_did_not_end_are_gone(tmp_path: Path, stopped
     run(TinyModel(), broken, callbacks=logging(broken), config=SHORT, resume=True)
     assert kinds(broken) == kinds(whole)
     assert len(kinds(whole)) == 6
-
-
-def write(text: str) -> Callable[[Path], None]:
-    def into(folder: Path) -> None:
-        (folder / "sub").mkdir()
-        (folder / "sub" / "file").write_text(text)
-
-    return into
-
-
-@pytest.mark.parametrize("harm", ["missing", "short", "no manifest", "bad manifest"])
-def test_every_kind_of_damage_is_found(tmp_path: Path, harm: str) -> None:
-    store = Checkpoints(tmp_path)
-    store.save(1, write("one"))
-    folder = store.save(2, write("two"))
-    said: list[str] = []
-    found = store.latest(said.append)
-    assert found is not None
-    assert (found.iteration, said) == (2, [])
-    if harm == "missing":
-        (folder / "sub" / "file").unlink()
-    elif harm == "short":
-        (folder / "sub" / "file").write_text("t")
-    elif harm == "no manifest":
-        (folder / "manifest.json").unlink()
-    else:
-        (folder / "manifest.json").write_text("{")
-    found = store.latest(said.append)
-    assert found is not None
-    assert found.iteration == 1
-    assert len(said) == 1
-    store.save(2, write("again"))
-    found = store.latest(said.append)
-    assert found is not None
-    assert (found.folder / "sub" / "file").read_text() == "again"
-
-
-def test_only_the_newest_are_kept(tmp_path: Path) -> None:
-    store = Checkpoints(tmp_path, keep=2)
-    for iteration in range(1, 5):
-        store.save(iteration, write(str(iteration)))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["iteration-0003", "iteration-0004"]
-    with pytest.raises(ConfigError, match="keep"):
-        Checkpoints(tmp_path, keep=0)

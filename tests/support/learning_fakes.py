@@ -10,6 +10,7 @@ import random
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +25,8 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.update.batches import Batch
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.update import UpdateStats, fit, prepare
 from swarm_ui.trace.records import Call, StepRecord, Trace
 
 VOCABULARY = 64
@@ -53,10 +55,10 @@ class TinyModule(nn.Module):
         return logits
 
 
-def reply_logprobs(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+def summed_logprobs(logits: Tensor, ids: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
     """Sum of the reply's log-probabilities, and its number of tokens."""
-    taken = logits[:, :-1].log_softmax(-1).gather(-1, batch.ids[:, 1:, None])[..., 0]
-    mask = batch.reply_mask[:, 1:].to(taken.dtype)
+    taken = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
+    mask = replies[:, 1:].to(taken.dtype)
     return (taken * mask).sum(1), mask.sum(1)
 
 
@@ -74,13 +76,14 @@ def precise(adapters: Sequence[str] = ()) -> TinyModel:
 
 
 class TinyModel:
-    """A :class:`swarm_ui.optim.protocols.Trainable` without transformers."""
+    """A :class:`swarm_ui.optim.examples.Trainable` without transformers."""
 
     pad_id = 0
 
     def __init__(self, adapters: Sequence[str] = ()) -> None:
         self.module = TinyModule().eval()
         self.versions: dict[str, int] = {}
+        self.training: set[str] = set()
         for name in adapters:
             self.add_adapter(name)
 
@@ -94,7 +97,6 @@ class TinyModel:
         rank: int = 4,
         alpha: float = 4,
         copy_from: str | None = None,
-        layers: Sequence[int] | None = None,
     ) -> None:
         draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
         (height, width), kind = self.module.out.shape, self.module.out.dtype
@@ -112,13 +114,21 @@ class TinyModel:
 
     @contextlib.contextmanager
     def activate(self, name: str) -> Iterator[None]:
+        before, outer = self.module.active, name in self.training
+        start = [p.detach().clone() for p in self.adapter_parameters(name)]
         self.module.active = name
+        self.training.add(name)
         self.module.train()
         try:
             yield
         finally:
-            self.module.active = None
+            self.module.active = before
             self.module.eval()
+            if not outer:
+                self.training.discard(name)
+                now = self.adapter_parameters(name)
+                same = all(torch.equal(a, b) for a, b in zip(start, now, strict=True))
+                self.versions[name] += not same
 
     @contextlib.contextmanager
     def reference(self) -> Iterator[None]:
@@ -138,7 +148,7 @@ class TinyModel:
     def forward_logprobs(
         self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        return reply_logprobs(self.module(ids), Batch(ids, attention_mask, reply_mask))
+        return summed_logprobs(self.module(ids), ids, reply_mask)
 
     def logprobs(
         self, adapter: str | None, prompt: list[int], replies: list[list[int]]
@@ -155,9 +165,6 @@ class TinyModel:
         taken = np.take_along_axis(logits, ids[:, start:, None], -1)[..., 0]
         whole: NDArray[np.float32] = (taken - np.log(np.exp(logits).sum(-1))).sum(1)
         return whole
-
-    def bump(self, name: str) -> None:
-        self.versions[name] += 1
 
     def save_adapters(self, folder: Path) -> None:
         for name in self.adapters:
@@ -206,6 +213,14 @@ class TinyAgent:
         (chosen,) = random.Random(request.seed).choices(offers, weights)
         version = self.model.versions.get(request.adapter or "")
         return Completion(text=chosen.json(), prompt="p", adapter=f"{request.adapter}@{version}")
+
+
+def fitted(
+    model: Any, adapter: str, examples: Any, config: UpdateConfig, seed: int = 0
+) -> UpdateStats:
+    """An update of one adapter."""
+    settings = TeamConfig(update=config).filled(model).update
+    return fit(model, prepare(model, adapter, examples, settings, random.Random(seed)))
 
 
 BUTTONS = ("Save", "Back", "Help", "Open")

@@ -13,17 +13,16 @@ from typing import Any
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout import Job
 
 CONFIG = TeamConfig(
     iterations=3, shared_iterations=1, shared_steps=20, episodes=16, edges="learned", graphs=2,
-    update=UpdateConfig(method="dpo", steps=10, batch_size=8, lr=5e-2), rank=4, alpha=4, seed=5,
+    update=UpdateConfig(method="dpo", steps=10, batch_size=8, lr=5e-2), rank=4, seed=5,
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import torch
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]  # imported before the fork
 from trainer_child import Child
 
-from swarm_ui.optim.update.distributed.processes import Processes
+from swarm_ui.optim.distributed import Processes
 
 Work = Callable[[Processes], None]
 

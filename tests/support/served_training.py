@@ -19,11 +19,11 @@ from vllm_stand_in import StandIn
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import ActorModel, OpenAIModel
 from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout import Rollouts
 from swarm_ui.trace.records import Episode
 
@@ -67,7 +67,7 @@ async def trained(
         len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperatures=1.0
     )
     places = ButtonWorld if playing is None else RolloutActors(playing, model)
-    config = replace(SMALL, staleness=staleness, iterations=3 if staleness else 2)
+    config = replace(SMALL, overlap=bool(staleness), iterations=3 if staleness else 2)
     trainer = TeamTrainer(
         learner, team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
         adversary=ScriptedAdversary(), folder=folder,

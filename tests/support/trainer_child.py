@@ -19,8 +19,7 @@ from pathlib import Path
 from learning_fakes import TinyModel
 from learning_run import CONFIG, run
 
-from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 
 
 class Child:

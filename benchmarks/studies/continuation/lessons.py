@@ -19,8 +19,7 @@ from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.update.team_update import update_team
-from swarm_ui.optim.update.update_config import defaults_of, known
+from swarm_ui.optim.update import update_team
 
 _PROBE_STEPS = 12
 
@@ -61,7 +60,7 @@ class Lessons:
             make: creates a model on which the speed is measured.
         """
         probe, model = min(_PROBE_STEPS, self._steps), make()
-        filled = team_config(self._settings, 1).filled(defaults_of(model))
+        filled = team_config(self._settings, 1).filled(model)
         once = dataclasses.replace(filled, iterations=1, shared_iterations=1, shared_steps=probe)
         each = self._update(model, once, 0) / probe
         iterations = max(1, round(cpu_seconds / each / self._steps))
@@ -80,8 +79,8 @@ class Lessons:
 
     def _update(self, model: LocalModel, config: TeamConfig, iteration: int) -> float:
         began = time.process_time()
-        steps = known(config.update_at(iteration).steps, "steps")
-        lessons = self.pairs(steps * config.update.batch_size)
+        assert config.shared_steps is not None
+        lessons = self.pairs(config.shared_steps * config.update.batch_size)
         random.Random(derive(config.seed, "order", iteration)).shuffle(lessons)
         update_team(model, lessons, {name: name for name in self._names}, config, iteration)
         return time.process_time() - began

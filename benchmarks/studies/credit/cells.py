@@ -30,7 +30,7 @@ from swarm_ui.nodes.models.pretrained.shipped_adapters import SMOLLM2_CRITIC
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.assigner import calls_of
 from swarm_ui.optim.credit.assigners.batch import BatchAssigner
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
@@ -44,7 +44,6 @@ from swarm_ui.optim.credit.assigners.values import OutcomeValue
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.stats import outcomes
 from swarm_ui.trace.records import Episode
@@ -136,7 +135,7 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
         test=test,
         validation=validation,
         rollouts=tuple(metrics.success for metrics in history),
-        samples=sum(update.pairs for update in updates),
+        samples=sum(update.examples for update in updates),
         steps=sum(update.steps for update in updates),
         calls=calls,
         credit_calls=0 if critics.credit is None else calls_of(critics.credit) or 0,

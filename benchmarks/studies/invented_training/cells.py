@@ -178,7 +178,6 @@ class Cells:
             config=dataclasses.replace(
                 team_config(settings, phone.CONCURRENCY),
                 rank=self.plan.rank,
-                alpha=2 * self.plan.rank,
             ),
             critic=Critics(
                 credit=solver if arm.critic else None,

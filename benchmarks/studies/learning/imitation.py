@@ -32,7 +32,7 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.optim.update import update_team
 from swarm_ui.rollout import GraphPolicy, Intervention, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace
@@ -95,7 +95,7 @@ def add_adapters(model: LocalModel, names: list[str], config: TeamConfig) -> Non
     for name in names:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(config.seed, "adapter", name))
-            model.add_adapter(name, config.rank, config.alpha)
+            model.add_adapter(name, config.rank, 2 * config.rank)
 
 
 async def imitate(
@@ -142,7 +142,7 @@ async def imitate(
             model, shown.pairs, {name: name for name in names}, config, iteration,
             rehearse=Rehearsal(KNOWN_WORDS),
         )  # fmt: skip
-        work = [{"steps": u.steps, "pairs": u.pairs} for u in updates]
+        work = [{"steps": u.steps, "pairs": u.examples} for u in updates]
         tokens = {"prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens}
         line = {"iteration": iteration, "calls": cost.calls, **tokens, "updates": work}
         run.log({"kind": "imitation", **line})

@@ -32,12 +32,11 @@ from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import EdgeMode, TeamConfig
+from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 
@@ -179,7 +178,9 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
     model = LocalModel.load(agent)
     given = own_graph(seed) if edges == "random" else ()
     critic = ScriptedCritic(PhoneEnvironment, abstentions=True) if credit == "critic" else None
-    config = replace(team_config(plan, edges, seed), edge_credit=critic is not None)
+    config = team_config(plan, edges, seed)
+    if critic is None:
+        config = replace(config, edge_credit=0.0)
     spent = Spent()
     trainer = TeamTrainer(
         model,
@@ -224,8 +225,7 @@ def team_config(plan: Plan, edges: EdgeArm, seed: int) -> TeamConfig:
         edges=_MODES[edges],
         density=DENSITY,
         graphs=1 if _MODES[edges] == "fixed" else plan.graphs,
-        edge_credit=True,
-        edge_credit_weight=plan.edge_credit_weight,
+        edge_credit=plan.edge_credit_weight,
         edge_lr=plan.edge_lr,
         shared_steps=plan.shared_steps,
         rehearsal=plan.rehearsal,

@@ -20,12 +20,11 @@ from torch.nn import functional as F
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import ChatMessage
+from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.credit.learned.judged import JudgedScreen, balanced
 from swarm_ui.optim.credit.learned.question import OPTIONS, question
-from swarm_ui.optim.protocols import HoldsAdapters
-from swarm_ui.optim.update.batches import full_batches
-from swarm_ui.optim.update.training_mode import training_mode
-from swarm_ui.optim.update.update_config import UpdateConfig
+from swarm_ui.optim.examples import Trainable, full_batches
+from swarm_ui.optim.update import training_mode
 from swarm_ui.prompts import format_named
 
 
@@ -42,7 +41,7 @@ class Packed(Protocol):
 
 
 @runtime_checkable
-class TrainableJudge(HoldsAdapters, Protocol):
+class TrainableJudge(Trainable, Protocol):
     """A choosing model whose adapters can be trained."""
 
     def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> Sequence[Packed]:
@@ -162,7 +161,6 @@ def train_critic(
     ):
         torch.manual_seed(settings.seed)
         last = _Loop(model, adapter, rows, settings).run(report, every)
-    model.bump(adapter)
     return last
 
 

@@ -117,13 +117,12 @@ url = ""                  # llm: the endpoint of that model
 # iterations = 5
 # episodes = 128          # in each iteration
 # edges = "redraw"        # fixed, or learned (with graphs >= 2)
-# shared_iterations = 3   # the first iterations train one adapter for all agents, the later
-                          # ones an adapter for each
+# shared_iterations = 0   # the first iterations that train one adapter for all agents
 
 [train.update]
 # method = "rft"          # train on right actions; dpo, ipo: on preference pairs; pg: policy
                           # gradient
-# steps = 35              # optimiser steps of each adapter in an iteration; large models: 20
+# batch_size = 32
 
 [synthesize]              # swarm-ui synthesize; see CorpusConfig in the reference
 levels = [1, 2, 3]        # questions, instructions of one step, preferences

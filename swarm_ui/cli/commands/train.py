@@ -19,18 +19,17 @@ from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
 from swarm_ui.experiment.training.learner_processes import (
     EndedByLauncher,
-    begin_loading,
-    check_processes,
     follow_training,
     join_processes,
     leading,
     placed,
+    tell_model,
 )
 from swarm_ui.experiment.training.roles import describe_credit, describe_teacher
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.distributed import Processes
     from swarm_ui.optim.metrics import IterationMetrics
-    from swarm_ui.optim.update.distributed.learners import Learners
 
 
 @flags.command(
@@ -49,13 +48,13 @@ def train(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui train phone --iterations 2 --rollouts 24[/]
     """
     processes = join_processes()
-    if processes is not None and not processes.leads:
+    if processes is not None and processes.rank:
         return exits.OK if follow_training(processes) else exits.LEARNING
-    with leading(processes) as learners:
-        return _train(arguments, learners)
+    with leading(processes):
+        return _train(arguments, processes)
 
 
-def _train(arguments: flags.Arguments, learners: Learners | None) -> int:
+def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
     """The command in its first process."""
     output = arguments.output
     if arguments["resume"] is not None:
@@ -69,29 +68,29 @@ def _train(arguments: flags.Arguments, learners: Learners | None) -> int:
                 draft.found(("critic", "kind"), "contradicts --no-critic; leave one of them out")
             draft.put(("critic", "kind"), "outcome", "--no-critic")
         run = runs.Run(runs.check_training_config(draft), "train")
-    if learners is not None:
-        check_processes(run.config, learners.processes)
+    if processes is not None:
+        placed(run.config.model, processes)
     if arguments["dry_run"]:
-        return _show_plan(run, output, 1 if learners is None else learners.processes.size)
+        return _show_plan(run, output, 1 if processes is None else processes.size)
     new = run.directory is None
     run = begun(run)
     with live_page(run.folder, output, wanted=arguments["watch"]):
-        history = _learn(run, output, learners, new=new)
+        history = _learn(run, output, processes, new=new)
     return _show_training(run, output, history)
 
 
 def _learn(
-    run: runs.Run, output: Output, learners: Learners | None, *, new: bool
+    run: runs.Run, output: Output, processes: Processes | None, *, new: bool
 ) -> Sequence[IterationMetrics]:
     """Train; returns the metrics of all iterations."""
     config = run.config
 
     def learn() -> Any:
-        model = _load(config, output, learners, run.resume_command)
-        training = runs.train_run(run, model, output.progress, output.warn, learners)
+        model = _load(config, output, processes)
+        training = runs.train_run(run, model, output.progress, output.warn, processes)
         return asyncio.run(training)
 
-    from swarm_ui.optim.update.distributed.processes import LostProcess
+    from swarm_ui.optim.distributed import LostProcess
 
     try:
         history: Sequence[IterationMetrics] = stoppable(run, learn, new=new)
@@ -110,16 +109,13 @@ def _learn(
     return history
 
 
-def _load(config: Config, output: Output, learners: Learners | None, resume: str) -> Any:
+def _load(config: Config, output: Output, processes: Processes | None) -> Any:
     """The model that is trained, loaded by all processes at the same time."""
     learned = learned_adapters(config)
-    if learners is None:
-        return load_model(config, output, learned)
-    begin_loading(learners, config.model, learned, resume)
-    own = msgspec.structs.replace(config, model=placed(config.model, learners.processes))
-    model = load_model(own, output, learned)
-    learners.ready(model)
-    return model
+    if processes is not None:
+        tell_model(processes, config, learned, runs.trainer_config(config).rank)
+        config = msgspec.structs.replace(config, model=placed(config.model, processes))
+    return load_model(config, output, learned)
 
 
 def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMetrics]) -> int:
@@ -180,7 +176,7 @@ def _show_plan(run: runs.Run, output: Output, processes: int) -> int:
         "credit": describe_credit(config),
         **({"teacher": describe_teacher(config)} if config.critic.teacher != "none" else {}),
         "place": config.run.on or "local",
-        **({"staleness": f"{learning.staleness} update"} if learning.staleness else {}),
+        **({"rollouts": "beside the update"} if learning.overlap else {}),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
     }
     output.show(facts_table("would be trained, nothing is written", facts.items()))

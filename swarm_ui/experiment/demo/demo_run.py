@@ -44,7 +44,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam, TrainingEnvironment
     from swarm_ui.nodes.models.openai.model import OpenAIModel
-    from swarm_ui.optim.update.team_update import Rehearse
+    from swarm_ui.optim.update import Rehearse
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from swarm_ui.rollout import Job
 
 if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig
+    from swarm_ui.optim.distributed import Processes
     from swarm_ui.optim.metrics import IterationMetrics
-    from swarm_ui.optim.update.distributed.learners import Learners
 
 
 def trainer_config(config: Config) -> TeamConfig:
@@ -40,11 +40,11 @@ async def train_run(
     model: Any,
     display: ProgressDisplay,
     warn: Callable[[str], None],
-    learners: Learners | None = None,
+    processes: Processes | None = None,
 ) -> Sequence[IterationMetrics]:
     """Start or continue training; returns the metrics of all iterations. Closes the model.
 
-    ``learners``: processes that share the updates of the adapters; ``None``: this one alone.
+    ``processes``: those that share the updates of the adapters; ``None``: this one alone.
     """
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
     from swarm_ui.optim.callbacks import Callbacks
@@ -75,7 +75,7 @@ async def train_run(
                 with display.bar("training", settings.iterations) as bar:
                     result = await train(
                         run.folder, model, graph, place, settings, bar, callbacks=callbacks,
-                        acting=playing.acting, learners=learners,
+                        acting=playing.acting, processes=processes,
                     )  # fmt: skip
         run.folder.set_status({"stage": "trained"})
         return result.history

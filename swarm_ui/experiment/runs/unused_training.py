@@ -39,11 +39,9 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
             value, default = (_value(each, path) for each in (settings, TeamConfig()))
             if value != default:
                 yield unused(("train", *path), value, because)
-    if config.model.adapters:
-        for name in ("rank", "alpha", "lora_layers"):
-            if given.get(name) is not None:
-                because = f"on the adapters in '{config.model.adapters}', which keep theirs"
-                yield unused(("train", name), given[name], because)
+    if config.model.adapters and given.get("rank") is not None:
+        because = f"on the adapters in '{config.model.adapters}', which keep theirs"
+        yield unused(("train", "rank"), given["rank"], because)
     if config.critic.adversary == "llm" and settings.update.method in ("rft", "pg"):
         instead = "use --method dpo or ipo, or leave the adversary out"
         because = f"with method '{settings.update.method}', which learns from no wrong replies"
@@ -66,14 +64,12 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
 def _of_method(settings: TeamConfig) -> Iterator[_Rule]:
     method = settings.update.method
     because = f"with method '{method}', only with "
-    for name in ("advantage", "update.clip"):
-        yield name, method == "pg", because + "pg"
+    yield "update.clip", method == "pg", because + "pg"
     for name in ("update.beta", "update.reference"):
         yield name, method != "rft", because + "dpo, ipo and pg"
     yield "update.nll_weight", method in ("dpo", "ipo"), because + "dpo and ipo"
     for name in ("corrections", "adversary_share", "easy_share", "unique"):
         yield f"pairs.{name}", method != "pg", because + "dpo, ipo and rft"
-    yield "update.unique", method != "pg", because + "dpo, ipo and rft"
 
 
 def _of_iterations(
@@ -82,21 +78,14 @@ def _of_iterations(
     """``apart``: the training starts from adapters that differ, and are never trained as one."""
     shared, every = 0 if apart else settings.shared_iterations, settings.iterations
     yield "shared_iterations", not apart, "on loaded adapters that differ"
-    # Who shares all iterations by name knows that they have steps of their own.
-    own = shared < every or "shared_iterations" in given
-    because = f"in {every} iterations that all train one adapter (train.shared_iterations)"
-    yield "update.steps", own, f"{because}, with train.shared_steps"
-    yield "bootstrap", own, because
-    yield "bootstrap", settings.adapters != "shared", "on one adapter for all agents"
     yield "shared_steps", shared > 0 and every > 0, "without shared iterations"
 
 
 def _of_edges(settings: TeamConfig, config: Config) -> Iterator[_Rule]:
     learned, credit = settings.edges == "learned", critic_kind(config) != "outcome"
     because = f"on edges that are not learned ([train] edges = '{settings.edges}')"
-    for name in ("utility", "credit", "credit_weight", "update_interval", "lr"):
+    for name in ("credit", "lr"):
         yield f"edge_{name}", learned, because
-    yield "edge_credit_weight", settings.edge_credit, "without train.edge_credit = true"
     yield "edge_credit", credit, "without a critic"
     for name in ("density", "graphs"):
         yield name, settings.edges != "fixed", "on fixed edges"
@@ -104,10 +93,7 @@ def _of_edges(settings: TeamConfig, config: Config) -> Iterator[_Rule]:
 
 def _of_critic(config: Config) -> Iterator[_Rule]:
     critic = critic_kind(config) != "outcome"
-    names = ("memory", "confidence", "prior", "inverted")
-    for name in ("critic_trust", *(f"trust.{each}" for each in names)):
-        yield name, critic, "without a critic"
-    yield "grade_negatives", config.critic.adversary != "none", "without an adversary"
+    yield "critic_trust", critic, "without a critic"
 
 
 def _given(values: Mapping[str, Any], path: Name) -> bool:

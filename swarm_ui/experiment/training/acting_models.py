@@ -55,7 +55,7 @@ async def open_acting_model(
     async with AsyncExitStack() as stack:
         if config.model.actor:
             # Episodes of the iteration before play on while an update runs, but not longer.
-            kept = 1 + int(config.train.get("staleness", 0))
+            kept = 1 + int(config.train.get("overlap", False))
             acting = open_actor(config.model, learner, run, kept=kept, cluster=True)
             yield await stack.enter_async_context(acting)
             return

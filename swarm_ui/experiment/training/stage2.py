@@ -22,7 +22,8 @@ from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
@@ -31,9 +32,7 @@ from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.optim.update.distributed.learners import Learners
-from swarm_ui.optim.update.team_update import Rehearse
+from swarm_ui.optim.update import Rehearse
 from swarm_ui.report import credit_map
 from swarm_ui.rollout import MakeEnvironment
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
@@ -84,7 +83,7 @@ async def train(
     keep_adapters: bool = False,
     callbacks: Callbacks | None = None,
     acting: Any = None,
-    learners: Learners | None = None,
+    processes: Processes | None = None,
 ) -> TeamResult:
     """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
 
@@ -97,7 +96,7 @@ async def train(
         callbacks: receives warnings and metrics; progress and episodes are recorded in the run.
             ``None``: warnings are printed above the bar.
         acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
-        learners: processes that share the updates; ``None``: this process makes them alone.
+        processes: share the updates; ``None``: this process makes them alone.
     """
     elsewhere = isinstance(environment.make_environment, RolloutActors)
     answers = None if elsewhere else model if acting is None else acting
@@ -118,7 +117,7 @@ async def train(
             on_episodes=recorder.episodes,
         ),
     )
-    result = await trainer.run(resume=True, learners=learners)
+    result = await trainer.run(resume=True, processes=processes)
     model.save_adapters(run.adapters)
     result.edges.save(run.path / LEARNED_EDGES)
     return result
@@ -133,10 +132,8 @@ def team_config(settings: Settings, concurrency: int) -> TeamConfig:
         concurrency=concurrency,
         edges=settings.edges,
         density=settings.density,
-        graphs=4 if settings.edges == "learned" else 1,
         update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
         rank=settings.rank,
-        alpha=2 * settings.rank,
         rehearsal=settings.rehearsal,
         shared_steps=settings.shared_steps,
         seed=settings.seed,

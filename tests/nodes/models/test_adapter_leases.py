@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from learning_fakes import fitted
 from local_models import alike, answers, asking, at_once, disturb, requests, with_adapters
 
 from swarm_ui.action import Action
@@ -17,9 +17,8 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion
 from swarm_ui.nodes import LocalModel
+from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.update.team_update import copy_adapter
 from swarm_ui.trace.records import Trace
 
 ASKED = requests(6)
@@ -44,7 +43,7 @@ def lessons() -> list[PreferencePair]:
 
 def train(model: LocalModel, name: str = "agent_0") -> None:
     config = UpdateConfig(method="rft", steps=4, batch_size=4, lr=3e-2)
-    AdapterTrainer(model, config).fit(name, lessons(), random.Random(0))
+    fitted(model, name, lessons(), config)
 
 
 def test_a_leased_version_outlives_training_under_its_exact_name() -> None:
@@ -207,17 +206,6 @@ def test_requests_during_training_do_not_change_what_is_learned() -> None:
 
     quiet, busy = trained(False), trained(True)
     assert all(torch.equal(a, b) for a, b in zip(quiet, busy, strict=True))
-
-
-def test_copying_an_adapter_over_another_leaves_leased_weights() -> None:
-    model = with_adapters(2)
-    before = by(model, "agent_1")
-    version = model.lease("agent_1")
-    copy_adapter(model, "agent_0", "agent_1")
-    assert alike(by(model, version), before)
-    assert alike(by(model, "agent_1"), by(model, "agent_0"))
-    assert versions(by(model, "agent_1")) == {"agent_1@1"}
-    model.release(version)
 
 
 def test_an_adapter_loads_into_a_model_that_has_none(tmp_path: Path) -> None:

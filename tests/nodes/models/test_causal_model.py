@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from learning_fakes import fitted
 from local_models import answers, asking, disturb
 from tiny_causal import KINDS, TEMPLATE, causal, network, screen, tokenizer
 from transformers import (
@@ -24,9 +24,9 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
 from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Observation
+from swarm_ui.optim.config import UpdateConfig
+from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.protocols import Trainable
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_an_adapter_learns_and_a_leased_version_does_not(model: CausalModel) -> 
 
     before, version = gains("agent_0"), model.lease("agent_0")
     config = UpdateConfig(method="dpo", steps=8, batch_size=1, lr=1e-2)
-    stats = AdapterTrainer(trained, config).fit("agent_0", lesson, random.Random(0))
+    stats = fitted(trained, "agent_0", lesson, config)
     assert stats.loss is not None and stats.first_loss is not None
     assert stats.loss < stats.first_loss
     assert gains("agent_0") > before + 1

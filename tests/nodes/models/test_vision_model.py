@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import tiny_vision
 import torch
+from learning_fakes import fitted
 from local_models import alike, answers, asking, disturb
 from PIL import Image
 from tiny_causal import network as causal_network
@@ -24,9 +24,9 @@ from swarm_ui.nodes import CausalModel, VisionModel
 from swarm_ui.nodes.models.transformers import picture_tokens
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.observation import Element, Observation
+from swarm_ui.optim.config import UpdateConfig
+from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.protocols import Trainable
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 from swarm_ui.prompts import format_named
 
 every = pytest.mark.parametrize("kind", tiny_vision.KINDS)
@@ -195,7 +195,7 @@ def test_training_changes_what_it_says_of_a_screenshot() -> None:
 
     before = gains()
     config = UpdateConfig(method="dpo", steps=6, batch_size=2, lr=1e-2)
-    stats = AdapterTrainer(model, config).fit("agent_0", pairs, random.Random(0))
+    stats = fitted(model, "agent_0", pairs, config)
     assert stats.loss is not None and stats.first_loss is not None
     assert stats.loss < stats.first_loss and gains() > before
 

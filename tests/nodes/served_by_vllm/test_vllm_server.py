@@ -25,11 +25,10 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode

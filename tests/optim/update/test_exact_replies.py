@@ -8,11 +8,11 @@ import msgspec
 from learning_fakes import TinyModel, click, decided, graded, screen
 
 from swarm_ui.model import ChatMessage
+from swarm_ui.optim.examples import encode
 from swarm_ui.optim.preferences import chats
 from swarm_ui.optim.preferences.advantages import scored_replies
 from swarm_ui.optim.preferences.grading import ScoredAction
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
-from swarm_ui.optim.update.batches import encode_pairs
 from swarm_ui.prompts import FORMATS, transcript
 from swarm_ui.trace.records import Episode, StepRecord
 
@@ -77,11 +77,15 @@ def test_an_unparsable_reply_is_rejected_by_models_that_can_say_it() -> None:
     assert (corrected.rejected, corrected.rejected_text) == (None, "Let me think.")
 
     class Speaks(TinyModel):
+        def __init__(self, encodes_text: bool) -> None:
+            super().__init__(["one"])
+            self.encodes_text = encodes_text
+
         def encode(self, decision, reply, *, adapter=None):  # type: ignore[no-untyped-def]
             return [1], [ord(letter) for letter in reply]
 
     for unparsed, sides in ((True, [2]), (False, [1])):
-        task = encode_pairs(Speaks(), [corrected], both=True, unique=True, unparsed=unparsed)
+        task = encode(Speaks(unparsed), [corrected], "one")
         assert [each.sides for each in task] == sides
     assert bytes(task[0].chosen[1]).decode() == corrected.chosen_text
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import random
+from statistics import fmean
 
 import msgspec
 import pytest
-import torch
+from learning_fakes import fitted
 from local_models import disturb
 from text_models import screen_of, text_model
 
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel
+from swarm_ui.optim.config import UpdateConfig
+from swarm_ui.optim.examples import encode, with_reference
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
-from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.update.batches import encode_pairs, encode_replies, pad
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
@@ -55,14 +55,11 @@ def test_the_importance_ratio_is_one_before_the_first_step(
     replies, calls = played(model, temperature)
     assert len(replies) == len(calls)
     assert any(reply.sampled for reply in replies)  # those that the text does not give back
-    task = encode_replies(model, replies, unparsed=True, adapter="one")
-    with torch.no_grad(), model.activate("one"):
-        model.module.eval()
-        sums, tokens = model.forward_logprobs(*pad([e.chosen for e in task], model.pad_id))
-    for call, found, count in zip(calls, sums.tolist(), tokens.tolist(), strict=True):
+    examples = with_reference(model, encode(model, replies, "one"))
+    for call, example in zip(calls, examples, strict=True):
         assert call.logprob is not None
-        assert found == pytest.approx(call.logprob, abs=1e-4)
-        assert count == call.usage.completion_tokens
+        assert example.sampled == pytest.approx(call.logprob, abs=1e-4)
+        assert len(example.chosen[1]) == call.usage.completion_tokens
 
 
 def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model() -> None:
@@ -72,12 +69,10 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
     disturb(made, "one", 0, 0.2)
     replies, calls = played(made, 1.0, runs=3, max_tokens=64)
     assert all(reply.reply is not None for reply in replies)
-    task = encode_replies(made, replies, adapter="one")
-    with torch.no_grad(), made.activate("one"):
-        made.module.eval()
-        sums, _ = made.forward_logprobs(*pad([e.chosen for e in task], made.pad_id))
+    examples = with_reference(made, encode(made, replies, "one"))
     assert len(replies) > 6
-    for reply, found in zip(replies, sums.tolist(), strict=True):
+    for reply, example in zip(replies, examples, strict=True):
+        found = example.sampled
         said = [c.logprob for c in calls if (c.node, c.reply) == (reply.node, reply.text)]
         assert any(found == pytest.approx(value, abs=1e-3) for value in said)
 
@@ -103,18 +98,15 @@ def test_sampled_tokens_are_kept_in_traces_only_where_they_are_needed(
 def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -> None:
     replies, _ = played(model, 1.0)
     lesson = [msgspec.structs.replace(r, advantage=1.0) for r in replies]
-    task = encode_replies(model, lesson, unparsed=True, adapter="one")
+    examples = encode(model, lesson, "one")
 
     def likelihood() -> float:
-        with torch.no_grad(), model.activate("one"):
-            model.module.eval()
-            rows = [e.chosen for e in task]
-            return float(model.forward_logprobs(*pad(rows, model.pad_id))[0].mean())
+        return fmean(e.sampled or 0.0 for e in with_reference(model, examples))
 
     before = likelihood()
     config = UpdateConfig(method="pg", steps=6, batch_size=8, lr=1e-3, clip=0.5)
-    stats = AdapterTrainer(model, config).fit("one", lesson, random.Random(0))
-    assert stats.pairs == len(replies)
+    stats = fitted(model, "one", lesson, config)
+    assert stats.examples == len(replies)
     assert likelihood() > before + 0.1
 
 
@@ -131,7 +123,7 @@ def test_reasons_are_learned() -> None:
         node="agent_0", decision=screen_of(), chosen=action, rejected=None, chosen_text=said,
         prompt_format="compact",
     )  # fmt: skip
-    (example,) = encode_pairs(model, [pair], both=True, unique=True)
+    (example,) = encode(model, [pair], "one")
     _, reply = example.chosen
     assert model.tokenizer.decode(reply) == f"{said}</s>"
 

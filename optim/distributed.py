@@ -1,11 +1,15 @@
-"""The processes of a training, through accelerate."""
+"""Updates in the processes of ``accelerate launch``, which run the same program.
+
+The first process plays the episodes, makes the examples and saves the run. Each process computes
+its share of every batch, and the sum of their gradients is the gradient of the batch.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -33,15 +37,11 @@ class LostProcess(LearningError):
 
 class Processes:
     """A process group. Every method that communicates is called by all processes together, and
-    raises :class:`LostProcess` if one of them ended.
-    """
-
-    sharded = False
-    """Whether each process holds only a part of the base model, see
-    :mod:`swarm_ui.optim.update.distributed.sharded_base`."""
+    raises :class:`LostProcess` if one of them ended."""
 
     lost = False
-    """Whether the connection to another process is lost."""
+    """Whether the connection to another process is lost, or this one left an update early."""
+    _ended = False
 
     def __init__(self, state: PartialState) -> None:
         self.rank: int = state.process_index
@@ -49,7 +49,6 @@ class Processes:
         self.size: int = state.num_processes
         self.local_rank: int = max(0, state.local_process_index)
         """The number of this process on its machine."""
-        self.device: torch.device = state.device
 
     @classmethod
     def join(cls) -> Processes:
@@ -76,18 +75,18 @@ class Processes:
         if not self.lost:
             torch.distributed.destroy_process_group()
 
-    @property
-    def leads(self) -> bool:
-        """Whether this is the first process."""
-        return self.rank == 0
+    def end(self) -> None:
+        """Let the other processes end, which wait for an update; only the first process does it,
+        and only once."""
+        if self.rank == 0 and not self.lost and not self._ended:
+            self._ended = True
+            with suppress(LostProcess):
+                self.send(b"")
 
-    def share(self, count: int, rank: int | None = None) -> range:
-        """The rows, of ``count``, that the process ``rank`` computes; ``None``: this process.
-
-        Shares differ by at most one row and may be empty. Neighbours in a batch have similar
-        lengths, so every process gets each ``size``-th row.
-        """
-        return range(self.rank if rank is None else rank, count, self.size)
+    def part(self) -> slice:
+        """The examples of a batch that this process computes. Shares differ by at most one and may
+        be empty; neighbours have similar lengths, so each process gets every ``size``-th one."""
+        return slice(self.rank, None, self.size)
 
     def send(self, message: bytes | None) -> bytes:
         """Give every process the message of the first one; the others pass ``None``."""
@@ -96,50 +95,36 @@ class Processes:
         with self._connected():
             return bytes(broadcast_object_list([message])[0])
 
-    def gather(self, message: bytes) -> list[bytes]:
-        """The messages of all processes, by their numbers."""
-        from accelerate.utils import gather_object
-
-        with self._connected():
-            return [bytes(each) for each in gather_object([message])]
-
-    def sum(self, values: Tensor) -> Tensor:
-        """The sum over all processes; ``values`` has the same shape in each."""
-        from accelerate.utils import reduce
-
-        with self._connected():
-            total: Tensor = reduce(values, "sum")
-        return total
-
-    def copy(self, values: Tensor, source: int) -> Tensor:
-        """The values of the process ``source``; ``values`` has the same shape in each."""
+    @torch.no_grad()
+    def copy(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Give all processes the weights of the first one."""
         from accelerate.utils import broadcast
 
+        flat = torch.cat([p.reshape(-1) for p in parameters])
         with self._connected():
-            same: Tensor = broadcast(values, from_process=source)
-        return same
+            flat = broadcast(flat, from_process=0)
+        if self.rank:
+            parts = torch.split(flat, [p.numel() for p in parameters])
+            for parameter, part in zip(parameters, parts, strict=True):
+                parameter.copy_(part.view_as(parameter))
 
-    def sum_gradients(self, parameters: Sequence[nn.Parameter], more: Tensor) -> Tensor:
-        """Replace the gradients by their sums over all processes.
+    def sum_gradients(self, parameters: Sequence[nn.Parameter], loss: float) -> float:
+        """Replace the gradients by their sums over all processes; returns the sum of the losses.
 
         Losses are divided by totals of the whole batch, so the sum is the gradient of the batch,
-        also if the processes have unequal parts of it.
-
-        Args:
-            parameters: the same in each process; a missing gradient counts as zeros.
-            more: one-dimensional numbers to add up in the same message.
-
-        Returns:
-            The sums of ``more``.
+        also if the processes have unequal parts of it. A missing gradient counts as zeros.
         """
+        from accelerate.utils import reduce
+
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([g.reshape(-1) for g in grads])
         flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
-        flat = self.sum(torch.cat([flat, more.to(flat)]))
-        *found, rest = torch.split(flat, [*(g.numel() for g in grads), len(more)])
+        with self._connected():
+            total: Tensor = reduce(torch.cat([flat, flat.new_tensor([loss])]), "sum")
+        *found, rest = torch.split(total, [*(g.numel() for g in grads), 1])
         for parameter, grad, part in zip(parameters, grads, found, strict=True):
             parameter.grad = part.view_as(grad).to(grad.dtype)
-        return rest.to(more)
+        return float(rest)
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
@@ -156,12 +141,3 @@ class Processes:
                 f"lost ({said.splitlines()[0] if said else type(error).__name__}). One of them "
                 "ended; see its error above, if it printed one"
             ) from error
-
-
-@torch.no_grad()
-def assign(parameters: Sequence[nn.Parameter], values: Tensor) -> None:
-    """Set all weights to those of a vector of torch's ``parameters_to_vector``. Unlike
-    ``vector_to_parameters``, this changes them in place, which models notice."""
-    parts = torch.split(values, [p.numel() for p in parameters])
-    for parameter, part in zip(parameters, parts, strict=True):
-        parameter.copy_(part.view_as(parameter))

@@ -1,0 +1,149 @@
+"""Checkpoints of a training, which stay readable when the process is killed at any time.
+
+    checkpoints/iteration-0003/
+        state.json           counters, settings and metrics
+        edges.safetensors
+        adapters/
+
+A checkpoint gets its name when all of it is written; then the one before it is removed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.examples import Trainable
+from swarm_ui.storage.durable import append_line, replacing_folder, write_atomic
+
+_VERSION = 2
+_MAY_CHANGE = {"iterations", "concurrency", "patience", "micro_batch_tokens", "checkpointing"}
+"""Settings that a resumed run may change."""
+
+
+class TeamState(msgspec.Struct, kw_only=True):
+    """The state at the start of an iteration, without weights and edges.
+
+    There are no generator states: every random stream is derived from the seed, the iteration and
+    its purpose, so a resumed run draws the same numbers as an uninterrupted one.
+    """
+
+    version: int = _VERSION
+    iteration: int = 0
+    """Number of finished iterations."""
+    trust: dict[str, Any] | None = None
+    """State of the critic's weight; ``None``: it is not learned."""
+    history: list[dict[str, Any]] = []
+    config: dict[str, Any] = {}
+    adapters: dict[str, str] = {}
+    """The adapter of each agent."""
+
+
+def save(folder: Path, state: TeamState, model: Trainable, edges: EdgeDistribution) -> None:
+    """Write a checkpoint, remove the others, and append the newest metrics to ``metrics.jsonl``.
+
+    Raises:
+        ConfigError: a file cannot be written. The checkpoint before it, or this one, is whole.
+    """
+    path = folder / "checkpoints" / f"iteration-{state.iteration:04d}"
+    try:
+        with replacing_folder(path) as part:
+            model.save_adapters(part / "adapters")
+            edges.save(part / "edges.safetensors")
+            text = msgspec.json.format(msgspec.json.encode(state))
+            (part / "state.json").write_bytes(text)
+        for other in path.parent.glob("*iteration-*"):  # also parts that a kill has left
+            if other != path:
+                shutil.rmtree(other)
+        append_line(folder / "metrics.jsonl", msgspec.json.encode(state.history[-1]))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write the checkpoint of iteration {state.iteration} in '{folder}': {error}; "
+            "make room or set the rights, and resume the run"
+        ) from error
+
+
+def load(
+    folder: Path,
+    model: Trainable,
+    edges: EdgeDistribution,
+    config: TeamConfig,
+    adapters: Mapping[str, str],
+) -> TeamState | None:
+    """Restore the weights and edges of the last complete iteration, and remove lines of later
+    iterations from ``metrics.jsonl``. Returns ``None`` if there is no checkpoint.
+
+    Raises:
+        ConfigError: the checkpoint cannot be read, or the run was started with other settings.
+    """
+    found = sorted((folder / "checkpoints").glob("iteration-*"))
+    if not found:
+        return None
+    try:
+        state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=TeamState)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(
+            f"{found[-1] / 'state.json'}: not a state of a training: {error}; restore it from a "
+            "copy, or start a new run in another folder"
+        ) from error
+    _check(folder, state, config, adapters)
+    saved = EdgeDistribution.load(found[-1] / "edges.safetensors")
+    edges.load_state_dict(saved.state_dict())
+    model.load_adapters(found[-1] / "adapters")
+    _rewrite_metrics(folder / "metrics.jsonl", state)
+    return state
+
+
+def settings_of(config: TeamConfig) -> dict[str, Any]:
+    """The settings as JSON values."""
+    encoded = msgspec.json.encode(dataclasses.asdict(config))
+    return msgspec.json.decode(encoded, type=dict[str, Any])
+
+
+def _check(folder: Path, state: TeamState, config: TeamConfig, adapters: Mapping[str, str]) -> None:
+    then = _flat({**state.config, "adapters": state.adapters})
+    now = _flat({**settings_of(config), "adapters": dict(adapters)})
+    other = [
+        f"{name}: {then.get(name)!r} then, {now.get(name)!r} now"
+        for name in {**then, **now}
+        if name.rpartition(".")[2] not in _MAY_CHANGE and then.get(name) != now.get(name)
+    ]
+    if state.version != _VERSION:
+        other = [f"version {state.version} then, {_VERSION} now"]
+    if other:
+        raise ConfigError(
+            f"'{folder}' was started with other settings ({'; '.join(other)}); "
+            "resume with those, or start a new run in another folder"
+        )
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= _flat(value, f"{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
+def _rewrite_metrics(path: Path, state: TeamState) -> None:
+    """Keep the lines of finished iterations, and write that of the last one if it is missing."""
+    kept, last = list[bytes](), -1
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            record = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            continue  # an incomplete last line
+        number = record.get("iteration", -1)
+        if isinstance(number, int) and number < state.iteration:
+            kept.append(line)
+            last = max(last, number) if record.get("kind") == "iteration" else last
+    if last < state.iteration - 1:
+        kept.append(msgspec.json.encode(state.history[-1]))
+    write_atomic(path, b"".join(line + b"\n" for line in kept))

@@ -1,0 +1,366 @@
+"""Examples of an update: preference pairs and scored replies as token ids, in batches.
+
+for batch in minibatches(with_reference(model, pairs), size=16, steps=5):
+    optimizer.zero_grad()
+    dpo_loss(model, batch, beta=0.1).backward()
+    optimizer.step()
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar, overload, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import Decision
+from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences.pairs import PreferencePair
+
+Item = TypeVar("Item")
+Row = tuple[list[int], list[int]]
+"""Token ids of a prompt and of the reply to it."""
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """A causal language model with named LoRA adapters, in this process.
+
+    A model with an attribute ``encodes_text`` that is true encodes any text; others encode only
+    replies that hold a valid action, and raise ``ModelError`` for the rest.
+    """
+
+    @property
+    def module(self) -> nn.Module:
+        """The network with its adapters; in evaluation mode outside :meth:`activate`."""
+        ...
+
+    @property
+    def adapters(self) -> tuple[str, ...]: ...
+
+    @property
+    def pad_id(self) -> int: ...
+
+    def add_adapter(
+        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
+    ) -> None:
+        """Add an adapter that initially changes nothing, or copies another adapter."""
+        ...
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The parameters of an adapter, in the same order for all adapters of one shape."""
+        ...
+
+    def activate(self, name: str) -> AbstractContextManager[object]:
+        """A context in which only this adapter is active, and the module is in training mode."""
+        ...
+
+    def reference(self) -> AbstractContextManager[object]:
+        """A context in which no adapter is active."""
+        ...
+
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt, exactly as the policy gets it with this adapter, and of a reply,
+        exactly as the policy would generate it, with its end token."""
+        ...
+
+    def forward_logprobs(
+        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probability (nats) of replies under the active adapter, and their numbers of tokens.
+
+        Args:
+            ids: ``[B, T]``: prompt, reply, padding on the right.
+            attention_mask: ``[B, T]``, 1 on prompt and reply.
+            reply_mask: ``[B, T]``, 1 on the reply's tokens.
+
+        Returns:
+            Sum over the reply's tokens, and their number; both ``[B]``.
+        """
+        ...
+
+    def save_adapters(self, folder: Path) -> object: ...
+
+    def load_adapters(self, folder: Path) -> object:
+        """Load the files of :meth:`save_adapters`, including versions."""
+        ...
+
+
+class Example(NamedTuple):
+    """A usable example as token ids."""
+
+    adapter: str
+    """The adapter that learns from it."""
+    chosen: Row
+    """The chosen reply of a pair, or a scored reply."""
+    rejected: Row | None = None
+    weight: float = 1.0
+    """The weight of a pair, or the advantage of a reply."""
+    reference: tuple[float, float] = (0.0, 0.0)
+    """Log-probability (nats) of the chosen and of the rejected reply under the reference."""
+    sampled: float | None = None
+    """Log-probability (nats) of a scored reply under the weights that sampled it."""
+
+    @property
+    def sides(self) -> int:
+        """Number of rows: 1, or 2 with a rejected reply."""
+        return 1 if self.rejected is None else 2
+
+    @property
+    def longest(self) -> int:
+        """Number of tokens of the longest row."""
+        return max(length(row) for row in (self.chosen, self.rejected) if row is not None)
+
+
+class Batch(Sequence[Example]):
+    """The examples of one optimiser step, or a part of them.
+
+    Attributes:
+        whole: the examples of the whole step, by which losses divide.
+    """
+
+    def __init__(self, examples: Sequence[Example], whole: Sequence[Example] | None = None) -> None:
+        self._examples = tuple(examples)
+        self.whole = self._examples if whole is None else tuple(whole)
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @overload
+    def __getitem__(self, at: int) -> Example: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Example, ...]: ...
+    def __getitem__(self, at: int | slice) -> Example | tuple[Example, ...]:
+        return self._examples[at]
+
+    def parts(self, tokens: int) -> list[Batch]:
+        """Micro-batches of at most ``tokens`` tokens each, padding included; a longer example is
+        alone. The two sides of a pair stay together."""
+        if sum(e.sides for e in self) * max((e.longest for e in self), default=0) <= tokens:
+            return [self] if self else []
+        parts: list[list[Example]] = []
+        rows = 0
+        for example in sorted(self, key=lambda e: e.longest):
+            if parts and (rows + example.sides) * example.longest <= tokens:
+                parts[-1].append(example)
+                rows += example.sides
+            else:
+                parts.append([example])
+                rows = example.sides
+        return [Batch(part, self.whole) for part in parts]
+
+
+def length(row: Row) -> int:
+    """Number of tokens of a row."""
+    return len(row[0]) + len(row[1])
+
+
+def padded(rows: Sequence[Row], pad_id: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows padded on the right: ids, attention mask, and mask of the replies, each ``[B, T]``."""
+    marks = [[0] * len(prompt) + [1] * len(reply) for prompt, reply in rows]
+    return (
+        pad_sequence([torch.tensor(prompt + reply) for prompt, reply in rows], True, pad_id),
+        pad_sequence([torch.ones(len(mark), dtype=torch.long) for mark in marks], True),
+        pad_sequence([torch.tensor(mark) for mark in marks], True),
+    )
+
+
+def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
+    """Log-probability (nats) of each reply under its adapter, ``[rows]``, with gradient.
+
+    Each row comes with the name of its adapter. There is one forward for each adapter.
+    """
+    device = next(model.module.parameters()).device
+    training = model.module.training
+    order: list[int] = []
+    found: list[Tensor] = []
+    names = list(dict.fromkeys(adapter for adapter, _ in rows))
+    for name in names:
+        own = [k for k, (adapter, _) in enumerate(rows) if adapter == name]
+        batch = padded([rows[k][1] for k in own], model.pad_id)
+        with model.activate(name):
+            found.append(model.forward_logprobs(*(tensor.to(device) for tensor in batch))[0])
+        order += own
+    model.module.train(training)
+    if len(names) == 1:
+        return found[0]
+    for name in names:  # whichever adapter was active last, the gradient reaches all
+        for parameter in model.adapter_parameters(name):
+            parameter.requires_grad_(True)
+    places = torch.tensor(sorted(range(len(order)), key=order.__getitem__), device=device)
+    return torch.cat(found)[places]
+
+
+# -- examples ---------------------------------------------------------------------------------
+
+
+def encode(
+    model: Trainable,
+    examples: Sequence[PreferencePair] | Sequence[ScoredReply],
+    adapter: str | Mapping[str, str] | None = None,
+    *,
+    rejected: bool = True,
+) -> list[Example]:
+    """Pairs or scored replies as token ids.
+
+    Pairs without a positive weight are left out. Of pairs with equal adapter, prompt and chosen
+    reply the first one that has a rejected reply is used, or else the first one. Scored replies are
+    the tokens that were sampled, and all are kept, because a policy gradient weights by frequency.
+    A model that cannot write any text learns only from replies with a valid action.
+
+    Args:
+        model: encodes prompts and replies.
+        examples: of one kind.
+        adapter: the adapter that learns from all of them, or from those of each node, by its name.
+            ``None``: the adapter that has the name of the node.
+        rejected: whether the rejected replies of pairs are used.
+
+    Raises:
+        ConfigError: the model has no such adapter, or a stale reply has no recorded
+            log-probability.
+    """
+    found: list[Example] = []
+    places: dict[tuple[object, ...], int] = {}
+    any_text = bool(getattr(model, "encodes_text", False))
+    for each in examples:
+        name = adapter if isinstance(adapter, str) else (adapter or {}).get(each.node, each.node)
+        if name not in model.adapters:
+            raise ConfigError(
+                f"no adapter '{name}' learns from the examples of '{each.node}'; the model has: "
+                f"{', '.join(model.adapters) or 'none'}. Add one, or name the adapter"
+            )
+        if isinstance(each, ScoredReply):
+            if each.reply is not None or any_text:
+                found.append(_encoded_reply(model, each, name))
+            continue
+        if each.weight <= 0:
+            continue
+        chosen = model.encode(each.decision, each.chosen_text, adapter=name)
+        usable = rejected and (any_text or each.rejected is not None)
+        against = each.rejected_text if usable else None
+        place = places.setdefault((name, tuple(chosen[0]), tuple(chosen[1])), len(found))
+        if place == len(found) or (against is not None and found[place].rejected is None):
+            other = None
+            if against is not None:
+                other = model.encode(each.decision, against, adapter=name)
+            found[place : place + 1] = [Example(name, chosen, other, each.weight)]
+    return found
+
+
+def _encoded_reply(model: Trainable, reply: ScoredReply, adapter: str) -> Example:
+    if reply.staleness and reply.logprob is None:
+        raise ConfigError(
+            f"method 'pg' with overlapping rollouts: the reply {reply.text[:60]!r} of "
+            f"'{reply.node}' has no recorded log-probability; use a model that reports them, or "
+            "overlap=False"
+        )
+    prompt, ids = model.encode(reply.decision, reply.text, adapter=adapter)
+    row = prompt, list(reply.sampled) or ids
+    sampled = reply.logprob if reply.staleness else None
+    return Example(adapter, row, None, reply.advantage, sampled=sampled)
+
+
+@torch.no_grad()
+def with_reference(
+    model: Trainable,
+    examples: Sequence[PreferencePair] | Sequence[ScoredReply] | Sequence[Example],
+    *,
+    base: bool = False,
+    tokens: int = 65_536,
+) -> list[Example]:
+    """The examples with their log-probabilities under the reference.
+
+    The reference is each adapter as it is now, or the base model with ``base``. The log-probability
+    of a scored reply under the sampling weights is that of the adapter now, if none is recorded.
+
+    Args:
+        model: holds the adapters.
+        examples: they are encoded first (:func:`encode`), if they are not yet.
+        base: use the model without adapters.
+        tokens: the maximum of one forward, padding included.
+    """
+    first = next(iter(examples), None)
+    given = [e for e in examples if isinstance(e, Example)]
+    if not isinstance(first, Example | None):
+        given = encode(model, [e for e in examples if not isinstance(e, Example)])  # type: ignore[arg-type]
+    now = _scored(model, given, tokens, base=False)
+    under = _scored(model, given, tokens, base=True) if base else now
+    return [
+        e._replace(reference=reference, sampled=own[0] if e.sampled is None else e.sampled)
+        for e, own, reference in zip(given, now, under, strict=True)
+    ]
+
+
+def _scored(
+    model: Trainable, examples: Sequence[Example], tokens: int, *, base: bool
+) -> list[tuple[float, float]]:
+    """The log-probabilities of both sides of each example, in evaluation mode."""
+    device = next(model.module.parameters()).device
+    training = model.module.training
+    values = [[0.0, 0.0] for _ in examples]
+    rows = [(k, side, row) for k, e in enumerate(examples)
+            for side, row in enumerate((e.chosen, e.rejected)) if row is not None]  # fmt: skip
+    for name in [None] if base else list(dict.fromkeys(e.adapter for e in examples)):
+        own = [each for each in rows if name in (None, examples[each[0]].adapter)]
+        for part in full_batches(own, lambda each: length(each[2]), tokens):
+            batch = padded([row for _, _, row in part], model.pad_id)
+            with model.reference() if name is None else model.activate(name):
+                model.module.eval()
+                found = model.forward_logprobs(*(tensor.to(device) for tensor in batch))[0]
+            for (k, side, _), value in zip(part, found.tolist(), strict=True):
+                values[k][side] = value
+    model.module.train(training)
+    return [(chosen, rejected) for chosen, rejected in values]
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+def minibatches(
+    examples: Sequence[Example], size: int, steps: int, rng: random.Random | None = None
+) -> list[Batch]:
+    """A batch for each of ``steps`` optimiser steps, chosen so that there is little padding.
+
+    The examples are shuffled passes over all of them, up to ``steps * size``, so all are used about
+    equally often. They are sorted by length plus random noise below 6 tokens, split into batches,
+    and the batches are shuffled. Without examples there are no batches.
+    """
+    rng = rng or random.Random(0)
+    return [Batch([examples[k] for k in rows]) for rows in schedule(examples, size, steps, rng)]
+
+
+def schedule(
+    examples: Sequence[Example], size: int, steps: int, rng: random.Random
+) -> list[list[int]]:
+    """The positions of the examples of each batch."""
+    wanted = steps * size
+    rows: list[int] = []
+    while len(rows) < wanted and examples:
+        once = list(range(len(examples)))
+        rng.shuffle(once)
+        rows += once
+    rows = sorted(rows[:wanted], key=lambda k: length(examples[k].chosen) + rng.random() * 6.0)
+    batches = [rows[at : at + size] for at in range(0, len(rows), size)]
+    rng.shuffle(batches)
+    return batches
+
+
+def full_batches(
+    items: Iterable[Item], length: Callable[[Item], int], room: int
+) -> list[list[Item]]:
+    """Batches of all items, shortest first, with at most ``room`` tokens each, padding included. An
+    item that is longer forms a separate batch."""
+    batches: list[list[Item]] = []
+    for item in sorted(items, key=length):
+        if not batches or length(item) * (len(batches[-1]) + 1) > room:
+            batches.append([])
+        batches[-1].append(item)
+    return batches

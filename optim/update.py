@@ -1,0 +1,389 @@
+"""The update of a team's adapters in one iteration, alone or together with other processes."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.node import derive
+from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim.distributed import LostProcess, Processes
+from swarm_ui.optim.examples import Batch, Example, Trainable, encode, schedule, with_reference
+from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
+from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences.pairs import PreferencePair
+
+WARMUP, FLOOR = 10, 0.05
+"""Steps in which the rate grows to its highest value. Then it falls to this share of it."""
+Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
+Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
+"""``(count, rng) -> examples`` of what the agents could do before."""
+
+
+class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Statistics of one update of an adapter."""
+
+    adapter: str
+    examples: int
+    """Number of usable examples."""
+    steps: int
+    loss: float | None
+    """Mean loss over the last quarter of the steps; ``None`` if there were no steps."""
+    first_loss: float | None
+    """Mean loss over the first quarter of the steps."""
+    seconds: float
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One update of one adapter, with all random choices made. Equal tasks on equal weights give
+    equal weights."""
+
+    adapter: str
+    examples: tuple[Example, ...]
+    batches: tuple[tuple[int, ...], ...]
+    """The examples of each optimiser step, by position; empty: there is nothing to learn."""
+    seed: int
+    """Seed of dropout."""
+    settings: UpdateConfig
+
+
+def loss_of(settings: UpdateConfig) -> Loss:
+    """The loss that the settings name."""
+    if settings.method == "rft":
+        return rft_loss
+    if settings.method == "pg":
+        return partial(policy_gradient_loss, clip=settings.clip, beta=settings.beta)
+    loss = dpo_loss if settings.method == "dpo" else ipo_loss
+    return partial(loss, beta=settings.beta, nll_weight=settings.nll_weight)
+
+
+def update_team(
+    model: Trainable,
+    examples: Examples,
+    adapters: Mapping[str, str],
+    config: TeamConfig,
+    iteration: int,
+    *,
+    loss: Loss | None = None,
+    rehearse: Rehearse | None = None,
+    processes: Processes | None = None,
+    check: Callable[[int, int], None] = lambda done, total: None,
+) -> list[UpdateStats]:
+    """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
+
+    Args:
+        model: the model; it is changed in place.
+        examples: pairs of all nodes, or scored replies for ``method="pg"``.
+        adapters: the adapter of each node; nodes may share one.
+        config, iteration: the settings, and the iteration, counted from 0.
+        loss: ``None``: that of ``config.update.method``.
+        rehearse: gives examples to repeat, in the share ``config.rehearsal``.
+        processes: share every batch. The others :func:`follow`.
+        check: called with (updates done, all updates) before each optimiser step and at the end of
+            an update; what it raises ends the update.
+    """
+    config = config.filled(model)
+    names = list(dict.fromkeys(adapters.values()))
+    together = alike(model, names) if iteration < config.shared_iterations else []
+    alone = [name for name in names if name not in together]
+    total = len(together[:1]) + len(alone)
+    stats: list[UpdateStats] = []
+    for name in [*together[:1], *alone]:
+        settings = config.update_at(iteration, shared=name in together)
+        rng = random.Random(derive(config.seed, "update", iteration, name))
+        mine = examples if name in together else _own(examples, name, adapters, config, rng)
+        if rehearse is not None and config.rehearsal:
+            share = config.rehearsal / (1.0 - config.rehearsal)
+            mine = [*mine, *rehearse(round(share * len(mine)), rng)]
+        task = prepare(model, name, mine, settings, rng, rejected=loss is not None)
+        if processes is not None:
+            processes.send(msgspec.msgpack.encode(task))
+        try:
+            stats.append(fit(model, task, loss, processes, partial(check, len(stats), total)))
+        except BaseException as error:
+            if processes is not None and not isinstance(error, LearningError):
+                processes.lost = True  # the others are within this update
+            raise
+        check(len(stats), total)
+    if together and stats[0].steps:
+        for name in together[1:]:
+            _copy(model, together[0], name)
+    return stats
+
+
+def alike(model: Trainable, adapters: Sequence[str]) -> list[str]:
+    """The adapters that a shared iteration trains as one: the largest group of at least two that
+    compute the same, because nothing has trained them yet, or because they have equal weights. An
+    adapter that differs is never overwritten."""
+    groups: list[list[str]] = []
+    weights = {name: [p.detach() for p in model.adapter_parameters(name)] for name in adapters}
+    for name in adapters:
+        for group in groups:
+            ours, theirs = weights[name], weights[group[0]]
+            fresh = not any(bool(p.any()) for p in (*ours[1::2], *theirs[1::2]))
+            same_shape = [p.shape for p in ours] == [p.shape for p in theirs]
+            if same_shape and (fresh or all(map(torch.equal, ours, theirs))):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    most = max(groups, key=len, default=[])
+    return most if len(most) > 1 else []
+
+
+def prepare(
+    model: Trainable,
+    adapter: str,
+    examples: Examples,
+    settings: UpdateConfig,
+    rng: random.Random,
+    *,
+    rejected: bool = False,
+) -> Task:
+    """Encode the examples of an update and draw its batches.
+
+    Args:
+        model: encodes prompts and replies.
+        adapter: the adapter to train.
+        examples: pairs, or scored replies for ``pg``.
+        settings: method and sizes, with rate and steps set.
+        rng: draws the batches and the seed of dropout; not used if there is nothing to learn.
+        rejected: use the rejected replies of pairs also with method ``rft``.
+
+    Raises:
+        ConfigError: the examples are not of the kind that the method learns from.
+    """
+    wanted = ScoredReply if settings.method == "pg" else PreferencePair
+    wrong = next((e for e in examples if not isinstance(e, wanted)), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
+        )
+    found = encode(model, examples, adapter, rejected=rejected or settings.method != "rft")
+    if not found or not settings.steps:
+        return Task(adapter, tuple(found), (), 0, settings)
+    seed = rng.getrandbits(63)
+    batches = schedule(found, settings.batch_size, settings.steps, rng)
+    return Task(adapter, tuple(found), tuple(map(tuple, batches)), seed, settings)
+
+
+def fit(
+    model: Trainable,
+    task: Task,
+    loss: Loss | None = None,
+    processes: Processes | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> UpdateStats:
+    """Make an update of one adapter in place. Other adapters do not change.
+
+    Args:
+        model: holds the adapter.
+        task: examples, batches and settings (:func:`prepare`).
+        loss: ``None``: that of the task's method.
+        processes: share every batch and add up their gradients; all of them call this.
+        check: called before each step; what it raises ends the update.
+
+    Raises:
+        LearningError: a loss or a gradient was not a number. The adapter is restored, as after any
+            other exception.
+    """
+    began = time.perf_counter()
+    losses: list[float] = []
+    settings, seed = task.settings, task.seed
+    if processes is not None and processes.rank:
+        seed = derive(seed, "process", processes.rank)
+    parameters = model.adapter_parameters(task.adapter)
+    if task.batches:
+        with training_mode(model.module, settings):
+            if processes is not None:
+                with model.activate(task.adapter):
+                    processes.copy(parameters)
+            batches = _own_batches(model, task, loss, processes)
+            with (
+                torch.random.fork_rng(devices=[]),  # dropout draws from torch's global stream
+                model.activate(task.adapter),
+                _restored_on_error(parameters),
+            ):
+                torch.manual_seed(seed)
+                _steps(model, task, batches, loss or loss_of(settings), processes, check, losses)
+    quarter = max(1, len(losses) // 4)
+    return UpdateStats(
+        adapter=task.adapter,
+        examples=len(task.examples),
+        steps=len(losses),
+        loss=sum(losses[-quarter:]) / quarter if losses else None,
+        first_loss=sum(losses[:quarter]) / quarter if losses else None,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _own_batches(
+    model: Trainable, task: Task, loss: Loss | None, processes: Processes | None
+) -> list[Batch]:
+    """This process's part of each batch, with reference log-probabilities if the loss uses them."""
+    settings, tokens = task.settings, task.settings.micro_batch_tokens
+    assert tokens is not None
+    part = slice(None) if processes is None else processes.part()
+    mine = [rows[part] for rows in task.batches]
+    examples = dict(enumerate(task.examples))
+    if loss is not None or settings.method != "rft":
+        used = sorted({k for rows in mine for k in rows})
+        base = settings.reference == "base"
+        compared = with_reference(model, [examples[k] for k in used], base=base, tokens=tokens)
+        examples |= dict(zip(used, compared, strict=True))
+    return [
+        Batch([examples[k] for k in rows], [examples[k] for k in whole])
+        for rows, whole in zip(mine, task.batches, strict=True)
+    ]
+
+
+def _steps(
+    model: Trainable,
+    task: Task,
+    batches: Sequence[Batch],
+    loss: Loss,
+    processes: Processes | None,
+    check: Callable[[], None],
+    losses: list[float],
+) -> None:
+    """An optimiser step for each batch; ``losses`` gets the loss of each."""
+    settings, parameters = task.settings, model.adapter_parameters(task.adapter)
+    assert settings.lr is not None and settings.micro_batch_tokens is not None
+    optimizer = torch.optim.AdamW(parameters, lr=settings.lr, betas=(0.9, 0.98), weight_decay=0.0)
+    for step, batch in enumerate(batches):
+        check()
+        optimizer.zero_grad()
+        value = accumulate(loss, model, batch, settings.micro_batch_tokens)
+        if processes is not None:
+            value = processes.sum_gradients(parameters, value)
+        norm = nn.utils.clip_grad_norm_(parameters, 1.0)
+        rate = rate_of(settings.lr, step, len(batches))
+        for what, number in (("loss", value), ("gradient's norm", norm)):
+            if not bool(torch.as_tensor(number).isfinite()):
+                raise LearningError(
+                    f"adapter '{task.adapter}', step {step + 1} of {len(batches)}, method "
+                    f"'{settings.method}': the {what} is {float(number)}. The adapter was restored "
+                    f"to the weights before this update. Lower lr (it was {rate:g}), and look for "
+                    "inputs that are not numbers"
+                )
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        losses.append(value)
+
+
+def accumulate(loss: Loss, model: Trainable, batch: Batch, tokens: int) -> float:
+    """Add up the gradients of a batch, one micro-batch of at most ``tokens`` tokens after another,
+    which bounds the memory. Returns the loss of the batch."""
+    total = 0.0
+    for part in batch.parts(tokens):
+        value = loss(model, part)
+        value.backward()  # type: ignore[no-untyped-call]
+        total += float(value.detach())
+    return total
+
+
+def rate_of(lr: float, step: int, steps: int) -> float:
+    """The learning rate of a step, counted from 0: linear warm-up, then linear decay."""
+    return lr * min(1.0, (step + 1) / WARMUP) * max(FLOOR, 1.0 - step / max(1, steps))
+
+
+def follow(model: Trainable, processes: Processes, loss: Loss | None = None) -> None:
+    """Take part in the updates of the first process until its training ends.
+
+    Raises:
+        LostProcess: the first process, or another one, ended.
+    """
+    while told := processes.send(None):
+        try:
+            fit(model, msgspec.msgpack.decode(told, type=Task), loss, processes)
+        except LostProcess:
+            raise
+        except LearningError:
+            continue  # the first process has the same error, and reports it
+
+
+def _own(
+    examples: Examples,
+    adapter: str,
+    adapters: Mapping[str, str],
+    config: TeamConfig,
+    rng: random.Random,
+) -> Any:
+    """The examples of the agents with this adapter, and a share of the other agents' examples."""
+    return [e for e in examples if adapters[e.node] == adapter or rng.random() < config.bootstrap]
+
+
+def _copy(model: Trainable, source: str, target: str) -> None:
+    """Give one adapter the weights of another."""
+    with model.activate(target), torch.no_grad():
+        for have, want in zip(
+            model.adapter_parameters(source), model.adapter_parameters(target), strict=True
+        ):
+            want.copy_(have)
+
+
+@contextmanager
+def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Restore the parameters if the block does not end."""
+    before = [p.detach().clone() for p in parameters]
+    try:
+        yield
+    except BaseException:
+        with torch.no_grad():
+            for parameter, value in zip(parameters, before, strict=True):
+                parameter.copy_(value)
+        raise
+
+
+# -- the network in training ------------------------------------------------------------------
+
+
+@contextmanager
+def training_mode(module: Any, settings: UpdateConfig) -> Iterator[None]:
+    """Prepare a network for updates, and restore it at the end.
+
+    A network with bfloat16 weights computes in bfloat16; its adapters train in float32, and the
+    weights of its normalisations, which are few, are held in float32: converting them each time
+    costs a quarter of the speed on a CPU. There the plain implementation of attention is faster for
+    prompts of a few hundred tokens.
+
+    Raises:
+        ConfigError: the network does not support activation checkpointing.
+    """
+    kind = next(module.parameters()).device.type
+    cast = any(p.dtype == torch.bfloat16 for p in module.parameters() if not p.requires_grad)
+    with ExitStack() as prepared:
+        if cast:
+            # The cache keeps the converted weights of adapters until the block ends, so every step
+            # after the first would compute with the weights of before the first.
+            prepared.enter_context(torch.autocast(kind, torch.bfloat16, cache_enabled=False))
+            norms = [p for p in module.parameters() if p.dtype == torch.bfloat16 and p.dim() == 1]
+            for parameter in norms:
+                prepared.callback(setattr, parameter, "data", parameter.data)
+                parameter.data = parameter.data.float()
+        if cast and kind == "cpu" and hasattr(module, "set_attn_implementation"):
+            network = module.get_base_model() if hasattr(module, "get_base_model") else module
+            before = network.config._attn_implementation
+            network.set_attn_implementation("eager")
+            prepared.callback(network.set_attn_implementation, before)
+        if settings.checkpointing:
+            if not getattr(module, "supports_gradient_checkpointing", False):
+                raise ConfigError(
+                    f"checkpointing: {type(module).__name__} does not support activation "
+                    "checkpointing; lower micro_batch_tokens instead"
+                )
+            # Without `use_reentrant=False` a layer whose input needs no gradient would get none.
+            options = {"use_reentrant": False}
+            module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+            prepared.callback(module.gradient_checkpointing_disable)
+        yield

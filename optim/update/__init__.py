@@ -1,1 +1,0 @@
-"""Updates of adapters on preference pairs and scored replies."""

@@ -1,1 +1,0 @@
-"""Updates of adapters by several processes that ``accelerate launch`` started."""

@@ -1,0 +1,258 @@
+"""Losses of (model, batch) against closed forms, and against trl on a tiny transformers model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from learning_fakes import summed_logprobs
+from torch import Tensor, nn
+
+from swarm_ui.optim import Batch, Example, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
+
+
+class Given:
+    """A model whose reply has the log-probability of the weight that its only token names."""
+
+    pad_id = 0
+
+    def __init__(self, *values: float) -> None:
+        self.module = nn.Module()
+        self.module.weights = nn.Parameter(torch.tensor([0.0, *values]))
+        self.active: list[str] = []
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        return [self.module.weights]  # type: ignore[list-item]
+
+    @contextmanager
+    def activate(self, name: str) -> Iterator[None]:
+        self.active.append(name)
+        self.module.weights.requires_grad_(name == "one")  # type: ignore[operator]
+        yield
+
+    def forward_logprobs(self, ids: Tensor, mask: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
+        named = (ids * replies).max(1).values
+        return self.module.weights[named], replies.sum(1)  # type: ignore[index]
+
+    @property
+    def gradient(self) -> list[float]:
+        return self.module.weights.grad[1:].tolist()  # type: ignore[union-attr, index]
+
+
+def reply(number: int, tokens: int = 1) -> tuple[list[int], list[int]]:
+    return [0], [number] * tokens
+
+
+def pair(chosen: int, rejected: int, *, weight: float = 1.0, ref: Any = (0.0, 0.0)) -> Example:
+    return Example("one", reply(chosen), reply(rejected), weight, ref)
+
+
+SIDES = (-4.0, -5.0, -2.0, -1.0)
+PAIRS = (pair(1, 2, ref=(-4.5, -4.0)), pair(3, 4, ref=(-2.0, -2.0)))
+MARGINS = (1.5, -1.0)  # by hand
+
+
+def test_dpo_is_minus_log_sigmoid_of_the_margin() -> None:
+    by_hand = [math.log1p(math.exp(-0.3 * h)) for h in MARGINS]
+    assert dpo_loss(Given(*SIDES), Batch(PAIRS), beta=0.3).item() == pytest.approx(sum(by_hand) / 2)
+    weighted = Batch([PAIRS[0]._replace(weight=3.0), PAIRS[1]])
+    found = dpo_loss(Given(*SIDES), weighted, beta=0.3).item()
+    assert found == pytest.approx((3 * by_hand[0] + by_hand[1]) / 4)
+
+
+def test_dpo_at_the_reference_is_log_two_with_gradient_half_beta() -> None:
+    model = Given(*SIDES)
+    loss = dpo_loss(model, Batch([pair(1, 2, ref=SIDES[:2]), pair(3, 4, ref=SIDES[2:])]), beta=0.2)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert loss.item() == pytest.approx(math.log(2))
+    assert model.gradient == pytest.approx([-0.05, 0.05, -0.05, 0.05])
+
+
+def test_dpo_survives_huge_margins() -> None:
+    assert dpo_loss(Given(-1e4, 0.0), Batch([pair(1, 2)]), beta=1.0).item() == pytest.approx(1e4)
+
+
+def test_ipo_is_the_squared_distance_to_its_target() -> None:
+    by_hand = [(h - 1 / (2 * 0.25)) ** 2 for h in MARGINS]
+    found = ipo_loss(Given(*SIDES), Batch(PAIRS), beta=0.25).item()
+    assert found == pytest.approx(sum(by_hand) / 2)
+
+
+def test_rft_is_per_token_and_zero_weight_drops_a_reply() -> None:
+    model = Given(-4.0, -2.0)
+    both = [Example("one", reply(1, 2)), Example("one", reply(2, 6))]
+    assert rft_loss(model, Batch(both)).item() == pytest.approx(6.0 / 8.0)
+    one = [both[0], both[1]._replace(weight=0.0)]
+    assert rft_loss(model, Batch(one)).item() == pytest.approx(4.0 / 2.0)
+
+
+def test_an_example_without_a_rejected_reply_counts_in_the_supervised_term_only() -> None:
+    bare = Example("one", reply(4))
+    mixed = Batch([PAIRS[0], bare])
+    found = dpo_loss(Given(*SIDES), mixed, beta=0.3, nll_weight=2.0).item()
+    preference = math.log1p(math.exp(-0.3 * 1.5)) / 2  # half of the examples are pairs
+    assert found == pytest.approx(preference + 2.0 * (4.0 + 1.0) / 2)
+
+
+def scored(number: int, advantage: float, sampled: float, tokens: int, ref: float = 0.0) -> Example:
+    return Example("one", reply(number, tokens), None, advantage, (ref, 0.0), sampled)
+
+
+def test_the_policy_gradient_is_the_clipped_ratio_times_the_advantage() -> None:
+    batch = Batch([scored(1, 1.0, -4.0, 2), scored(2, -1.0, -4.0, 2), scored(3, 2.0, -4.0, 4)])
+    e = math.exp(1.0)  # ratios by length: e, e and 1 / e
+    by_hand = [min(e, 1.2), -e, 2 * math.exp(-1.0)]
+    model = Given(-2.0, -2.0, -8.0)
+    assert policy_gradient_loss(model, batch).item() == pytest.approx(-sum(by_hand) / 3)
+    plain = [min(math.exp(2.0), 1.2), -math.exp(2.0), 2 * math.exp(-4.0)]
+    found = policy_gradient_loss(model, batch, ratio="reply").item()
+    assert found == pytest.approx(-sum(plain) / 3)
+
+
+def test_its_gradient_is_that_of_the_likelihood_at_first_and_ends_at_the_clip() -> None:
+    model = Given(-3.0, -3.0)
+    batch = Batch([scored(1, 2.0, -3.0, 3), scored(2, -1.0, -3.0, 3)])
+    policy_gradient_loss(model, batch).backward()  # type: ignore[no-untyped-call]
+    assert model.gradient == pytest.approx([-2.0 / 3 / 2, 1.0 / 3 / 2])
+    far = Given(0.0, 0.0)
+    batch = Batch([scored(1, 2.0, -3.0, 3), scored(2, 2.0, -3.0, 3)])
+    policy_gradient_loss(far, batch).backward()  # type: ignore[no-untyped-call]
+    assert far.gradient == [0.0, 0.0]
+
+
+def test_the_divergence_is_zero_at_the_reference_and_positive_elsewhere() -> None:
+    here = [scored(1, 0.0, -4.0, 4, ref=-4.0), scored(2, 0.0, -2.0, 2, ref=-2.0)]
+    away = [scored(1, 0.0, -4.0, 4, ref=0.0), scored(2, 0.0, -2.0, 2, ref=-4.0)]
+    model = Given(-4.0, -2.0)
+    assert policy_gradient_loss(model, Batch(here), beta=1.0).item() == 0.0
+    found = policy_gradient_loss(model, Batch(away), beta=1.0).item()
+    assert found == pytest.approx((math.e - 2 + math.exp(-1.0)) / 2)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda m, b: dpo_loss(m, b, beta=0.3, nll_weight=0.5), rft_loss,
+        lambda m, b: policy_gradient_loss(m, b, beta=0.1),
+    ],
+)  # fmt: skip
+def test_the_losses_of_the_parts_add_up_to_that_of_the_batch(loss: Callable[..., Tensor]) -> None:
+    examples = [
+        Example("one", reply(k + 1, 1 + k), reply(4 - k, 2) if k % 2 else None, 0.5 + k,
+                (-3.0, -2.0), -2.5)
+        for k in range(4)
+    ]  # fmt: skip
+    whole = Batch(examples)
+    parts = whole.parts(8)
+    assert len(parts) > 1 and sorted(e for p in parts for e in p) == sorted(examples)
+    total = sum(loss(Given(*SIDES), part).item() for part in parts)
+    assert total == pytest.approx(loss(Given(*SIDES), whole).item())
+
+
+def test_a_batch_may_mix_agents_and_all_of_them_get_a_gradient() -> None:
+    model = Given(*SIDES)
+    mixed = Batch([PAIRS[0], PAIRS[1]._replace(adapter="two")])
+    alone = dpo_loss(Given(*SIDES), Batch(PAIRS), beta=0.3)
+    loss = dpo_loss(model, mixed, beta=0.3)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert loss.item() == pytest.approx(alone.item()) and model.active == ["one", "two"]
+    assert all(model.gradient[:2])
+
+
+# -- against trl ------------------------------------------------------------------------------
+
+
+class Transformer:
+    """A transformers model as a trainable one."""
+
+    pad_id = 0
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    @contextmanager
+    def activate(self, name: str) -> Iterator[None]:
+        yield
+
+    def forward_logprobs(self, ids: Tensor, mask: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
+        return summed_logprobs(self.module(ids, attention_mask=mask).logits, ids, replies)
+
+
+def tiny(seed: int, vocabulary: int) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary, hidden_size=16, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, initializer_range=0.5,
+        pad_token_id=0, bos_token_id=None, eos_token_id=1,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval()
+
+
+def words() -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {"<pad>": 0, "<eos>": 1, "<unk>": 2}
+    for word in ("tap", "save", "back", "help", "the", "now", "please", "a", "b"):
+        vocabulary[word] = len(vocabulary)
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("kind", "loss"), [("sigmoid", dpo_loss), ("ipo", ipo_loss)])
+def test_a_loss_of_pairs_equals_that_of_trl(tmp_path: Path, kind: str, loss: Any) -> None:
+    pytest.importorskip("trl")
+    from datasets import Dataset
+    from trl import DPOConfig, DPOTrainer
+
+    one_token = kind == "ipo"  # where trl divides by the number of tokens, and ours does not
+    rows = {
+        "prompt": ["save the a please", "help now"],
+        "chosen": ["", ""] if one_token else [" tap save", " tap help now"],
+        "rejected": ["", ""] if one_token else [" back", " tap save b"],
+    }
+    tokenizer = words()
+    policy, reference = tiny(0, len(tokenizer)), tiny(1, len(tokenizer))
+    arguments = DPOConfig(
+        output_dir=str(tmp_path), beta=0.3, loss_type=[kind], per_device_train_batch_size=2,
+        max_steps=1, report_to=[], use_cpu=True, disable_tqdm=True, max_length=None,
+        gradient_checkpointing=False, bf16=False, dataloader_pin_memory=False,
+    )  # fmt: skip
+    trainer = DPOTrainer(
+        policy,
+        reference,
+        args=arguments,
+        train_dataset=Dataset.from_dict(rows),
+        processing_class=tokenizer,
+    )
+    batch = next(iter(trainer.get_train_dataloader()))
+    policy.eval()
+    with torch.no_grad():
+        theirs = float(trainer.compute_loss(policy, batch))
+
+    def side(k: int, name: str) -> tuple[list[int], list[int]]:
+        reply = tokenizer(rows[name][k])["input_ids"]
+        return tokenizer(rows["prompt"][k])["input_ids"], [*reply, tokenizer.eos_token_id]
+
+    from swarm_ui.optim import reply_logprobs
+
+    with torch.no_grad():
+        examples = []
+        for k in range(2):
+            sides = side(k, "chosen"), side(k, "rejected")
+            under = reply_logprobs(Transformer(reference), [("", row) for row in sides])  # type: ignore[arg-type]
+            examples.append(Example("", *sides, 1.0, tuple(under.tolist())))
+        ours = float(loss(Transformer(policy), Batch(examples), beta=0.3))
+    assert kind == "ipo" or abs(ours - 0.6931) > 0.05  # the models differ, so it says something
+    assert ours == pytest.approx(theirs, rel=1e-5)

@@ -1,0 +1,436 @@
+"""An update of one adapter: it learns, alone, reproducibly, and from the right rows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning_fakes import TinyModel, click, screen
+from local_models import disturb
+from text_models import screen_of, text_model
+
+from swarm_ui import Action, ConfigError, Decision, LearningError
+from swarm_ui.nodes import CausalModel
+from swarm_ui.optim import (
+    Batch,
+    Example,
+    PairConfig,
+    PreferencePair,
+    TeamConfig,
+    UpdateConfig,
+    encode,
+    minibatches,
+    reply_logprobs,
+    with_reference,
+)
+from swarm_ui.optim.examples import Trainable
+from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.update import UpdateStats, accumulate, fit, loss_of, prepare, training_mode
+
+WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
+SETTINGS = TeamConfig(
+    update=UpdateConfig(method="dpo", steps=60, batch_size=8, lr=5e-2, beta=0.2)
+).filled(TinyModel()).update  # fmt: skip
+
+
+def decision(k: int) -> Decision:
+    """Prompts of very different lengths."""
+    goal = f"goal-{k % 6} " * (1 + 7 * k % 23) + f"number-{k}"
+    return Decision(observation=screen(["x"], goal=goal))
+
+
+def pairs(count: int = 24, *, bare: int = 0) -> list[PreferencePair]:
+    """For each goal another button is right. Every ``bare``-th pair has no rejected side."""
+    return [
+        PreferencePair(
+            node="one", decision=decision(k), chosen=click(k % 6, WORDS[k % 6]),
+            rejected=None if bare and k % bare == 0 else click((k + 1) % 6, WORDS[(k + 1) % 6]),
+            weight=0.25 * (1 + k % 4) if bare else 1.0,
+        )
+        for k in range(count)
+    ]  # fmt: skip
+
+
+def replies(count: int = 24) -> list[ScoredReply]:
+    """For each goal one button earns an advantage, and another the opposite."""
+    return [
+        ScoredReply(node="one", decision=decision(k), advantage=advantage,
+                    reply=click((k + shift) % 6, WORDS[(k + shift) % 6]))
+        for k in range(count) for shift, advantage in ((0, 1.0), (1, -1.0))
+    ]  # fmt: skip
+
+
+def trained(
+    model: Any, examples: Any, config: UpdateConfig = SETTINGS, seed: int = 0, loss: Any = None
+) -> UpdateStats:
+    task = prepare(model, "one", examples, config, random.Random(seed), rejected=loss is not None)
+    return fit(model, task, loss)
+
+
+def weights(model: Any, name: str = "one") -> list[torch.Tensor]:
+    return [p.detach().clone() for p in model.adapter_parameters(name)]
+
+
+def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(map(torch.equal, one, other))
+
+
+def preference(model: Any) -> float:
+    """Share of goals for which the right button is the more probable."""
+    rows = [model.encode(r.decision, r.reply.json()) for r in replies()]
+    with torch.no_grad():
+        sums = reply_logprobs(model, [("one", row) for row in rows])
+    return float((sums[0::2] > sums[1::2]).float().mean())
+
+
+@pytest.mark.parametrize("method", ["dpo", "ipo", "rft", "pg"])
+@pytest.mark.parametrize("reference", ["start", "base"])
+def test_training_learns_to_prefer_what_was_chosen(method: str, reference: str) -> None:
+    model = TinyModel(["one", "two"])
+    assert isinstance(model, Trainable)
+    other, base, before = weights(model, "two"), model.module.out.clone(), preference(model)
+    # IPO aims at a margin of 1 / (2 beta) and no more.
+    beta = {"ipo": 0.05, "pg": 0.01}.get(method, 0.2)
+    config = replace(SETTINGS, method=method, reference=reference, beta=beta)
+    stats = trained(model, replies() if method == "pg" else pairs(), config)
+    assert preference(model) >= 0.9 > before + 0.1
+    assert (stats.steps, stats.examples) == (60, 48 if method == "pg" else 24)
+    assert stats.loss is not None and stats.first_loss is not None
+    assert stats.loss < stats.first_loss or method == "pg"
+    assert model.versions == {"one": 1, "two": 0}
+    assert torch.equal(base, model.module.out) and equal(other, weights(model, "two"))
+    assert not model.module.training
+
+
+def test_a_loss_of_ones_own_is_a_function_of_model_and_batch() -> None:
+    def hinge(model: Trainable, batch: Batch) -> torch.Tensor:
+        assert all(e.rejected and e.reference[0] < 0 for e in batch)
+        good, bad = (
+            reply_logprobs(model, [(e.adapter, row) for e, row in zip(batch, side, strict=True)])
+            for side in ([e.chosen for e in batch], [e.rejected or e.chosen for e in batch])
+        )
+        return (1.0 - (good - bad)).clamp_min(0.0).sum() / len(batch.whole)
+
+    model = TinyModel(["one"])
+    before = preference(model)
+    stats = trained(model, pairs(), replace(SETTINGS, method="rft"), loss=hinge)
+    assert preference(model) >= 0.9 > before + 0.1 and stats.steps == 60
+
+
+def test_an_optimiser_of_ones_own_trains_several_agents_in_one_batch() -> None:
+    model = TinyModel(["one", "two"])
+    lesson = [msgspec.structs.replace(p, node=("one", "two")[k % 2]) for k, p in enumerate(pairs())]
+    parameters = [p for name in model.adapters for p in model.adapter_parameters(name)]
+    before = [weights(model, name) for name in model.adapters]
+    optimizer = torch.optim.AdamW(parameters, lr=5e-2)
+    loss, losses = loss_of(SETTINGS), []
+    for batch in minibatches(with_reference(model, lesson), size=8, steps=20):
+        optimizer.zero_grad()
+        losses.append(loss(model, batch))
+        losses[-1].backward()
+        optimizer.step()
+    assert losses[-1] < losses[0] / 2
+    assert not any(map(equal, before, [weights(model, name) for name in model.adapters]))
+
+
+def test_equal_seeds_give_equal_weights_and_other_seeds_do_not() -> None:
+    def after(seed: int) -> list[torch.Tensor]:
+        model = TinyModel(["one"])
+        trained(model, pairs(), seed=seed)
+        return weights(model)
+
+    assert equal(after(1), after(1)) and not equal(after(1), after(2))
+
+
+def test_pairs_without_a_rejected_side_are_learned_as_replies() -> None:
+    def after(method: Any, bare: int) -> list[torch.Tensor]:
+        model = TinyModel(["one"])
+        trained(model, pairs(bare=bare), replace(SETTINGS, method=method, steps=5))
+        return weights(model)
+
+    assert equal(after("dpo", 1), after("rft", 1)) and equal(after("ipo", 1), after("rft", 1))
+    assert not equal(after("dpo", 0), after("rft", 0))
+
+
+def test_nothing_to_learn_from_changes_nothing() -> None:
+    model = TinyModel(["one"])
+    stats = trained(model, [])
+    assert (stats.examples, stats.steps, stats.loss) == (0, 0, None)
+    assert model.versions["one"] == 0
+
+
+@pytest.mark.parametrize(
+    ("cause", "error"),
+    [
+        (float("nan"), LearningError), (float("inf"), LearningError),
+        (torch.OutOfMemoryError("full"), torch.OutOfMemoryError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)  # fmt: skip
+def test_an_update_that_fails_changes_nothing(cause: Any, error: type[BaseException]) -> None:
+    class Breaks(TinyModel):
+        calls = 0
+
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            sums, tokens = super().forward_logprobs(*batch)
+            self.calls += self.module.training
+            if self.calls > 20 and isinstance(cause, BaseException):
+                raise cause
+            return (sums * cause if self.calls > 20 else sums), tokens
+
+    model = Breaks(["one"])
+    before = weights(model)
+    match = r"adapter 'one', step \d+ of 60.*lr" if error is LearningError else None
+    with pytest.raises(error, match=match):
+        trained(model, pairs())
+    assert model.calls > 20 and equal(before, weights(model))
+    assert model.versions["one"] == 0 and not model.module.training
+
+
+def test_a_gradient_that_is_no_number_ends_it_before_it_moves_a_weight() -> None:
+    model, seen = TinyModel(["one"]), 0
+    before = weights(model)
+
+    def spoil(gradient: torch.Tensor) -> torch.Tensor:
+        nonlocal seen
+        seen += 1
+        return gradient * float("nan") if seen == 60 else gradient
+
+    handle = model.adapter_parameters("one")[1].register_hook(spoil)
+    with pytest.raises(LearningError, match=r"step 60 of 60.*the gradient's norm is nan"):
+        trained(model, pairs())
+    handle.remove()
+    assert equal(before, weights(model))
+
+
+class Counts(TinyModel):
+    asked, largest = 0, 0
+
+    def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.asked += 0 if torch.is_grad_enabled() else len(batch[0])
+        self.largest = max(self.largest, batch[0].numel())
+        return super().forward_logprobs(*batch)
+
+
+def test_the_reference_is_asked_only_about_what_a_batch_will_use() -> None:
+    model = Counts(["one"])
+    stats = trained(model, pairs(60), replace(SETTINGS, steps=2, batch_size=4))
+    assert stats.examples > 50 and model.asked == 2 * 2 * 4  # both sides of two batches of four
+
+
+def test_the_same_lesson_counts_once_and_replies_as_often_as_they_were_said() -> None:
+    assert trained(TinyModel(["one"]), pairs() + pairs()).examples == 24
+    stats = trained(TinyModel(["one"]), replies() * 2, replace(SETTINGS, method="pg"))
+    assert stats.examples == 96
+
+
+def test_examples_need_an_adapter_and_a_method_refuses_the_other_kind() -> None:
+    with pytest.raises(ConfigError, match="no adapter 'two'"):
+        encode(TinyModel(["one"]), [msgspec.structs.replace(p, node="two") for p in pairs(1)])
+    with pytest.raises(ConfigError, match="'dpo' learns from PreferencePair, got ScoredReply"):
+        trained(TinyModel(["one"]), replies())
+
+
+def test_a_stale_reply_needs_its_recorded_log_probability() -> None:
+    stale = msgspec.structs.replace(replies(1)[0], staleness=1)
+    with pytest.raises(ConfigError, match="no recorded log-probability"):
+        encode(TinyModel(["one"]), [stale])
+    (example,) = encode(TinyModel(["one"]), [msgspec.structs.replace(stale, logprob=-3.0)])
+    (compared,) = with_reference(TinyModel(["one"]), [example])
+    assert compared.sampled == -3.0 != compared.reference[0]
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+def rows(lengths: list[int], sides: list[int] | None = None) -> list[Example]:
+    return [
+        Example("one", ([1] * n, []), ([1], []) if sides and sides[k] == 2 else None, float(k))
+        for k, n in enumerate(lengths)
+    ]
+
+
+@given(
+    lengths=st.lists(st.integers(1, 200), min_size=1, max_size=60),
+    steps=st.integers(1, 20), size=st.integers(1, 16), seed=st.integers(0, 1000),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_batches_use_every_row_about_equally_often(
+    lengths: list[int], steps: int, size: int, seed: int
+) -> None:
+    batches = minibatches(rows(lengths), size, steps, random.Random(seed))
+    assert len(batches) == steps and {len(b) for b in batches} == {size}
+    used = [sum(e.weight == k for b in batches for e in b) for k in range(len(lengths))]
+    assert max(used) - min(used) <= 1
+
+
+@given(
+    lengths=st.lists(st.integers(1, 90), min_size=1, max_size=40),
+    data=st.data(), limit=st.integers(1, 2000),
+)  # fmt: skip
+def test_parts_hold_every_example_once_within_the_limit(
+    lengths: list[int], data: st.DataObject, limit: int
+) -> None:
+    whole = Batch(rows(lengths, [data.draw(st.integers(1, 2)) for _ in lengths]))
+    parts = whole.parts(limit)
+    assert sorted(e.weight for p in parts for e in p) == list(range(len(lengths)))
+    for part in parts:
+        size = sum(e.sides for e in part) * max(e.longest for e in part)
+        assert (size <= limit or len(part) == 1) and part.whole == whole.whole
+
+
+def test_no_examples_are_no_batches() -> None:
+    assert minibatches([], 4, 3) == []
+
+
+@pytest.mark.parametrize("method", ["dpo", "ipo", "rft", "pg"])
+@pytest.mark.parametrize("limit", [1, 100, 300])
+def test_gradients_of_the_parts_add_up_to_that_of_the_batch(method: Any, limit: int) -> None:
+    model = Counts(["one"])
+    model.module.double()
+    with torch.no_grad():  # a start at which the adapter does something
+        high = model.adapter_parameters("one")[1]
+        high.copy_(torch.randn(high.shape, generator=torch.Generator().manual_seed(3)))
+    examples = with_reference(model, replies(8) if method == "pg" else pairs(16, bare=3),
+                              tokens=limit)  # fmt: skip
+    assert model.largest <= max(limit, 60)
+    examples = [e._replace(reference=(e.reference[0] - 1, e.reference[1])) for e in examples]
+    found = []
+    for tokens in (10**6, limit):
+        model.module.zero_grad()
+        loss = accumulate(loss_of(replace(SETTINGS, method=method)), model, Batch(examples), tokens)
+        found.append((loss, [p.grad.clone() for p in model.adapter_parameters("one")]))  # type: ignore[union-attr]
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    for a, b in zip(found[0][1], found[1][1], strict=True):
+        assert a.abs().max() > 0
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)
+
+
+def test_log_probabilities_do_not_depend_on_padding_or_neighbours() -> None:
+    model = TinyModel(["one"])
+    found = [model.encode(decision(k), click(0).json()) for k in range(5)]
+    together = reply_logprobs(model, [("one", row) for row in found])
+    for k, row in enumerate(found):
+        (alone,) = reply_logprobs(model, [("one", row)])
+        assert together[k].item() == pytest.approx(alone.item(), abs=1e-4)
+    prompt, reply = found[2]
+    scores = model.module(torch.tensor([prompt + reply])).log_softmax(-1)[0]
+    by_hand = sum(float(scores[len(prompt) - 1 + k, id]) for k, id in enumerate(reply))
+    assert together[2].item() == pytest.approx(by_hand, abs=1e-4)
+
+
+# -- transformers -----------------------------------------------------------------------------
+
+
+def lesson(count: int = 8) -> list[PreferencePair]:
+    return [
+        PreferencePair(
+            node="one", decision=screen_of("Save " * (k + 1)), source="own > mistake",
+            chosen=Action(action_type="click", index=0), chosen_text="It fits.\nclick Save [0]",
+            rejected=Action(action_type="click", index=1), rejected_text="click Other 0 [1]",
+        )
+        for k in range(count)
+    ]  # fmt: skip
+
+
+def adapted(dtype: torch.dtype = torch.float32) -> CausalModel:
+    made = text_model(dtype=dtype, size=2.0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made.add_adapter("one", rank=4, alpha=8)
+    disturb(made, "one", 0, 0.1)
+    return made
+
+
+def gradient(model: CausalModel, **settings: Any) -> list[torch.Tensor]:
+    """Of the first step, clipped to a norm of 1."""
+    config = replace(SETTINGS, steps=1, lr=1e-5, **settings)
+    trained(model, lesson(), config)
+    return [p.grad.clone() for p in model.adapter_parameters("one") if p.grad is not None]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"checkpointing": True}, {"micro_batch_tokens": 200}], ids=str
+)
+def test_what_saves_memory_leaves_the_gradient(settings: dict[str, Any]) -> None:
+    plain, found = gradient(adapted()), gradient(adapted(), **settings)
+    assert len(found) == len(plain) > 0
+    for a, b in zip(plain, found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6 * float(a.abs().max() + 1))
+
+
+def test_bfloat16_weights_are_computed_in_bfloat16_with_float32_adapters() -> None:
+    near, exact = gradient(adapted(torch.bfloat16)), gradient(adapted())
+    for a, b in zip(near, exact, strict=True):
+        assert a.dtype == torch.float32
+        assert torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), 0) > 0.95
+
+
+def test_every_step_in_bfloat16_computes_with_the_weights_of_the_step_before() -> None:
+    config = replace(SETTINGS, method="rft", steps=24, lr=1e-2)
+    learned = trained(adapted(torch.bfloat16), lesson(), config)
+    exact = trained(adapted(), lesson(), config)
+    assert learned.first_loss and learned.loss and exact.loss
+    assert learned.first_loss - learned.loss > 0.5
+    assert learned.loss == pytest.approx(exact.loss, rel=0.05)
+
+
+def test_the_network_is_left_as_it_was() -> None:
+    model = adapted(torch.bfloat16)
+    before = {name: p.clone() for name, p in model.network.named_parameters() if "lora" not in name}
+    attention = model.network.config._attn_implementation
+    with training_mode(model.module, UpdateConfig(checkpointing=True)):
+        assert {p.dtype for p in model.network.parameters() if p.dim() == 1} == {torch.float32}
+        assert model.network.config._attn_implementation == "eager"
+        assert model.network.is_gradient_checkpointing
+    assert model.network.config._attn_implementation == attention
+    assert not model.network.is_gradient_checkpointing
+    after = dict(model.network.named_parameters())
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+    with (
+        pytest.raises(ConfigError, match="checkpointing: TinyModule"),
+        training_mode(TinyModel(["one"]).module, UpdateConfig(checkpointing=True)),
+    ):
+        pass
+
+
+# -- settings ---------------------------------------------------------------------------------
+
+
+def test_sizes_and_rates_follow_the_model_unless_they_are_set() -> None:
+    found = msgspec.convert({"update": {"method": "dpo"}}, TeamConfig).filled(TinyModel())
+    assert (found.update.steps, found.shared_steps, found.update.lr) == (35, 75, 3e-3)
+    given = TeamConfig(update=UpdateConfig(lr=1e-4, steps=3), shared_steps=5).filled(TinyModel())
+    assert (given.update.steps, given.shared_steps, given.update.lr) == (3, 5, 1e-4)
+    updates = [found.update_at(k, shared=k < 3) for k in range(5)]
+    assert [u.steps for u in updates] == [75, 75, 75, 35, 35]
+    assert (updates[0].lr, updates[-1].lr) == (pytest.approx(3e-3), pytest.approx(1.5e-3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"steps": -1}, ["steps"]), ({"lr": 0.0}, ["lr"]), ({"clip": 1.0}, ["clip"]),
+        ({"method": "ppo"}, ["method", "ppo"]), ({"nll_weight": -1.0}, ["nll_weight"]),
+        ({"batch_size": 0, "beta": 0.0}, ["batch_size", "beta"]),
+    ],
+)  # fmt: skip
+def test_all_wrong_settings_are_named(settings: dict[str, Any], names: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        UpdateConfig(**settings)
+    assert all(name in str(caught.value) for name in names)
+    with pytest.raises(ConfigError) as caught:
+        TeamConfig(episodes=0, guide=2.0, edges="random", density=0.0)  # type: ignore[arg-type]
+    assert all(word in str(caught.value) for word in ("episodes", "guide", "edges", "density"))
+
+
+def test_shares_of_pairs_are_shares() -> None:
+    for name in ("easy_share", "adversary_share", "abstentions"):
+        with pytest.raises(ConfigError, match=name):
+            PairConfig(**{name: 35})
