@@ -1,4 +1,67 @@
-"""Environments for agents; all keep the contract of :mod:`swarm_ui.environment`."""
+"""Environments for agents. All keep the contract of :mod:`swarm_ui.environment`.
+
+Each environment is imported when it is first used, since some need packages of their own.
+"""
 
 if __name__ == "environments":  # the folder was imported by its bare name, from a checkout's root
     raise ImportError("import swarm_ui.environments, not environments")
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swarm_ui.environments import phone as phone
+    from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
+    from swarm_ui.environments.androidworld.process import AndroidWorldDevices
+    from swarm_ui.environments.autowebbench import AutoWebBench
+    from swarm_ui.environments.contract_check.check import check_environment
+    from swarm_ui.environments.coordination import CoordinationEnvironment
+    from swarm_ui.environments.interop.gymnasium_view import GymView
+    from swarm_ui.environments.interop.pettingzoo_view import TeamView
+    from swarm_ui.environments.mind2web import Mind2Web
+    from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+    from swarm_ui.environments.phone import PhoneEnvironment
+    from swarm_ui.environments.phone.invented import InventedPhone
+    from swarm_ui.environments.phone.split import SplitPhone
+    from swarm_ui.environments.web import WebBrowser, WebEnvironment, WebTask
+    from swarm_ui.environments.wrappers import (
+        ActionFilter,
+        Confirm,
+        Recorder,
+        StepLimit,
+        Wrapper,
+    )
+
+_PLACES = {
+    "phone": ("PhoneEnvironment",),
+    "phone.invented": ("InventedPhone",),
+    "phone.split": ("SplitPhone",),
+    "miniwob": ("MiniWobBrowser", "MiniWobEnvironment"),
+    "web": ("WebBrowser", "WebEnvironment", "WebTask"),
+    "androidworld.environment": ("AndroidWorldEnvironment",),
+    "androidworld.process": ("AndroidWorldDevices",),
+    "mind2web": ("Mind2Web",),
+    "autowebbench": ("AutoWebBench",),
+    "coordination": ("CoordinationEnvironment",),
+    "wrappers": ("ActionFilter", "Confirm", "Recorder", "StepLimit", "Wrapper"),
+    "contract_check.check": ("check_environment",),
+    "interop": ("GymView", "TeamView"),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "ActionFilter", "AndroidWorldDevices", "AndroidWorldEnvironment", "AutoWebBench", "Confirm",
+    "CoordinationEnvironment", "GymView", "InventedPhone", "Mind2Web", "MiniWobBrowser",
+    "MiniWobEnvironment", "PhoneEnvironment", "Recorder", "SplitPhone", "StepLimit", "TeamView",
+    "WebBrowser", "WebEnvironment", "WebTask", "Wrapper", "check_environment", "phone",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.{_PLACE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

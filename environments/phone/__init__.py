@@ -27,6 +27,7 @@ from swarm_ui.environments.phone.splits import (
     jobs,
     parameter_split,
     tasks,
+    training_jobs,
 )
 from swarm_ui.environments.phone.vocabulary import parameter_words, vocabulary
 
@@ -44,5 +45,6 @@ __all__ = [
     "parameter_split",
     "parameter_words",
     "tasks",
+    "training_jobs",
     "vocabulary",
 ]
