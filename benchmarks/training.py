@@ -81,10 +81,14 @@ class Counted(LocalModel):
     trained_tokens = 0
 
     def forward_logprobs(
-        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+        self,
+        ids: Tensor,
+        attention_mask: Tensor,
+        reply_mask: Tensor,
+        adapters: Sequence[str | None] | None = None,
     ) -> tuple[Tensor, Tensor]:
         self.trained_tokens += int(attention_mask.sum())
-        return super().forward_logprobs(ids, attention_mask, reply_mask)
+        return super().forward_logprobs(ids, attention_mask, reply_mask, adapters)
 
 
 def team(model: LocalModel) -> CollabGraph:

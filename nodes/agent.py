@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from swarm_ui.agent_view import (
     shuffled,
     windowed,
 )
+from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, check_model
 from swarm_ui.node import NodeContext, NodeReply
@@ -56,6 +58,19 @@ class AgentNode:
         request = msgspec.structs.replace(request, run=context.run)
         completion = await completed(self.model, request, context)
         return self._reply(completion, view, decision, request)
+
+    def parameters(self) -> list[Any]:
+        """The weights of its adapter, for an optimiser; empty without one. Raises ``ConfigError``
+        if they are not in this process."""
+        if self.adapter is None:
+            return []
+        listed = getattr(self.model, "adapter_parameters", None)
+        if listed is None:
+            raise ConfigError(
+                f"agent '{self.id}': the weights of '{self.adapter}' are not in this process; "
+                f"train with LocalModel or CausalModel instead of '{self.model.name}'"
+            )
+        return list(listed(self.adapter))
 
     def look(self, context: NodeContext) -> View:
         """The agent's view of the screen, which is the same in every round of a decision."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from swarm_ui.agent_view import AgentView, panes, windows
@@ -19,9 +20,11 @@ from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 G = TypeVar("G", bound=Dag)
 
 
-def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
+def collaborative(kind: type[G], team: TeamSpec, model: ChatModel, lora: int | None = None) -> G:
     """Make the paper's team; see :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`. ``kind``
     is the graph's class."""
+    if lora is not None:
+        return _with_new_adapters(kind, team, model, lora)
     agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperatures
     check_model("collaborative", model)
     if agents < 1:
@@ -33,7 +36,7 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
     for what, given in (("adapters", adapter_names), ("temperatures", warmth), ("views", seen)):
         if len(given) != agents:
             raise GraphError(f"{agents} agents need {agents} {what}, got {len(given)}")
-    names = [f"agent_{k}" for k in range(agents)]
+    names = _names(agents)
     if edges is None:
         edges = random_dag(names, team.density, random.Random(team.seed))
     elif callable(edges):
@@ -46,6 +49,31 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
     ]
     nodes.append(_vote(team.vote, team.vote_scope, team.ties, model))
     return kind(nodes, edges, output="vote", rounds=team.rounds)
+
+
+def _with_new_adapters(kind: type[G], team: TeamSpec, model: ChatModel, rank: int) -> G:
+    add, known = getattr(model, "add_adapter", None), getattr(model, "adapters", ())
+    names = _names(team.agents)
+    if add is None:
+        raise ConfigError(
+            f"lora: '{model.name}' does not run in this process, so nothing can train its "
+            "adapters; use LocalModel or CausalModel"
+        )
+    if team.adapters is not None:
+        raise ConfigError("give lora, which adds adapters, or adapters, which the model has")
+    if old := [name for name in names if name in known]:
+        raise ConfigError(
+            f"lora: '{model.name}' has adapters named {', '.join(old)} already; use them with "
+            f"adapters={names}, or load the model again"
+        )
+    made = collaborative(kind, replace(team, adapters=names), model)
+    for name in names:  # last, so that an error in the team changes nothing
+        add(name, rank=rank)
+    return made
+
+
+def _names(agents: int) -> list[str]:
+    return [f"agent_{k}" for k in range(agents)]
 
 
 def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentView]:

@@ -48,7 +48,7 @@ class Trainable(Protocol):
     def pad_id(self) -> int: ...
 
     def add_adapter(
-        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
+        self, name: str, rank: int = 16, alpha: float | None = None, copy_from: str | None = None
     ) -> None:
         """Add an adapter that initially changes nothing, or copies another adapter."""
         ...

@@ -202,6 +202,18 @@ class CollabGraph(Dag):
         """The graph as a node: its first nodes receive the inbox, and its output is the answer."""
         return await nested(self, inbox, context)
 
+    def parameters(self) -> list[Any]:
+        """The weights of its agents' LoRA adapters, as an optimiser of torch takes them.
+
+        They are those of all nodes with a method ``parameters()``, each once. Raises
+        ``ConfigError`` if an agent's adapter is not in this process.
+        """
+        found: dict[int, Any] = {}
+        for node in self.nodes.values():
+            own = getattr(node, "parameters", None)
+            found |= {id(each): each for each in (own() if callable(own) else ())}
+        return list(found.values())
+
     # -- ready-made teams ---------------------------------------------------------------------
 
     @classmethod
@@ -211,6 +223,7 @@ class CollabGraph(Dag):
         rounds: int = 3,
         *,
         model: ChatModel,
+        lora: int | None = None,
         **options: Unpack[TeamOptions],
     ) -> Self:
         """The paper's team: role-free agents ``agent_0 ...`` on a DAG, then a ``vote``.
@@ -219,12 +232,15 @@ class CollabGraph(Dag):
             agents: number of agents, or a complete :class:`~swarm_ui.graph.team_spec.TeamSpec`.
             rounds: number of messages of each agent.
             model: answers for all agents.
+            lora: adds a new LoRA adapter of this rank for each agent to the model, under the
+                agent's name. Their weights are :meth:`parameters`.
             options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
         Raises:
             GraphError: edges are cyclic or name unknown agents, a sequence has the wrong length, or
                 there are options beside a complete record.
-            ConfigError: the model cannot score, and the vote needs it.
+            ConfigError: the model cannot score, and the vote needs it; or with ``lora``: the model
+                does not run in this process, or it has adapters of these names already.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
         from swarm_ui.nodes.team import collaborative
@@ -236,7 +252,7 @@ class CollabGraph(Dag):
                     f"collaborative: {', '.join(given)} would not be used, because a TeamSpec is "
                     "a complete team; set these fields in the TeamSpec"
                 )
-            return collaborative(cls, agents, model)
+            return collaborative(cls, agents, model, lora)
         for name in options:
             if name not in TeamOptions.__annotations__:
                 close = get_close_matches(name, TeamOptions.__annotations__, n=1)
@@ -245,7 +261,7 @@ class CollabGraph(Dag):
                     f"collaborative: unexpected keyword argument '{name}'{hint}; there are "
                     f"{', '.join(TeamOptions.__annotations__)}"
                 )
-        return collaborative(cls, TeamSpec(agents=agents, rounds=rounds, **options), model)
+        return collaborative(cls, TeamSpec(agents=agents, rounds=rounds, **options), model, lora)
 
     @classmethod
     def solo(

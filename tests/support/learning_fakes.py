@@ -95,7 +95,7 @@ class TinyModel:
         self,
         name: str,
         rank: int = 4,
-        alpha: float = 4,
+        alpha: float | None = None,
         copy_from: str | None = None,
     ) -> None:
         draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))

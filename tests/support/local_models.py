@@ -23,11 +23,12 @@ def untrained(seed: int = 0) -> LocalModel:
 
 
 def disturb(model: InProcessModel, name: str, seed: int, size: float = 0.3) -> None:  # type: ignore[type-arg]
-    """Change an adapter's weights, as a training step would."""
+    """Change an adapter's weights, as a training step would, and publish them."""
     noise = torch.Generator().manual_seed(seed)
     with model.activate(name), torch.no_grad():
         for weight in model.adapter_parameters(name):
             weight += size * torch.randn(weight.shape, generator=noise)
+    newest(model, name)
 
 
 def with_adapters(count: int = 3) -> LocalModel:
@@ -39,7 +40,15 @@ def with_adapters(count: int = 3) -> LocalModel:
             noise = torch.Generator().manual_seed(5 + i)
             for weight in model.adapter_parameters(f"agent_{i}"):
                 weight.copy_(0.3 * torch.randn(weight.shape, generator=noise))
+        newest(model, f"agent_{i}")
     return model
+
+
+def newest(model: InProcessModel, name: str) -> str:  # type: ignore[type-arg]
+    """The version of an adapter's live weights, as the next run gets it."""
+    version = model.lease(name)
+    model.release(version)
+    return version
 
 
 def requests(count: int) -> list[Request]:

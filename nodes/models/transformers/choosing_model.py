@@ -25,6 +25,7 @@ from swarm_ui.nodes.models.transformers.choices import (
     option_logits,
     pack,
 )
+from swarm_ui.nodes.models.transformers.frozen import FrozenAdapter
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, P, run_of
 
 _BATCH_ROWS = 32
@@ -33,10 +34,10 @@ _BATCH_TOKENS = 8_192
 
 
 class _Question(NamedTuple):
-    """One packed row, the adapter version that answers it, and the tokens to choose from."""
+    """One packed row, the adapter that answers it, and the tokens to choose from."""
 
     row: PackedPrompts
-    version: str | None
+    adapter: FrozenAdapter | None
     options: tuple[int, ...]
 
 
@@ -70,7 +71,11 @@ class ChoosingInProcessModel(InProcessModel[P]):
                 parts = grouped([jobs[k].prompt.ids for k in own], self._can_pack())
                 groups += [[own[k] for k in part] for part in parts]
             questions = [
-                _Question(pack([jobs[k].prompt.ids for k in group]), jobs[group[0]].version, wanted)
+                _Question(
+                    pack([jobs[k].prompt.ids for k in group]),
+                    self._frozen_of(jobs[group[0]].version),
+                    wanted,
+                )
                 for group in groups
             ]
             answers = await self._choices.ask(questions, run_of(requests))
@@ -85,17 +90,17 @@ class ChoosingInProcessModel(InProcessModel[P]):
             own = [k for k, question in enumerate(questions) if question.options == options]
             for part in self._chunks(
                 [len(questions[k].row.ids) for k in own],
-                [questions[k].version for k in own],
+                [questions[k].adapter for k in own],
                 most_rows=_BATCH_ROWS,
                 most_tokens=_BATCH_TOKENS,
             ):
                 chunk = [own[k] for k in part]
                 with (
-                    self.routed([questions[k].version for k in chunk]) as network,
+                    self._routing([questions[k].adapter for k in chunk]),
                     torch.inference_mode(),
                 ):
                     rows = [questions[k].row for k in chunk]
-                    logits = option_logits(network, rows, options, self.pad_id)
+                    logits = option_logits(self.network, rows, options, self.pad_id)
                 for k, values in zip(chunk, logits, strict=True):
                     found[k] = [tuple(row) for row in values.double().softmax(1).tolist()]
         self.counters.seconds += time.perf_counter() - begun

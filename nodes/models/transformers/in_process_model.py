@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -28,17 +27,12 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Dropped, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.transformers.adapters.equal_weights import EqualWeights
-from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
-from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
-    AdapterWeights,
-    LoraRouting,
-    MergedWeights,
-    merged,
-)
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, keeping_logits
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
+from swarm_ui.nodes.models.transformers.frozen import FrozenAdapter
+from swarm_ui.nodes.models.transformers.lora import LoraNetwork
+from swarm_ui.nodes.models.transformers.peft_layers import PROJECTIONS
 from swarm_ui.nodes.models.unsent import not_sent
 
 _BATCH_ROWS = 64
@@ -117,10 +111,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 same adapter version reuse them for a common prefix. 0: every prompt is read whole.
         """
         self._prefixes = PrefixStore(prefix_bytes)
-        self._equal = EqualWeights()
-        self._merged: dict[int, tuple[AdapterWeights, MergedWeights]] = {}
-        """Merged weights by the identity of the adapter's weights."""
-        self._weights_seen = -1
         super().__init__(network, targets)
         self.name = name
         self.pad_id, self._stops = pad_id, stops
@@ -234,11 +224,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _generate(self, asked: Sequence[tuple[_Job[P], Row]]) -> list[Completion]:
         begun = time.perf_counter()
         jobs, rows = [job for job, _ in asked], [row for _, row in asked]
-        self._notice_changed_weights()
-        versions = [job.version for job in jobs]
-        if not self._same_in_any_batch:
-            versions = self._one_of_equal(versions)
-        new = self._computed(rows, versions)
+        new = self._computed(rows, [self._frozen_of(job.version) for job in jobs])
         done = [self._completion(job, each) for job, each in zip(jobs, new, strict=True)]
         counters = self.counters
         counters.calls += len(rows)
@@ -247,66 +233,25 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         counters.seconds += time.perf_counter() - begun
         return done
 
-    def _computed(self, rows: Sequence[Row], versions: Sequence[str | None]) -> list[Continuation]:
+    def _computed(
+        self, rows: Sequence[Row], adapters: Sequence[FrozenAdapter | None]
+    ) -> list[Continuation]:
+        if self._base_changed():
+            self._prefixes.clear()
         done: dict[int, Continuation] = {}
-        for chunk in self._chunks([len(row.prompt) for row in rows], versions):
-            own = [versions[i] for i in chunk]
+        for chunk in self._chunks([len(row.prompt) for row in rows], adapters):
+            own = [adapters[i] for i in chunk]
             sharing = None
             if self._prefixes.max_bytes:
-                sharing = Sharing(self._prefixes, own)
-            with self._answering(own) as routing:
+                keys = [None if adapter is None else adapter.digest for adapter in own]
+                sharing = Sharing(self._prefixes, keys)
+            with self._routing(own, merged=self._merges_adapters) as routing:
                 new = generate(
                     self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
                     sharing, same_in_any_batch=self._same_in_any_batch,
                 )  # fmt: skip
             done |= dict(zip(chunk, new, strict=True))
         return [done[i] for i in range(len(rows))]
-
-    @contextmanager
-    def _answering(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
-        """Like :meth:`routed`. If the model merges adapters, rows whose versions have equal weights
-        are computed together."""
-        merge = self._merged_weights if self._merges_adapters else None
-        routed = versions if merge is None else self._one_of_equal(versions)
-        with self._routing(routed, merge) as routing:
-            yield routing
-
-    def _merged_weights(self, weights: AdapterWeights) -> MergedWeights:
-        known = self._merged.get(id(weights))
-        if known is None:
-            known = self._merged[id(weights)] = weights, merged(self._layers, weights)
-        return known[1]
-
-    def _notice_changed_weights(self) -> None:
-        """Discard the cached results if a weight was changed in place since the last call, also one
-        of the base model."""
-        seen = sum(weight._version for weight in self.network.parameters())
-        if seen != self._weights_seen:
-            self._forget_replies()
-        self._weights_seen = seen
-
-    def _one_of_equal(self, versions: Sequence[str | None]) -> list[str | None]:
-        """For each version, the first of the given versions with equal weights.
-
-        The agents of a new team have copies of one adapter; so their common prompts are read only
-        once.
-        """
-        given = sorted({version for version in versions if version is not None})
-        numbers = self._equal.numbered(given, self._in_memory())
-        first: dict[int, str] = {}
-        for version in given:
-            first.setdefault(numbers[version], version)
-        return [None if version is None else first[numbers[version]] for version in versions]
-
-    def _register(self, name: str, number: int) -> str:
-        self._forget_replies()  # saved adapters are loaded with the versions they had
-        return super()._register(name, number)
-
-    def _forget_replies(self) -> None:
-        """Discard all cached results, because the weights have changed."""
-        self._prefixes.clear()
-        self._equal.forget()
-        self._merged.clear()
 
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:
         text = self._text(job.prompt, new.ids)
@@ -326,14 +271,16 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:
         begun = time.perf_counter()
-        self._notice_changed_weights()
+        if self._base_changed():
+            self._prefixes.clear()
+        adapters = [self._frozen_of(job.version) for job, _ in asked]
         out = [0.0] * len(asked)
         lengths = [len(job.prompt.ids) + len(reply) for job, reply in asked]
         begins = [len(job.prompt.ids) for job, _ in asked]
-        for chunk in self._chunks(lengths, [job.version for job, _ in asked], begins=begins):
+        for chunk in self._chunks(lengths, adapters, begins=begins):
             samples = [(asked[i][0].prompt.ids, asked[i][1]) for i in chunk]
             network = self.network
-            with self._answering([asked[i][0].version for i in chunk]):
+            with self._routing([adapters[i] for i in chunk], merged=self._merges_adapters):
                 ids, replies = _right_padded(samples, self.pad_id)
                 ids, replies = ids.to(network.device), replies.to(network.device)
                 with torch.inference_mode():
@@ -346,13 +293,13 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _chunks(
         self,
         lengths: Sequence[int],
-        versions: Sequence[str | None],
+        adapters: Sequence[FrozenAdapter | None],
         *,
         most_rows: int = _BATCH_ROWS,
         most_tokens: int = _BATCH_TOKENS,
         begins: Sequence[int] | None = None,
     ) -> list[list[int]]:
-        """Rows in chunks of similar length; in a chunk, rows of one version are adjacent.
+        """Rows in chunks of similar length; in a chunk, rows of one adapter are adjacent.
 
         ``begins``: the first token of each row that needs logits; ``None``: only the last ones do.
         """
@@ -369,7 +316,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 first = 0 if begins is None else begins[i]
             chunks[-1].append(i)
         self.counters.batches += len(chunks)
-        return [sorted(chunk, key=lambda i: versions[i] or "") for chunk in chunks]
+        order = {id(adapter): k for k, adapter in enumerate(dict.fromkeys(adapters))}
+        return [sorted(chunk, key=lambda i: order[id(adapters[i])]) for chunk in chunks]
 
     # -- training -----------------------------------------------------------------------------
 
@@ -401,21 +349,30 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return prompt.ids, ids
 
     def forward_logprobs(
-        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+        self,
+        ids: Tensor,
+        attention_mask: Tensor,
+        reply_mask: Tensor,
+        adapters: Sequence[str | None] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) and number of tokens of replies under the active adapter.
+        """Log-probability (nats) and number of tokens of replies.
 
         Args:
             ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
             attention_mask: same shape. It is not used: a causal model needs no mask for padding on
                 the right.
             reply_mask: same shape, 1 on the reply's tokens.
+            adapters: the adapter of each row, whose live weights get gradients (``None``: the base
+                model). Not given: all rows use the adapter of :meth:`activate`.
 
         Returns:
             Sum over the reply's tokens, and their number; both of shape ``[batch]``.
         """
         mask = reply_mask.to(torch.float)
-        return self._summed_logprobs(ids, mask), mask[:, 1:].sum(1)
+        if adapters is None:
+            return self._summed_logprobs(ids, mask), mask[:, 1:].sum(1)
+        with self.routed_live(adapters):
+            return self._summed_logprobs(ids, mask), mask[:, 1:].sum(1)
 
     def _summed_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
         return summed_logprobs(self.network, ids, replies)

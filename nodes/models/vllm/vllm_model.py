@@ -22,10 +22,10 @@ from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.chat_engine import decision_pattern
 from swarm_ui.nodes.models.leases import give_up, served_name
 from swarm_ui.nodes.models.loop_locks import LoopLocks
-from swarm_ui.nodes.models.transformers.adapters.adapter_leases import parsed_version
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.prompt_reader import text_prompt
 from swarm_ui.nodes.models.unsent import not_sent
+from swarm_ui.nodes.models.versions import parsed_version
 from swarm_ui.prompts import as_chat, format_named
 
 

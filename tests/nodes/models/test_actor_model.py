@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_models import disturb
+from local_models import disturb, newest
 from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
@@ -124,7 +124,7 @@ async def test_training_makes_new_versions_and_leased_ones_stay(
         await model.generate([ask("agent_0")])
         old = model.lease("agent_0")
         disturb(learner, "agent_0", seed=5)  # a training step
-        new = learner.bump("agent_0")
+        new = newest(learner, "agent_0")
         replies = await model.generate([ask(old), ask("agent_0")])
         assert [reply.adapter for reply in replies] == [old, new]
         assert set(model.loaded) == {old, new}

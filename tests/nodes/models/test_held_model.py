@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from local_models import asking, disturb, requests, untrained, with_adapters
+from local_models import asking, disturb, newest, requests, untrained, with_adapters
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion
@@ -68,7 +68,7 @@ async def test_a_published_version_is_loaded_when_it_is_asked(tmp_path: Path) ->
     seen: dict[str, list[tuple[str, str | None]]] = {}
     for number in range(1, 5):
         disturb(learner, "agent_0", seed=number)
-        version = learner.bump("agent_0")
+        version = newest(learner, "agent_0")
         publish(learner, version, tmp_path, "-0123456789abcdef" if number % 2 else "")
         seen[version] = told(await learner.generate(asking(version, asked)))
         assert told(await model.generate(asking(version, asked))) == seen[version]
@@ -84,7 +84,7 @@ async def test_weights_that_are_published_again_are_the_newest(tmp_path: Path) -
     asked, learners = asking("agent_0@1", requests(6)), [with_adapters(1), with_adapters(1)]
     for number, learner in enumerate(learners):
         disturb(learner, "agent_0", seed=number)
-        learner.bump("agent_0")
+        newest(learner, "agent_0")
     first, second = learners
     # A run that is continued trains the version anew, and is then continued as it was at first.
     for k, learner in enumerate([first, second, first]):
@@ -99,7 +99,7 @@ async def test_a_version_that_is_in_use_stays(tmp_path: Path) -> None:
     learner = with_adapters(1)
     for number in range(1, 4):
         disturb(learner, "agent_0", seed=number)
-        publish(learner, learner.bump("agent_0"), tmp_path)
+        publish(learner, newest(learner, "agent_0"), tmp_path)
     model = held(untrained, tmp_path, kept=1)
     versions = [f"agent_0@{number}" for number in (1, 2, 3)]
     both = await asyncio.gather(*(model.generate(asking(v, requests(4))) for v in versions))
@@ -125,7 +125,7 @@ async def test_versions_that_were_sent_are_loaded_without_a_folder() -> None:
     learner = with_adapters(1)
     published = {"agent_0@0": write_version(learner, "agent_0@0", None, base="")}
     disturb(learner, "agent_0", seed=1)
-    new = learner.bump("agent_0")
+    new = newest(learner, "agent_0")
     published[new] = write_version(learner, new, None, base="")
     model = held(untrained, kept=1)
     with pytest.raises(VersionMissing, match="got 'agent_0@1'"):

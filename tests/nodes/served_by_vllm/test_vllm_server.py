@@ -105,7 +105,6 @@ async def test_a_server_acts_while_this_process_learns(
         with learner.activate(name), torch.no_grad():
             for weight in learner.adapter_parameters(name):
                 weight.copy_(0.01 * torch.randn(weight.shape, generator=draw))
-        learner.bump(name)
     model = ActorModel(engine(server), learner, tmp_path / "served")
     await model.check()
     held = model.lease("agent_0")

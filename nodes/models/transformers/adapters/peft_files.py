@@ -20,14 +20,14 @@ import msgspec
 import torch
 from msgspec import Meta
 from peft import LoraConfig, PeftModel, set_peft_model_state_dict
-from peft.tuners.lora import LoraLayer
+from peft.tuners.lora import LoraLayer, ParamWrapper
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from swarm_ui.errors import ConfigError, brief
-from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights, plain
+from swarm_ui.nodes.models.transformers.routing import AdapterWeights
 from swarm_ui.storage.durable import write_atomic
 
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
@@ -189,7 +189,9 @@ def misplaced_weights(network: PeftModel, adapter: PlainAdapter, name: str) -> l
     wrong = [key for key in found.missing_keys if ".lora_" in key and f".{name}." in key]
     wrong += found.unexpected_keys
     parts = network.get_base_model().named_modules()
-    return wrong + [k for k, part in parts if isinstance(part, LoraLayer) and not plain(part, name)]
+    return wrong + [
+        k for k, part in parts if isinstance(part, LoraLayer) and not _plain(part, name)
+    ]
 
 
 def write_adapter(
@@ -270,3 +272,15 @@ def disk_errors() -> Iterator[None]:
     except SafetensorError as error:
         number = re.search(r"os error (\d+)", str(error))
         raise OSError(int(number[1]) if number else errno.EIO, brief(error)) from error
+
+
+def _plain(layer: LoraLayer, name: str) -> bool:
+    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
+    if name in layer.lora_embedding_A or name in layer.lora_variant:
+        return False
+    if name not in layer.lora_A:
+        return True
+    if isinstance(layer, ParamWrapper):  # the weights of experts
+        return False
+    down, up = layer.lora_A[name], layer.lora_B[name]
+    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None

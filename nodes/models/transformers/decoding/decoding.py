@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.decoding.prefill import (
     Sharing,
@@ -37,6 +36,7 @@ from swarm_ui.nodes.models.transformers.decoding.selection import (
     Grammar,
     choose,
 )
+from swarm_ui.nodes.models.transformers.routing import LoraRouting
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
 from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.decoding.prefix_store import (
     Layout,
@@ -21,6 +20,7 @@ from swarm_ui.nodes.models.transformers.decoding.prefix_store import (
     StoredBatch,
     loaded,
 )
+from swarm_ui.nodes.models.transformers.routing import LoraRouting
 
 _MOST_PADDING, _LEAST_PADDING = 400, 16
 _OVERHEAD = 3.6e9

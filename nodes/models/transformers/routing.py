@@ -1,31 +1,26 @@
 """Applies a separate LoRA adapter to each row of a batch, at little more than the base's cost.
 
 peft's own mixed forward (``adapter_names``) sets a hook on every module before each new token, and
-makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
-forwards are replaced once per batch, and the rows are sorted by adapter:
+makes one sub-batch per adapter in every layer. Here the forwards of the layers are replaced once
+per batch, and the rows are sorted by adapter:
 
-- a prompt (many tokens per row) is computed in slices, one per adapter, which are views. If the
-  base is in bfloat16, the term of an adapter is too, as under autocast in training;
+- a prompt (many tokens per row) is computed in slices, one per adapter, which are views;
 - a new token (one per row) is computed in one product with the concatenated matrices of all
   adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
   fewer calls.
 
 For a small model, each adapter can be merged into a copy of the layers' weights instead, so that an
-adapter costs nothing per token.
-
-It supports plain LoRA on linear layers only;
-:class:`~swarm_ui.nodes.models.transformers.adapters.lora_network.LoraNetwork` refuses all other
-kinds.
+adapter costs nothing per token. It supports plain LoRA on linear layers only; the reader of
+adapters refuses all other kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Self
 
 import torch
-from peft.tuners.lora import LoraLayer, ParamWrapper
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -33,11 +28,6 @@ from swarm_ui.errors import ModelError
 
 _FEW_TOKENS = 2
 """Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
-_MANY_TOKENS = 64
-"""From this many tokens of one adapter on, products in bfloat16 take less time than in float32.
-
-On a CPU with bfloat16 instructions, 16 rows of 90 tokens take a third of the time. One token takes
-twice the time, because each product has a fixed cost."""
 
 
 class LoraWeights(NamedTuple):
@@ -52,43 +42,17 @@ class LoraWeights(NamedTuple):
 
 AdapterWeights = Mapping[str, LoraWeights]
 """The weights of one adapter, by the layer's name."""
-
-
 MergedWeights = Mapping[str, Tensor]
 """The weights of layers with what one adapter adds, ``[out, in]``, by the layer's name."""
 
 
 @torch.no_grad()
-def merged(layers: Mapping[str, nn.Module], weights: AdapterWeights) -> MergedWeights:
+def merge(layers: Mapping[str, nn.Module], weights: AdapterWeights) -> MergedWeights:
     """New weights of the layers that an adapter adds to; the layers are not changed."""
     return {
         name: _linear(layers[name]).weight.addmm(up, down, alpha=scale)
         for name, (down, up, scale) in weights.items()
     }
-
-
-@torch.no_grad()
-def copied(weights: AdapterWeights) -> AdapterWeights:
-    """A copy that does not change when the weights are trained."""
-    return {key: LoraWeights(w.down.clone(), w.up.clone(), w.scale) for key, w in weights.items()}
-
-
-def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
-    """Whether two adapters add the same to the same layers."""
-    return next(_different(one, other), None) is None
-
-
-def _different(one: AdapterWeights, other: AdapterWeights) -> Iterator[str]:
-    """The layers to which two adapters do not add the same."""
-    for key in one.keys() | other.keys():
-        if key not in one or key not in other or not _same(one[key], other[key]):
-            yield key
-
-
-def _same(one: LoraWeights, other: LoraWeights) -> bool:
-    return one.scale == other.scale and all(
-        a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(one[:2], other[:2], strict=True)
-    )
 
 
 class LoraRouting:
@@ -102,15 +66,15 @@ class LoraRouting:
         self,
         layers: Mapping[str, nn.Module],
         rows: Sequence[AdapterWeights | None],
-        merge: Callable[[AdapterWeights], MergedWeights] | None = None,
+        merged: Mapping[int, MergedWeights] | None = None,
     ) -> None:
         """
         Args:
             layers: every layer that some adapter may add to, by name; of peft's layers, only the
                 ``base_layer`` is used.
             rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
-            merge: see :func:`merged`, which it may cache; the forwards are then without gradients.
-                ``None``: the terms of the adapters are added.
+            merged: the merged weights of each adapter in ``rows``, by its ``id``; the forwards are
+                then without gradients. ``None``: the terms of the adapters are added.
         """
         self._layers = layers
         adapters = list({id(row): row for row in rows if row is not None}.values())
@@ -121,8 +85,8 @@ class LoraRouting:
             base = getattr(layer, "base_layer", layer.forward)
             added = {k: w[name] for k, w in enumerate(adapters) if name in w}
             forward = base
-            if added and merge is not None:
-                own = {k: merge(adapters[k])[name] for k in added}
+            if added and merged is not None:
+                own = {k: merged[id(adapters[k])][name] for k in added}
                 forward = _MergedForward(_linear(layer), own, self)
             elif added:
                 forward = _RoutedForward(base, added, self)
@@ -132,8 +96,12 @@ class LoraRouting:
     def select_rows(self, rows: Sequence[int]) -> None:
         """Set the rows of the batch that the next forwards contain."""
         self._selected = [self._adapter_of_row[k] for k in rows]
-        self.groups = _groups(self._selected)
-        self.parts = _parts(self._selected)
+        self.parts: list[tuple[int, int, int]] = []
+        """Adjacent rows that share an adapter: the first row, the end, the adapter's number (-1:
+        none)."""
+        for number, same in groupby(self._selected):
+            first = self.parts[-1][1] if self.parts else 0
+            self.parts.append((first, first + len(list(same)), number))
         self._masks: dict[object, Tensor] = {}
 
     def scaled_mask(self, adapters: Mapping[int, LoraWeights]) -> Tensor:
@@ -179,7 +147,7 @@ class LoraRouting:
 class _RoutedForward:
     """The forward method of a layer: the base layer's output plus the outputs of the adapters."""
 
-    __slots__ = ("_adapters", "_base", "_concatenated", "_routing", "_small")
+    __slots__ = ("_adapters", "_base", "_concatenated", "_routing")
 
     def __init__(
         self,
@@ -189,37 +157,24 @@ class _RoutedForward:
     ) -> None:
         self._base, self._adapters, self._routing = base, adapters, routing
         self._concatenated: tuple[Tensor, Tensor] | None = None
-        self._small: dict[int, tuple[Tensor, Tensor]] = {}
-        """The matrices of each adapter in bfloat16."""
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.dim() != 3:  # OPT flattens rows and tokens, DeepSeek adds a dimension for heads
             return self(self._routing.by_row(x)).view(*x.shape[:-1], -1)
         result = self._base(x)
-        groups = self._routing.groups
-        if x.shape[1] <= _FEW_TOKENS and not (len(groups) == 1 and groups[0][1] == len(x)):
+        parts = self._routing.parts
+        if x.shape[1] <= _FEW_TOKENS and len(parts) > 1:
             return self._add_at_once(x, result)
-        for first, end, number in groups:
-            weights = self._adapters.get(number)
-            if weights is None:
-                continue
-            own, out = x[first:end], result[first:end]
-            down, up, scale = weights
-            if result.dtype == torch.bfloat16 and own.shape[:-1].numel() >= _MANY_TOKENS:
-                down, up = self._in_bfloat16(number, weights)
-                narrow = linear(own.to(down.dtype), down).flatten(0, -2)
-                out.view(-1, out.shape[-1]).addmm_(narrow, up.T, alpha=scale)
-            else:
-                added = linear(linear(own.to(down.dtype), down), up)
-                out.add_(added.to(out.dtype), alpha=scale)
+        for first, end, number in parts:
+            if number in self._adapters:
+                down, up, scale = self._adapters[number]
+                narrow = linear(x[first:end].to(down.dtype), down).flatten(0, -2)
+                out = result[first:end].view(-1, result.shape[-1])
+                if out.dtype == up.dtype:
+                    out.addmm_(narrow, up.T, alpha=scale)
+                else:
+                    out.add_((narrow @ up.T).to(out.dtype), alpha=scale)
         return result
-
-    def _in_bfloat16(self, number: int, weights: LoraWeights) -> tuple[Tensor, Tensor]:
-        found = self._small.get(number)
-        if found is None:
-            found = weights.down.to(torch.bfloat16), weights.up.to(torch.bfloat16)
-            self._small[number] = found
-        return found
 
     def _add_at_once(self, x: Tensor, result: Tensor) -> Tensor:
         if self._concatenated is None:
@@ -260,32 +215,5 @@ class _MergedForward:
 def _linear(layer: nn.Module) -> nn.Linear:
     """The layer of the base model."""
     base = getattr(layer, "base_layer", layer)
-    assert isinstance(base, nn.Linear)  # see `plain`
+    assert isinstance(base, nn.Linear)  # see `_plain` of the reader
     return base
-
-
-def plain(layer: LoraLayer, name: str) -> bool:
-    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
-    if name in layer.lora_embedding_A or name in layer.lora_variant:
-        return False
-    if name not in layer.lora_A:
-        return True
-    if isinstance(layer, ParamWrapper):  # the weights of experts
-        return False
-    down, up = layer.lora_A[name], layer.lora_B[name]
-    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
-
-
-def _groups(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Adjacent rows that share an adapter: the first row, the end, and the adapter's number."""
-    return [part for part in _parts(numbers) if part[2] >= 0]
-
-
-def _parts(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Like :func:`_groups`, with the rows that have no adapter, whose number is -1."""
-    parts, first = [], 0
-    for number, rows in groupby(numbers):
-        end = first + len(list(rows))
-        parts.append((first, end, number))
-        first = end
-    return parts

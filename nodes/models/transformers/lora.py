@@ -1,0 +1,500 @@
+"""A transformers model with named LoRA adapters of peft, each with live weights and versions."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from swarm_ui.adapter_metadata import (
+    AdapterMetadata,
+    fingerprint,
+    read_metadata,
+    write_metadata,
+)
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.models.transformers.adapters.peft_files import (
+    VERSIONS_FILE,
+    PlainAdapter,
+    disk_errors,
+    last_name,
+    misplaced_weights,
+    read_adapter,
+    read_versions,
+    write_adapter,
+)
+from swarm_ui.nodes.models.transformers.frozen import Freezer, FrozenAdapter, state_of
+from swarm_ui.nodes.models.transformers.peft_layers import check_name, held_weights, new_config
+from swarm_ui.nodes.models.transformers.routing import (
+    AdapterWeights,
+    LoraRouting,
+    MergedWeights,
+    merge,
+)
+from swarm_ui.nodes.models.versions import VersionBook, parsed_version
+
+_TRIAL = "on-trial"
+
+
+class _Published(NamedTuple):
+    """What a version holds."""
+
+    adapter: FrozenAdapter
+    metadata: AdapterMetadata
+
+
+class LoraNetwork:
+    """A network and its adapters; every row of a batch can use another adapter.
+
+    **Live weights** are peft's, ordinary parameters (:meth:`adapter_parameters`). Any optimiser may
+    change them, and so may assignments in place under ``torch.no_grad()`` (not through ``.data``).
+
+    **Versions** answer requests. ``"agent_2@7"`` always means the same weights. A lease of
+    ``"agent_2"`` publishes the live weights as the next version if they have changed, as a copy in
+    the type of the base's weights. Between the beginning and the end of :meth:`activate`, it does
+    not: requests get the weights from before.
+
+    **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
+    saved and loaded with it. An adapter that was trained on other base weights is not loaded.
+    """
+
+    name: str = ""
+    """Name of the model, in metadata and errors."""
+    prompt_format: str = ""
+    """The prompt format of requests without an adapter, and of adapters that are added."""
+
+    def __init__(self, network: PreTrainedModel, targets: Sequence[str] | str) -> None:
+        """``targets``: the layers that get an adapter, as peft's ``target_modules``."""
+        network.train(False)
+        self._network: PreTrainedModel | PeftModel = network
+        self._targets = targets if isinstance(targets, str) else list(targets)
+        self._pinned: str | None = None
+        self._live: dict[str, AdapterWeights] = {}
+        """Adapters as peft holds them."""
+        self._metadata: dict[str, AdapterMetadata] = {}
+        self._book: VersionBook[_Published] = VersionBook()
+        self._freezer = Freezer()
+        self._seen: dict[str, tuple[int, int]] = {}
+        """The :func:`state_of` of the live weights when they were last compared with a version."""
+        self._base: tuple[int, int] | None = None
+        self._training: Counter[str] = Counter()
+        self._layers: dict[str, nn.Module] = {}
+        """The modules to which an adapter may add, by name."""
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters."""
+        return tuple(self._live)
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The number of the newest published version of each adapter that was ever leased."""
+        return self._book.numbers
+
+    @property
+    def module(self) -> nn.Module:
+        """The network with its adapters: peft's model, or the plain one while there are none.
+
+        It is in evaluation mode outside :meth:`activate`.
+        """
+        return self._network
+
+    @property
+    def network(self) -> PreTrainedModel:
+        """The transformers model, with the adapter layers that peft put into it."""
+        network = self._network
+        return network.get_base_model() if isinstance(network, PeftModel) else network  # type: ignore[return-value]
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """The model's own weights under their own names, without those of adapters."""
+        return {
+            key.replace(".base_layer.", "."): weight
+            for key, weight in self.network.state_dict().items()
+            if ".lora_" not in key
+        }
+
+    def metadata(self, adapter: str) -> AdapterMetadata:
+        """The metadata of an adapter, by its name or a version (``"agent_2@7"``), which keeps its
+        metadata when another one is loaded. Raises ``ConfigError`` if there is none."""
+        if adapter not in self._metadata and adapter in self._book:
+            return self._book[adapter].metadata
+        name = adapter if adapter in self._metadata else adapter.partition("@")[0]
+        self._check_known(name)
+        return self._metadata[name]
+
+    def format_of(self, adapter: str | None) -> str:
+        """The prompt format of requests to an adapter: its own, or else the model's. Raises
+        ``ConfigError`` as :meth:`metadata` does."""
+        own = "" if adapter is None else self.metadata(adapter).prompt_format
+        return own or self.prompt_format
+
+    def base_fingerprint(self) -> str:
+        """The hash of the base weights; see :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        return self._pinned or fingerprint(self.base_weights().values())
+
+    def pin_base(self) -> None:
+        """Keep the fingerprint of the base, before its weights are divided among processes."""
+        self._pinned = self.base_fingerprint()
+
+    # -- adding, loading, saving --------------------------------------------------------------
+
+    def add_adapter(
+        self,
+        name: str,
+        rank: int = 16,
+        alpha: float | None = None,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
+    ) -> None:
+        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
+
+        Args:
+            name: its name.
+            rank, alpha: the settings of LoRA; ``alpha`` is twice the rank by default.
+            copy_from: an adapter, whose settings and weights are taken instead.
+            layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
+                The backward pass ends at the lowest one.
+
+        Raises:
+            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the
+                network has no such layers. Nothing was added.
+        """
+        self._check_not_training()
+        self._check_new(name)
+        if copy_from is None:
+            config = new_config(self.network, self._targets, rank, alpha, layers)
+        else:
+            self._check_known(copy_from)
+            known: Any = self._network.peft_config
+            config = deepcopy(known[copy_from])
+        try:
+            self._add(name, config)
+        except ValueError as error:  # peft refuses some layers, such as those of Mamba
+            raise ConfigError(f"this network cannot have the adapter '{name}': {error}") from error
+        metadata = AdapterMetadata(prompt_format=self.prompt_format)
+        self._register(name, metadata if copy_from is None else self._metadata[copy_from])
+        if copy_from is not None:
+            with torch.no_grad():
+                for old, new in zip(*map(self.adapter_parameters, (copy_from, name)), strict=True):
+                    new.copy_(old)
+
+    def load_adapters(self, folder: Path) -> None:
+        """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
+
+        Raises:
+            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
+                are leased under a saved version.
+        """
+        numbers = read_versions(folder)
+        used = [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self._book.leased(v)]
+        if used:
+            raise ConfigError(
+                f"'{folder}' holds {used[0]}, and runs still use other weights of that version; "
+                "load the folder when these runs have ended, or use load_adapter"
+            )
+        read = {name: read_adapter(folder / name) for name in numbers}
+        for name in numbers:  # before the first is replaced
+            self._fitting(folder / name)
+        for name, number in numbers.items():
+            self._replace(folder / name, read[name], name, number)
+
+    def load_adapter(self, folder: Path, name: str) -> str:
+        """Load one adapter in peft's own format, also while requests are in flight.
+
+        Returns:
+            Its version; the next one if the name exists. An older version that is leased is kept.
+
+        Raises:
+            ConfigError: the folder holds no plain LoRA adapter that fits this model.
+        """
+        return self._replace(folder, read_adapter(folder), name, None)
+
+    def load_version(self, version: str, folder: Path) -> None:
+        """Like :meth:`load_adapter`, under the given version, such as ``"agent_2@7"``."""
+        self._replace(folder, read_adapter(folder), *parsed_version(version))
+
+    def unload_adapter(self, name: str) -> None:
+        """Remove an adapter; leased versions, and requests in flight, are not affected. Raises
+        ``ConfigError`` if there is no such adapter, or one is in training."""
+        self._check_known(name)
+        self._check_not_training()
+        del self._live[name], self._metadata[name]
+        if name in self._book.numbers:
+            self._book.retire(name)
+        self._delete(name)
+
+    def save_adapters(self, folder: Path) -> None:
+        """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in self.adapters:
+            self._refresh(name)
+        if isinstance(self._network, PeftModel):
+            base = self.base_fingerprint()
+            for name in self.adapters:
+                # peft writes an adapter of this name into the folder itself.
+                place = folder / name if name == "default" else folder
+                with disk_errors():
+                    self._network.save_pretrained(
+                        str(place), selected_adapters=[name], save_embedding_layers=False
+                    )
+                write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
+        (folder / VERSIONS_FILE).write_text(json.dumps(self.versions), encoding="utf-8")
+
+    def save_version(self, version: str, folder: Path) -> None:
+        """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a
+        server loads them. Raises ``ConfigError`` if the version is neither current nor leased."""
+        if not self.has_version(version):
+            raise ConfigError(f"no version '{version}'; this model has: {self._listing()}")
+        weights = self._book[version].adapter.weights
+        names = {last_name(layer) for layer in weights}
+        alike = {key for key, _ in self.network.named_modules() if last_name(key) in names}
+        write_adapter(
+            folder, weights, str(self.network.name_or_path), all_layers=alike <= weights.keys()
+        )
+
+    def has_version(self, version: str) -> bool:
+        """Whether a version can answer requests: it is current, or leased."""
+        return version in self._book
+
+    def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int | None) -> str:
+        self._check_not_training()
+        if name not in self._live:
+            self._check_new(name)
+        metadata = self._fitting(folder)
+        # Loaded under a temporary name first, so that a folder that does not fit changes nothing.
+        with torch.random.fork_rng(devices=[]):
+            try:
+                self._load(folder, adapter, _TRIAL)
+                self._delete(name)
+                self._load(folder, adapter, name)
+            finally:
+                self._delete(_TRIAL)
+        self._register(name, metadata)
+        return self._publish(name, number)
+
+    def _fitting(self, folder: Path) -> AdapterMetadata:
+        """The metadata of an adapter. Raises ``ConfigError`` if its base was another one."""
+        metadata = read_metadata(folder)
+        if metadata.base_fingerprint:
+            metadata.expect_base(folder, self.name, self.base_fingerprint())
+        return metadata
+
+    def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
+        """Add an adapter that was read from a folder, and check that it fits the network."""
+        try:
+            wrong = misplaced_weights(self._add(name, adapter.config()), adapter, name)
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model: {error}"
+            ) from error
+        if wrong:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
+                f"linear layers; missing, unexpected or of another kind: {', '.join(wrong[:3])}"
+            )
+
+    # -- peft ---------------------------------------------------------------------------------
+
+    def _add(self, name: str, config: LoraConfig) -> PeftModel:
+        network = self._network
+        if isinstance(network, PeftModel):
+            network.add_adapter(name, config)
+        else:
+            with warnings.catch_warnings():
+                # peft reads a property of the network by the name that transformers deprecates.
+                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+                self._network = network = get_peft_model(network, config, adapter_name=name)
+        return network
+
+    def _delete(self, name: str) -> None:
+        network = self._network
+        if isinstance(network, PeftModel) and name in network.peft_config:
+            others = [other for other in network.peft_config if other != name]
+            if others:
+                network.set_adapter(others[0])  # peft warns if the active adapter is deleted
+                network.delete_adapter(name)
+            else:
+                self._network = network.unload()  # a peft model needs at least one adapter
+        self._settle()
+
+    def _register(self, name: str, metadata: AdapterMetadata) -> None:
+        self._live[name], self._metadata[name] = held_weights(self.network, name), metadata
+        self._settle()
+
+    def _settle(self) -> None:
+        """Bring the network into the state that it has between changes of adapters."""
+        self._network.train(False)
+        for name in self._live:  # peft stops the gradients of adapters that are not active
+            for parameter in self.adapter_parameters(name):
+                parameter.requires_grad_(True)
+        # Versions that are leased may change layers that peft does not change any more.
+        adapted = {key for version in self._book for key in self._book[version].adapter.weights}
+        self._layers = {
+            key: part
+            for key, part in self.network.named_modules()
+            if isinstance(part, LoraLayer) or key in adapted
+        }
+
+    # -- checks -------------------------------------------------------------------------------
+
+    def _check_new(self, name: str) -> None:
+        if name in self._live:
+            raise ConfigError(f"adapter '{name}' exists already; choose another name")
+        check_name(self.network, name)
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._live:
+            raise ConfigError(f"no adapter '{name}'; there are: {self._listing()}")
+
+    def _check_not_training(self) -> None:
+        if self._training:
+            raise ConfigError(
+                f"'{', '.join(sorted(self._training))}' is in training; add, load or unload "
+                "adapters before or after it"
+            )
+
+    def _listing(self) -> str:
+        new = [name for name in self.adapters if name not in self.versions]
+        return ", ".join([*self._book, *new]) or "none"
+
+    # -- versions -----------------------------------------------------------------------------
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The live weights of an adapter, in the same order for all adapters of one shape. Raises
+        ``ConfigError`` if there is no such adapter."""
+        self._check_known(name)
+        return [
+            parameter  # type: ignore[misc]
+            for weights in self._live[name].values()
+            for parameter in weights[:2]
+        ]
+
+    def lease(self, adapter: str) -> str:
+        """Return the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now; it stays
+        available until :meth:`release`. Live weights that have changed become a new version. Raises
+        ``ModelError`` if there is no such adapter or version."""
+        if adapter in self._live:
+            self._refresh(adapter)
+        elif adapter not in self._book:
+            raise ModelError(f"no adapter '{adapter}'; this model has: {self._listing()}")
+        return self._book.lease(adapter)
+
+    def release(self, version: str) -> None:
+        """Give up one lease; with the last, weights that are not current are deleted. Raises
+        ``ModelError`` if it is not leased."""
+        self._book.release(version)
+
+    def _refresh(self, name: str) -> None:
+        """Publish the live weights of an adapter if they differ from the current version."""
+        state = state_of(self.adapter_parameters(name))
+        if name not in self._training and self._seen.get(name) != state:
+            number = self._book.numbers.get(name)
+            old = None if number is None else self._book[f"{name}@{number}"].adapter
+            self._publish(name, number if self._freeze(name) is old else None)
+
+    def _publish(self, name: str, number: int | None) -> str:
+        """Publish the live weights under a number; ``None``: the next one."""
+        self._seen[name] = state_of(self.adapter_parameters(name))
+        held = _Published(self._freeze(name), self._metadata[name])
+        version = f"{name}@{number}"
+        if version in self._book and self._book[version] == held:
+            held = self._book[version]
+        return self._book.publish(name, held, number)
+
+    def _freeze(self, name: str) -> FrozenAdapter:
+        return self._freezer.freeze(self._live[name], self.network.dtype)
+
+    # -- in use -------------------------------------------------------------------------------
+
+    @contextmanager
+    def activate(self, name: str) -> Iterator[nn.Module]:
+        """Training mode: forwards of :attr:`module` use the live weights of one adapter.
+
+        Until the context ends, requests are answered with the weights from before it.
+        """
+        self._check_known(name)
+        network: Any = self._network
+        self._refresh(name)
+        network.set_adapter(name)
+        self._settle()
+        network.train()
+        self._training[name] += 1
+        try:
+            yield network
+        finally:
+            network.train(False)
+            self._training[name] -= 1
+            self._training += Counter()  # without those whose training has ended
+
+    @contextmanager
+    def reference(self) -> Iterator[nn.Module]:
+        """The base model: no adapter is active, and there are no gradients."""
+        with torch.no_grad(), LoraRouting(self._layers, []):
+            yield self._network
+
+    @contextmanager
+    def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
+        """A context in which each row of a batch goes through its own adapter: ``versions`` from
+        :meth:`lease`, one per row, equal ones adjacent; ``None``: the base model."""
+        with self._routing([self._frozen_of(version) for version in versions]):
+            yield self.network
+
+    @contextmanager
+    def routed_live(self, names: Sequence[str | None]) -> Iterator[PreTrainedModel]:
+        """Like :meth:`routed`, with the live weights of adapters, which get gradients. Dropout of
+        adapters is not applied."""
+        for name in dict.fromkeys(names):
+            if name is not None:
+                self._check_known(name)
+        rows = [None if name is None else self._live[name] for name in names]
+        with LoraRouting(self._layers, rows):
+            yield self.network
+
+    def _frozen_of(self, version: str | None) -> FrozenAdapter | None:
+        return None if version is None else self._book[version].adapter
+
+    @contextmanager
+    def _routing(
+        self,
+        adapters: Sequence[FrozenAdapter | None],
+        *,
+        merged: bool = False,
+    ) -> Iterator[LoraRouting]:
+        """See :meth:`routed`; ``merged``: each adapter is merged into a copy of the layers."""
+        training = self.network.training
+        if training:
+            self.network.train(False)
+        try:
+            rows = [None if adapter is None else adapter.weights for adapter in adapters]
+            whole = {id(a.weights): self._merge(a) for a in adapters if a} if merged else None
+            with LoraRouting(self._layers, rows, whole) as routing:
+                yield routing
+        finally:
+            if training:
+                self.network.train(True)
+
+    def _merge(self, adapter: FrozenAdapter) -> MergedWeights:
+        if adapter.merged is None:
+            adapter.merged = merge(self._layers, adapter.weights)
+        return adapter.merged
+
+    def _base_changed(self) -> bool:
+        """Whether a weight of the base model changed since the last call. What was computed with
+        it is forgotten."""
+        before, self._base = self._base, state_of(list(self.network.parameters()))
+        if self._base == before:
+            return False
+        for version in self._book:
+            self._book[version].adapter.merged = None
+        return True

@@ -1,0 +1,143 @@
+"""Versions of adapters: which one answers under a name, and which ones runs still use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from swarm_ui.errors import ConfigError, ModelError
+
+Held = TypeVar("Held")
+
+
+class VersionBook(Generic[Held]):
+    """The versions of a model's adapters, and what each of them holds.
+
+    A version such as ``"agent_2@7"`` never changes. What it holds is up to the model: frozen
+    weights, a request of an engine, the name on a server, a folder. It stays while it is the
+    current one of its name or a run leases it. A name never gets a number twice.
+
+    >>> book = VersionBook[str]()
+    >>> first = book.publish("agent_2", "old weights")
+    >>> book.lease("agent_2"), book.publish("agent_2", "new weights")
+    ('agent_2@0', 'agent_2@1')
+    >>> book[first], book.current("agent_2")
+    ('old weights', 'agent_2@1')
+    >>> book.release(first)
+    >>> first in book
+    False
+    """
+
+    def __init__(self, dropped: Callable[[str, Held], object] | None = None) -> None:
+        """``dropped``: called with each version that went, and what it held."""
+        self._numbers: dict[str, int] = {}
+        self._highest: dict[str, int] = {}
+        self._held: dict[str, Held] = {}
+        self._leases: Counter[str] = Counter()
+        self._dropped = dropped
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of the current version, by name."""
+        return dict(self._numbers)
+
+    def __contains__(self, version: object) -> bool:
+        return version in self._held
+
+    def __iter__(self) -> Iterator[str]:
+        """The versions that can answer: current and leased ones."""
+        return iter(list(self._held))
+
+    def __getitem__(self, version: str) -> Held:
+        """What a version holds. Raises ``ModelError`` if there is no such version."""
+        if version not in self._held:
+            raise self._missing(version)
+        return self._held[version]
+
+    def publish(self, name: str, held: Held, number: int | None = None) -> str:
+        """Make a version the current one of its name; return it.
+
+        Args:
+            name: the name of the adapter.
+            held: what the version holds.
+            number: its number; ``None``: the next one.
+
+        Raises:
+            ConfigError: the number is that of a leased version that holds something else.
+        """
+        if number is None:
+            number = self._highest.get(name, -1) + 1
+        version, old = f"{name}@{number}", self._numbers.get(name)
+        known = self._held.get(version, held)
+        if known is not held:
+            if self._leases[version]:
+                raise ConfigError(
+                    f"{version} exists already, and runs still use its other weights; load it when "
+                    "these runs have ended, or under the next number"
+                )
+            self._drop(version)
+        self._numbers[name], self._held[version] = number, held
+        self._highest[name] = max(number, self._highest.get(name, -1))
+        if old is not None and old != number:
+            self._drop_unneeded(f"{name}@{old}")
+        return version
+
+    def retire(self, name: str) -> None:
+        """Remove a name; its current version stays while it is leased. Raises ``ModelError`` if
+        there is no such name."""
+        version = self.current(name)
+        del self._numbers[name]
+        self._drop_unneeded(version)
+
+    def current(self, name: str) -> str:
+        """The current version of a name. Raises ``ModelError`` if there is no such name."""
+        if name not in self._numbers:
+            raise self._missing(name)
+        return f"{name}@{self._numbers[name]}"
+
+    def lease(self, adapter: str) -> str:
+        """Lease the version to which ``"agent_2"`` or ``"agent_2@7"`` refers now. It stays until it
+        was released as often as it was leased. Raises ``ModelError`` if there is none."""
+        version = self.current(adapter) if adapter in self._numbers else adapter
+        if version not in self._held:
+            raise self._missing(adapter)
+        self._leases[version] += 1
+        return version
+
+    def leased(self, version: str) -> bool:
+        """Whether a run uses a version."""
+        return self._leases[version] > 0
+
+    def release(self, version: str) -> None:
+        """Give up one lease. Raises ``ModelError`` if the version is not leased."""
+        if not self._leases[version]:
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._leases[version] -= 1
+        self._drop_unneeded(version)
+
+    def _drop_unneeded(self, version: str) -> None:
+        name, number = parsed_version(version)
+        if not self._leases[version] and self._numbers.get(name) != number:
+            self._drop(version)
+
+    def _drop(self, version: str) -> None:
+        del self._leases[version]
+        held = self._held.pop(version)
+        if self._dropped is not None:
+            self._dropped(version, held)
+
+    def _missing(self, adapter: str) -> ModelError:
+        known = ", ".join(self._held) or "none"
+        return ModelError(f"no adapter '{adapter}'; this model has: {known}")
+
+
+def parsed_version(version: str) -> tuple[str, int]:
+    """The name and the number in a version such as ``"agent_2@7"``. Raises ``ConfigError`` if the
+    text is not a version."""
+    name, _, number = version.rpartition("@")
+    if not name or not number.isdecimal():
+        raise ConfigError(f"expected a version such as 'agent_2@7', got '{version}'")
+    return name, int(number)
