@@ -3,7 +3,8 @@
 python demos/custom_graph.py
 """
 
-from swarm_ui import Action, CollabGraph, MajorityVote, function_node
+from swarm_ui import Action, CollabGraph
+from swarm_ui.nodes import MajorityVote, function_node
 
 
 @function_node

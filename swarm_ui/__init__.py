@@ -13,13 +13,10 @@ environments and learning are in ``swarm_ui.nodes``, ``swarm_ui.environments`` a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.agent_view import Pane, View, Window, panes, windows
 from swarm_ui.budget import Budget, Price
-from swarm_ui.credit import CreditAssigner, CreditTable, credited
-from swarm_ui.engine.executor import execute
+from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.engine.limits import Limits
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.errors import (
@@ -79,38 +76,20 @@ from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
 from swarm_ui.version import __version__
 
-if TYPE_CHECKING:
-    from swarm_ui.nodes import (
-        AgentNode,
-        Ask,
-        ChatNode,
-        MajorityVote,
-        ProbabilityVote,
-        ScriptedModel,
-        Tool,
-        function_node,
-        map_node,
-    )
-
-_FROM_NODES = (
-    "AgentNode", "Ask", "ChatNode", "MajorityVote", "ProbabilityVote", "ScriptedModel", "Tool",
-    "function_node", "map_node",
-)  # fmt: skip
-
 __all__ = [
-    "Abstain", "Action", "AgentNode", "Ask", "Budget", "BudgetExceeded", "Call",
-    "ChatMessage", "ChatModel", "ChatNode", "CollabGraph", "Completion", "ConfigError",
+    "Abstain", "Action", "Budget", "BudgetExceeded", "Call",
+    "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError",
     "CreditAssigner", "CreditTable", "Decision", "DirectoryStore", "Element", "Environment",
     "EnvironmentFault", "Episode", "Failure", "Graded", "GraphError",
     "GraphPolicy", "Heard", "Intervention", "KeptRun", "LearningError", "Limits",
-    "LoopEscapePolicy", "MajorityVote", "Message", "MissingExtra", "ModelError", "ModelUnavailable",
+    "LoopEscapePolicy", "Message", "MissingExtra", "ModelError", "ModelUnavailable",
     "Node", "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
-    "Price", "ProbabilityVote", "Question", "ReplyError", "Request", "Restorable",
+    "Price", "Question", "ReplyError", "Request", "Restorable",
     "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "ScoringModel",
-    "ScriptedModel", "Step", "StepRecord", "StreamingModel", "SwarmError",
-    "TeamSpec", "Tool", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "Window", "__version__", "append_jsonl", "chat_of", "credited", "execute", "function_node",
-    "iter_jsonl", "map_node", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
+    "Step", "StepRecord", "StreamingModel", "SwarmError",
+    "TeamSpec", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
+    "Window", "__version__", "append_jsonl", "chat_of", 
+    "iter_jsonl", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
     "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
     "transcript", "windows", "write_jsonl",
 ]  # fmt: skip
@@ -130,16 +109,6 @@ def _trace_html(trace: Trace) -> str:
 
 
 DRAW.update(svg=_trace_svg, html=_trace_html)
-
-if not TYPE_CHECKING:  # type checkers know the names of nodes from above
-
-    def __getattr__(name: str) -> object:
-        """Import nodes on demand, because the core itself imports none."""
-        if name in _FROM_NODES:
-            from swarm_ui import nodes
-
-            return getattr(nodes, name)
-        raise AttributeError(f"module 'swarm_ui' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

@@ -16,8 +16,9 @@ from graph_fakes import SCREEN, FixedModel, HashModel, click
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, Episode, MajorityVote, StepRecord, Trace, TraceError, open_jsonl
+from swarm_ui import CollabGraph, Episode, StepRecord, Trace, TraceError, open_jsonl
 from swarm_ui.errors import Failure
+from swarm_ui.nodes import MajorityVote
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.jsonl import decoded, payload, write_jsonl
 from swarm_ui.trace.reader import OpenEpisode

@@ -16,7 +16,6 @@ from swarm_ui import (
     Episode,
     GraphPolicy,
     Limits,
-    MajorityVote,
     Message,
     ModelError,
     NodeContext,
@@ -28,6 +27,7 @@ from swarm_ui import (
 from swarm_ui.action import LARGEST_NUMBER, LONGEST_TEXT, unfit
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import Failure, ReplyError
+from swarm_ui.nodes import MajorityVote
 
 REPLIES = {
     "a number that is infinite": '{"action_type":"click","x":1e400,"y":1}',

@@ -18,8 +18,6 @@ from loopback import Loopback, Reply
 from tokenizers import ByteLevelBPETokenizer
 
 from swarm_ui import (
-    AgentNode,
-    Ask,
     Budget,
     BudgetExceeded,
     ChatMessage,
@@ -31,7 +29,7 @@ from swarm_ui import (
     Request,
     RunPaused,
 )
-from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes import AgentNode, Ask, OpenAIModel
 
 SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
 

@@ -17,22 +17,22 @@ from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
 from swarm_ui import (
-    AgentNode,
     Budget,
-    ChatNode,
     CollabGraph,
     ModelError,
     Request,
     RunFailed,
-    ScriptedModel,
     Trace,
     read_jsonl,
     write_jsonl,
 )
 from swarm_ui.nodes import (
     ActorModel,
+    AgentNode,
+    ChatNode,
     ChatOptions,
     OpenAIModel,
+    ScriptedModel,
 )
 
 SCREEN = screen().observation

@@ -22,21 +22,14 @@ from packaging.requirements import Requirement
 from tiny_causal import causal, screen, tokenizer
 from vllm_stand_in import StandIn
 
-from swarm_ui import (
-    Budget,
-    CollabGraph,
-    ConfigError,
-    MajorityVote,
-    ModelError,
-    Price,
-    Request,
-    ScriptedModel,
-)
+from swarm_ui import Budget, CollabGraph, ConfigError, ModelError, Price, Request
 from swarm_ui.nodes import (
     ActorModel,
     LocalModel,
+    MajorityVote,
     OpenAIModel,
     PublishedModel,
+    ScriptedModel,
     VLLMModel,
 )
 

@@ -16,9 +16,6 @@ from opentelemetry.trace import SpanKind
 
 from swarm_ui import (
     Action,
-    AgentNode,
-    Ask,
-    ChatNode,
     CollabGraph,
     Completion,
     ConfigError,
@@ -26,7 +23,6 @@ from swarm_ui import (
     Element,
     GraphPolicy,
     Limits,
-    MajorityVote,
     Message,
     ModelError,
     ModelUnavailable,
@@ -40,11 +36,10 @@ from swarm_ui import (
     RunPaused,
     Step,
     Trace,
-    function_node,
     rollout_many,
 )
 from swarm_ui.engine import Spans
-from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes import AgentNode, Ask, ChatNode, MajorityVote, OpenAIModel, function_node
 
 SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
 

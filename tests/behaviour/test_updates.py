@@ -15,7 +15,8 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, fitted, screen
 
-from swarm_ui import Action, CreditTable, Decision, Observation, ScriptedModel, Step
+from swarm_ui import Action, CreditTable, Decision, Observation, Step
+from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim import (
     Callbacks,
     LLMCritic,

@@ -9,8 +9,9 @@ from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 
 from benchmarks.support.delivery import RecordedMessages, muted, shuffled
 from benchmarks.support.scroller import SlidingWindowPolicy
-from swarm_ui import CollabGraph, ConfigError, GraphPolicy, Request, ScriptedModel
+from swarm_ui import CollabGraph, ConfigError, GraphPolicy, Request
 from swarm_ui.graph.shapes import debate
+from swarm_ui.nodes import ScriptedModel
 from swarm_ui.rollout import rollout
 
 

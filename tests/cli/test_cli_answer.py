@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 
-from swarm_ui import Ask, CollabGraph, DirectoryStore, Message, RunPaused, SQLiteStore, map_node
-from swarm_ui.nodes import function_node
+from swarm_ui import CollabGraph, DirectoryStore, Message, RunPaused, SQLiteStore
+from swarm_ui.nodes import Ask, function_node, map_node
 from swarm_ui.storage.line_store import LineStore
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Trace

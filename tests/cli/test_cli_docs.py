@@ -32,7 +32,8 @@ def test_every_command_has_a_section_with_its_options_and_an_example() -> None:
 
 
 LETTERS = """\
-from swarm_ui import Ask, CollabGraph
+from swarm_ui import CollabGraph
+from swarm_ui.nodes import Ask
 team = CollabGraph([Ask("approve", "Send this letter?", options=("yes", "no"))])
 """
 

@@ -12,8 +12,6 @@ from graph_fakes import FixedModel, Sleeper, click
 
 from swarm_ui import (
     Action,
-    AgentNode,
-    Ask,
     CollabGraph,
     ConfigError,
     DirectoryStore,
@@ -23,9 +21,8 @@ from swarm_ui import (
     RunPaused,
     SQLiteStore,
     Trace,
-    function_node,
-    map_node,
 )
+from swarm_ui.nodes import AgentNode, Ask, function_node, map_node
 from swarm_ui.nodes.inner_calls import InnerCalls
 from swarm_ui.storage.line_store import LineStore
 

@@ -10,21 +10,19 @@ import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time, timeless
 
 from swarm_ui import (
-    AgentNode,
     BudgetExceeded,
     CollabGraph,
     DirectoryStore,
     GraphError,
     Limits,
-    MajorityVote,
     Message,
     NodeContext,
     NodeError,
     NodeReply,
     RunFailed,
-    function_node,
 )
 from swarm_ui.engine.events import Event, Failed, Skipped
+from swarm_ui.nodes import AgentNode, MajorityVote, function_node
 
 
 def says(word: str) -> Callable[[Message], bool]:

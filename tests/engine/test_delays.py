@@ -17,12 +17,11 @@ from swarm_ui import (
     ConfigError,
     DirectoryStore,
     GraphError,
-    MajorityVote,
     Message,
     NodeContext,
     Trace,
-    function_node,
 )
+from swarm_ui.nodes import MajorityVote, function_node
 
 Edge = tuple[str, str]
 

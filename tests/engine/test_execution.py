@@ -31,10 +31,10 @@ from swarm_ui import (
     Request,
     RunFailed,
     Trace,
-    function_node,
     random_dag,
 )
 from swarm_ui.errors import Failure
+from swarm_ui.nodes import function_node
 
 
 def ends(trace: Trace) -> dict[str, float]:

@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_ui import (
-    AgentNode,
     CollabGraph,
     Completion,
     ConfigError,
     Limits,
-    MajorityVote,
     Message,
     NodeContext,
     NodeError,
@@ -28,6 +26,7 @@ from swarm_ui import (
 )
 from swarm_ui.engine.events import CallFinished, Event
 from swarm_ui.engine.scheduler import Scheduler
+from swarm_ui.nodes import AgentNode, MajorityVote
 
 # -- time -------------------------------------------------------------------------------------
 

@@ -21,9 +21,8 @@ from swarm_ui import (
     NodeError,
     NodeReply,
     Trace,
-    function_node,
-    map_node,
 )
+from swarm_ui.nodes import function_node, map_node
 
 
 @function_node

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from replay_fakes import Telling, after, team
 
 from swarm_ui import (
-    AgentNode,
     CollabGraph,
     ConfigError,
     DirectoryStore,
@@ -29,6 +28,7 @@ from swarm_ui import (
 )
 from swarm_ui.errors import BudgetExceeded
 from swarm_ui.model import Completion
+from swarm_ui.nodes import AgentNode
 
 graphs = {"seed": st.integers(0, 99), "size": st.integers(2, 6), "rounds": st.integers(1, 3)}
 

@@ -9,11 +9,9 @@ import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time
 
 from swarm_ui import (
-    AgentNode,
     CollabGraph,
     Completion,
     Limits,
-    MajorityVote,
     Message,
     ModelError,
     NodeContext,
@@ -23,6 +21,7 @@ from swarm_ui import (
     RunFailed,
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Failed, Finished, Token, Voted
+from swarm_ui.nodes import AgentNode, MajorityVote
 
 
 class Typist(FixedModel):

@@ -15,12 +15,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from swarm_ui import (
-    AgentNode,
     CollabGraph,
     Completion,
     ConfigError,
     Limits,
-    MajorityVote,
     MissingExtra,
     NodeError,
     Request,
@@ -30,6 +28,7 @@ from swarm_ui import (
 from swarm_ui.engine.events import Aborted, Event, Listeners, Token
 from swarm_ui.engine.telemetry import Spans
 from swarm_ui.errors import Failure
+from swarm_ui.nodes import AgentNode, MajorityVote
 
 
 class Lab:

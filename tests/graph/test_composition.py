@@ -11,14 +11,9 @@ from graph_fakes import SCREEN, FixedModel, HashModel, Sleeper, click
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui import (
-    CollabGraph,
-    ConfigError,
-    GraphError,
-    MajorityVote,
-    random_dag,
-)
+from swarm_ui import CollabGraph, ConfigError, GraphError, random_dag
 from swarm_ui.graph.composition import OpenGraph
+from swarm_ui.nodes import MajorityVote
 
 
 def line(names: str, **options: object) -> CollabGraph:

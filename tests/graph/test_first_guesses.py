@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import swarm_ui
-from swarm_ui import CollabGraph, GraphError, Limits, MajorityVote, NodeContext, NodeError, shapes
+from swarm_ui import CollabGraph, GraphError, Limits, NodeContext, NodeError, shapes
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
-from swarm_ui.nodes import AgentNode, ChatNode, ScriptedModel, function_node
+from swarm_ui.nodes import AgentNode, ChatNode, MajorityVote, ScriptedModel, function_node
 
 
 def waits(request: Any) -> str:

@@ -13,10 +13,11 @@ from graph_fakes import SCREEN, HashModel, Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, GraphError, MajorityVote, random_dag
+from swarm_ui import CollabGraph, GraphError, random_dag
 from swarm_ui.graph import shapes
 from swarm_ui.graph.shapes import Shape
 from swarm_ui.graph.topology import Edge
+from swarm_ui.nodes import MajorityVote
 
 SHAPES: dict[str, Shape] = {
     "chain": shapes.chain,

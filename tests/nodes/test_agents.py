@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from swarm_ui import (
     Action,
-    AgentNode,
     CollabGraph,
     Completion,
     Element,
@@ -22,6 +21,7 @@ from swarm_ui import (
     RunFailed,
     View,
 )
+from swarm_ui.nodes import AgentNode
 
 
 @settings(max_examples=30)

@@ -18,15 +18,13 @@ from swarm_ui import (
     CollabGraph,
     Completion,
     ConfigError,
-    MajorityVote,
     Message,
     ModelError,
     NodeContext,
-    ProbabilityVote,
     Request,
     Trace,
-    function_node,
 )
+from swarm_ui.nodes import MajorityVote, ProbabilityVote, function_node
 from swarm_ui.nodes.vote import candidates, exact, hierarchical
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from swarm_ui import CollabGraph, ScriptedModel
+from swarm_ui import CollabGraph
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes import LocalModel
+from swarm_ui.nodes import LocalModel, ScriptedModel
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution

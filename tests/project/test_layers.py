@@ -102,7 +102,7 @@ def parse(path: Path) -> ast.Module:
 
 MODULES = {module_of(path): path for path in LIBRARY}
 REACHES_INTO_NODES = {
-    "swarm_ui": "names of nodes are served on demand",
+    "swarm_ui": "traces are drawn in notebooks",
     "swarm_ui.graph.graph": "CollabGraph.collaborative and CollabGraph.solo",
 }
 """Modules of the core that may import nodes inside a function, and why."""

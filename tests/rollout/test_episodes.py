@@ -14,7 +14,6 @@ from graph_fakes import FixedModel, HashModel, click, in_virtual_time, timeless
 
 from swarm_ui import (
     Action,
-    AgentNode,
     BudgetExceeded,
     CollabGraph,
     Completion,
@@ -26,7 +25,6 @@ from swarm_ui import (
     GraphPolicy,
     Intervention,
     LoopEscapePolicy,
-    MajorityVote,
     ModelError,
     Observation,
     Request,
@@ -37,6 +35,7 @@ from swarm_ui import (
     write_jsonl,
 )
 from swarm_ui.errors import ReplyError
+from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.rollout import LocalWorker, PerWorker, Rollouts, rollout
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from swarm_ui import AgentNode, CollabGraph, Element, Observation, Request, ScriptedModel
+from swarm_ui import CollabGraph, Element, Observation, Request
 from swarm_ui.action import Abstain
 from swarm_ui.agent_view import Pane, paned, panes
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
@@ -16,6 +16,7 @@ from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Completion
+from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode
 

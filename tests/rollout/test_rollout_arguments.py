@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from swarm_ui import CollabGraph, GraphPolicy, ScriptedModel, rollout_many
+from swarm_ui import CollabGraph, GraphPolicy, rollout_many
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.interop.blocking import BlockingEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
+from swarm_ui.nodes import ScriptedModel
 from swarm_ui.rollout import LocalWorker, spread_jobs
 
 TEAM = CollabGraph.solo(ScriptedModel(lambda request: '{"action_type": "wait"}'))

@@ -10,7 +10,6 @@ from graph_fakes import FixedModel, click, in_virtual_time
 
 from swarm_ui import (
     Action,
-    AgentNode,
     BudgetExceeded,
     CollabGraph,
     ConfigError,
@@ -23,6 +22,7 @@ from swarm_ui import (
     Observation,
     Step,
 )
+from swarm_ui.nodes import AgentNode
 from swarm_ui.rollout import (
     Attempt,
     Job,

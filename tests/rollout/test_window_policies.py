@@ -17,13 +17,11 @@ from window_world import NAMES, PASS, Page, SeesOrPasses, long_screen, tap
 from benchmarks.support.scroller import SlidingWindowPolicy
 from swarm_ui import (
     Action,
-    AgentNode,
     CollabGraph,
     Completion,
     ConfigError,
     GraphError,
     Limits,
-    MajorityVote,
     ModelError,
     Observation,
     Request,
@@ -37,6 +35,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
+from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.prompts import decision_chat

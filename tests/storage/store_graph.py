@@ -12,16 +12,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import pairwise
 
-from swarm_ui import (
-    Action,
-    CollabGraph,
-    Element,
-    MajorityVote,
-    Message,
-    NodeContext,
-    NodeReply,
-    Observation,
-)
+from swarm_ui import Action, CollabGraph, Element, Message, NodeContext, NodeReply, Observation
+from swarm_ui.nodes import MajorityVote
 
 Log = Callable[[str, str, Sequence[str]], None]
 """Hears ``"start"`` or ``"end"``, the id of the message, and the ids of those heard."""

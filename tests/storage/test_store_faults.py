@@ -16,7 +16,8 @@ from graph_fakes import BLANK, Sleeper, timeless
 from store_child import OPEN
 from store_graph import Waiter, layered
 
-from swarm_ui import CollabGraph, ConfigError, Message, SwarmError, TraceError, map_node
+from swarm_ui import CollabGraph, ConfigError, Message, SwarmError, TraceError
+from swarm_ui.nodes import map_node
 from swarm_ui.storage import DirectoryStore, SQLiteStore
 
 GRAPH = CollabGraph([Waiter(n, wait=0) for n in "abc"], [("a", "b"), ("a", "c"), ("b", "c")])

@@ -15,7 +15,6 @@ from picture_reading import HOSTILE, SVG, Picture, opens, recorded
 from swarm_ui import (
     Call,
     CollabGraph,
-    MajorityVote,
     Message,
     NodeContext,
     NodeReply,
@@ -23,9 +22,9 @@ from swarm_ui import (
     RunFailed,
     Trace,
     Usage,
-    function_node,
 )
 from swarm_ui.errors import Failure
+from swarm_ui.nodes import MajorityVote, function_node
 from swarm_ui.viz import timeline_svg, trace_svg
 from swarm_ui.viz.svg import AMBER, RED
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from swarm_ui import AgentNode, CollabGraph, RunFailed, ScriptedModel, rollout_many
+from swarm_ui import CollabGraph, RunFailed, rollout_many
 from swarm_ui.environments.coordination import (
     CoordinationEnvironment,
     CoordinationPolicy,
@@ -23,6 +23,7 @@ from swarm_ui.environments.coordination.message_passing import Delivery
 from swarm_ui.environments.coordination.splits import KINDS
 from swarm_ui.errors import ModelUnavailable, ReplyError
 from swarm_ui.model import ChatModel, Request
+from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode, Trace
 

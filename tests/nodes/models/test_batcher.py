@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_ui import AgentNode, CollabGraph, Completion, MajorityVote, Request
+from swarm_ui import CollabGraph, Completion, Request
 from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.nodes.models.batcher import Batcher
 
 

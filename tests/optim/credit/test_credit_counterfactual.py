@@ -16,11 +16,9 @@ from replay_fakes import Telling, after, team
 
 from swarm_ui import (
     Action,
-    AgentNode,
     CollabGraph,
     ConfigError,
     Environment,
-    MajorityVote,
     Message,
     NodeContext,
     NodeReply,
@@ -29,6 +27,7 @@ from swarm_ui import (
 from swarm_ui.credit import CreditTable
 from swarm_ui.environment import Step
 from swarm_ui.errors import BudgetExceeded
+from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
