@@ -102,7 +102,7 @@ def test_wheel_works_from_an_empty_directory(wheel: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_sdist_holds_the_real_folders_and_builds_the_same_wheel(
+def test_sdist_holds_the_linked_folders_and_builds_the_same_wheel(
     sdist: Path, wheel: Path, tmp_path: Path
 ) -> None:
     with tarfile.open(sdist) as archive:
@@ -111,7 +111,7 @@ def test_sdist_holds_the_real_folders_and_builds_the_same_wheel(
         archive.extractall(tmp_path)
     (source,) = (p for p in tmp_path.iterdir() if p.is_dir())
     for folder in LINKED:
-        assert (source / folder / "__init__.py").is_file()
+        assert (source / "swarm_ui" / folder / "__init__.py").is_file()
     assert (source / "LICENSE").is_file()
     again = tmp_path / "wheel"
     again.mkdir()
