@@ -14,7 +14,7 @@ import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, ReplyError, brief
 from swarm_ui.model import ToolSpec
-from swarm_ui.nodes.chat.json_schema import schema_of
+from swarm_ui.nodes.chat.schema import schema_of
 from swarm_ui.nodes.worker_thread import in_thread
 
 LONGEST_RESULT = 20_000
@@ -68,9 +68,7 @@ class Tool:
         name = name or getattr(function, "__name__", "")
         parameters = _parameters(function, name)
         documented = function.func if isinstance(function, functools.partial) else function
-        description = description or inspect.getdoc(documented) or ""
         schema = msgspec.json.encode(schema_of(parameters, f"tool '{name}'")).decode()
-        fields = [field.name for field in msgspec.structs.fields(parameters)]
         coroutine = inspect.iscoroutinefunction(function)
 
         async def call(arguments: Mapping[str, Any]) -> object:
@@ -78,23 +76,16 @@ class Tool:
                 given = msgspec.convert(dict(arguments), parameters)
             except UNREADABLE as error:
                 raise ReplyError(f"{name}: the arguments are not valid: {brief(error)}") from None
-            values = {field: getattr(given, field) for field in fields}
-            if not coroutine:
-                result = await in_thread(function, **values)
-            else:
-                result = function(**values)
+            values = msgspec.structs.asdict(given)
+            result = function(**values) if coroutine else await in_thread(function, **values)
             return await result if inspect.isawaitable(result) else result
 
-        return cls(ToolSpec(name=name, description=description, parameters=schema), call)
+        about = description or inspect.getdoc(documented) or ""
+        return cls(ToolSpec(name=name, description=about, parameters=schema), call)
 
     async def run(self, arguments: str) -> str:
-        """Call the tool.
-
-        Args:
-            arguments: one JSON object, as the model wrote it.
-
-        Returns:
-            the result, as the model sees it.
+        """Call the tool with one JSON object, as the model wrote it; the result as the model sees
+        it.
 
         Raises:
             ReplyError: the arguments are not valid.
@@ -106,7 +97,12 @@ class Tool:
             raise ReplyError(
                 f"{self.name}: the arguments must be one JSON object: {brief(error)}"
             ) from None
-        return _shown(self.name, await self.call(given))
+        result = await self.call(given)
+        if result is None:
+            return "done"
+        return cut_result(
+            result if isinstance(result, str) else msgspec.json.encode(result).decode()
+        )
 
 
 def tools_of(given: Sequence[Tool | Callable[..., object]]) -> tuple[Tool, ...]:
@@ -122,66 +118,6 @@ def tools_of(given: Sequence[Tool | Callable[..., object]]) -> tuple[Tool, ...]:
     return tools
 
 
-def _parameters(function: Callable[..., object], name: str) -> type[msgspec.Struct]:
-    """A record with the parameters of a function as its fields."""
-    called: Any = function.func if isinstance(function, functools.partial) else function
-    bound = function.keywords if isinstance(function, functools.partial) else {}
-    called = called if inspect.isroutine(called) else type(called).__call__
-    try:
-        signature = inspect.signature(function)
-        hints = typing.get_type_hints(called, include_extras=True)
-    except (TypeError, ValueError, NameError) as error:
-        raise ConfigError(
-            f"tool '{name}': the types of its parameters cannot be read: {error}. Define them at "
-            "the top level of a module"
-        ) from error
-    fields: list[Any] = []
-    for parameter in signature.parameters.values():
-        if parameter.name in bound:  # a partial function decides it, and not the model
-            continue
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigError(
-                f"tool '{name}': expected parameters that can be given by name, got "
-                f"'{parameter}'. Wrap it in a function with named parameters"
-            )
-        if parameter.name not in hints:
-            raise ConfigError(
-                f"tool '{name}': parameter '{parameter.name}' has no type. Annotate it, such as "
-                f"'{parameter.name}: str': the model reads the types"
-            )
-        field = (parameter.name, hints[parameter.name])
-        given = parameter.default is not parameter.empty
-        fields.append((*field, _default(parameter.default)) if given else field)
-    try:
-        return msgspec.defstruct(
-            name or "arguments", fields, kw_only=True, forbid_unknown_fields=True
-        )
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"tool '{name}': {error}") from error
-
-
-def _default(value: object) -> object:
-    # msgspec refuses mutable defaults, which functions may have.
-    if isinstance(value, list | dict | set):
-        return msgspec.field(default_factory=lambda: value)
-    return value
-
-
-def _shown(name: str, result: object) -> str:
-    """A result as the model sees it."""
-    if result is None:
-        return "done"
-    if not isinstance(result, str):
-        try:
-            result = msgspec.json.encode(result).decode()
-        except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(
-                f"{name} returned a {type(result).__name__}, which cannot be written as JSON "
-                f"({error}); return a text, or plain data"
-            ) from error
-    return cut_result(result)
-
-
 def cut_result(text: str) -> str:
     """The beginning and the end of a text for the model, if it is longer than
     :data:`LONGEST_RESULT`."""
@@ -189,3 +125,42 @@ def cut_result(text: str) -> str:
     if left_out <= 0:
         return text
     return f"{text[:half]} (… {left_out} characters are left out …) {text[-half:]}"
+
+
+def _parameters(function: Callable[..., object], name: str) -> type[msgspec.Struct]:
+    """A record with the parameters of a function as its fields, without those that a partial
+    function decides."""
+    called: Any = function.func if isinstance(function, functools.partial) else function
+    decided = function.keywords if isinstance(function, functools.partial) else {}
+    called = called if inspect.isroutine(called) else type(called).__call__
+    fields: list[Any] = []
+    try:
+        hints = typing.get_type_hints(called, include_extras=True)
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name in decided:
+                continue
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise ConfigError(
+                    f"tool '{name}': expected parameters that can be given by name, got "
+                    f"'{parameter}'. Wrap it in a function with named parameters"
+                )
+            if parameter.name not in hints:
+                raise ConfigError(
+                    f"tool '{name}': parameter '{parameter.name}' has no type. Annotate it, such "
+                    f"as '{parameter.name}: str': the model reads the types"
+                )
+            field = (parameter.name, hints[parameter.name])
+            given = parameter.default is not parameter.empty
+            fields.append((*field, _default(parameter.default)) if given else field)
+        return msgspec.defstruct(
+            name or "arguments", fields, kw_only=True, forbid_unknown_fields=True
+        )
+    except (TypeError, ValueError, NameError) as error:
+        raise ConfigError(f"tool '{name}': its parameters cannot be read: {error}") from error
+
+
+def _default(value: object) -> object:
+    # msgspec refuses mutable defaults, which functions may have.
+    if isinstance(value, list | dict | set):
+        return msgspec.field(default_factory=lambda: value)
+    return value

@@ -12,12 +12,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.addresses import (
-    is_address,
-    redacted,
-    secrets_of,
-    without_credentials,
-)
+from swarm_ui.addresses import is_address, redacted, secrets_of, without_credentials
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.model import ToolSpec
 from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool
@@ -57,54 +52,42 @@ async def mcp_tools(
         import mcp
     except ImportError as error:
         raise MissingExtra("mcp", "using tools of an MCP server", "mcp") from error
-    where: Any
-    if isinstance(server, str):
-        if not is_address(server):
-            raise ConfigError(
-                f"mcp_tools: expected an address (http://... or https://...) or a command as a "
-                f"list of words, got the text '{without_credentials(server)}'"
-            )
-        where = server
-    else:
-        where = _started(mcp, server, env)
+    shown = without_credentials(server) if isinstance(server, str) else " ".join(server)
+    if not shown or (isinstance(server, str) and not is_address(server)):
+        raise ConfigError(
+            "mcp_tools: expected an address (http://... or https://...), or a command as a list of "
+            f"words, got '{shown}'"
+        )
+    where: Any = server
+    if not isinstance(server, str):
+        command, *arguments = server
+        where = mcp.StdioServerParameters(
+            command=command, args=arguments, env=None if env is None else dict(env)
+        )
     client = mcp.Client(where)
     try:
         await client.__aenter__()
     except Exception as error:
-        said = "Check that it starts, and that it speaks the protocol"
-        if not isinstance(server, str):
-            shown = " ".join(server)
-            raise ConfigError(
-                f"mcp_tools: no MCP server at '{shown}': {_reason(error)}. {said}"
-            ) from error
         # The cause is left out: its text may quote the address with a password or a key.
-        shown, why = without_credentials(server), redacted(_reason(error), secrets_of(server))
-        raise ConfigError(f"mcp_tools: no MCP server at '{shown}': {why}. {said}") from None
+        why = redacted(_reason(error), secrets_of(server) if isinstance(server, str) else ())
+        raise ConfigError(
+            f"mcp_tools: no MCP server at '{shown}': {why}. Check that it starts, and that it "
+            "speaks the protocol"
+        ) from None
     try:
         yield await _listed(client, prefix)
     finally:  # without the exception, which the client would put into a group
         await client.__aexit__(None, None, None)
 
 
-def _started(mcp: Any, server: Sequence[str], env: Mapping[str, str] | None) -> Any:
-    """The parameters of a server that is started by a command."""
-    if not server:
-        raise ConfigError("mcp_tools: expected a command as a list of words, got an empty list")
-    command, *arguments = server
-    return mcp.StdioServerParameters(
-        command=command, args=arguments, env=None if env is None else dict(env)
-    )
-
-
 async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:
     found: list[Any] = []
-    cursor: str | None = None
-    while True:
-        page = await client.list_tools(cursor=cursor)
+    page = await client.list_tools(cursor=None)
+    found += page.tools
+    while page.next_cursor:
+        page = await client.list_tools(cursor=page.next_cursor)
         found += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            return tuple([_tool(client, card, prefix) for card in found])
+    return tuple([_tool(client, card, prefix) for card in found])
 
 
 def _tool(client: Any, card: Any, prefix: str) -> Tool:
@@ -115,7 +98,7 @@ def _tool(client: Any, card: Any, prefix: str) -> Tool:
     async def call(arguments: Mapping[str, Any]) -> object:
         if asyncio.get_running_loop() is not loop:
             raise ConfigError(
-                f"the MCP tool '{name}' was called in an event loop other than the one that opened "
+                f"the MCP tool '{name}' was called in another event loop than the one that opened "
                 "it; await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
             )
         result = await client.call_tool(name, dict(arguments))

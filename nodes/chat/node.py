@@ -12,8 +12,8 @@ from swarm_ui.errors import ConfigError, ModelError, ReplyError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall, check_model
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.chat.chat_prompt import Prompt, check_template, first_chat
-from swarm_ui.nodes.chat.json_schema import ReplySchema
+from swarm_ui.nodes.chat.prompt import Prompt, check_template, first_chat
+from swarm_ui.nodes.chat.schema import ReplySchema
 from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool, cut_result, tools_of
 from swarm_ui.nodes.completion import completed
 from swarm_ui.nodes.inner_calls import InnerCalls
@@ -26,7 +26,6 @@ _REPAIR = (
     "Your reply does not follow the JSON schema: {error}\n\n"
     "Reply again, with one JSON value that follows the schema, and nothing else."
 )
-_NO_CALLS_LEFT = "no tool calls are left; reply without a tool, with what you know"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +52,7 @@ class ChatNode:
     """Text of the system turn: the role."""
     prompt: Prompt | None = None
     """A template, such as ``"Review this for {goal}: {messages}"`` (the fields are in
-    :data:`~swarm_ui.nodes.chat.chat_prompt.FIELDS`); or a function ``(inbox, context)`` that
+    :data:`~swarm_ui.nodes.chat.prompt.FIELDS`); or a function ``(inbox, context)`` that
     returns a text or the turns of a chat. ``None``: the goal, the screen, its own last message and
     those of its predecessors."""
     schema: Any = None
@@ -85,12 +84,15 @@ class ChatNode:
         where = f"chat node '{self.id}'"
         check_model(where, self.model)
         check_template(self.prompt, where)
-        for name, least in (("max_tokens", 1), ("max_tool_calls", 0), ("max_repairs", 0)):
+        for name, least in (
+            ("temperature", 0),
+            ("max_tokens", 1),
+            ("max_tool_calls", 0),
+            ("max_repairs", 0),
+        ):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigError(f"{where}: {name} must be >= {least}, got {value}")
-        if self.temperature is not None and not self.temperature >= 0:
-            raise ConfigError(f"{where}: temperature must be >= 0, got {self.temperature}")
         schema = None if self.schema is None else ReplySchema(self.schema, where)
         object.__setattr__(self, "_schema", schema)
         object.__setattr__(self, "_tools", tools_of(self.tools))
@@ -140,25 +142,24 @@ class _Conversation:
         """
         if not self._tools and self._schema is None:
             return await self._ask(self._context)
-        inner, repairs, refused = InnerCalls(self._context), 0, False
+        inner, repairs = InnerCalls(self._context), 0
         while True:
+            refused = self._left < 0
             said = await inner.make(MODEL, self._heard, self._ask, model=self._node.model.name)
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
+            if calls and refused:
+                raise ReplyError(
+                    f"the model called '{calls[0].name}' after its {self._node.max_tool_calls} "
+                    "tool calls were used up; expected a reply. Raise max_tool_calls"
+                )
             if calls:
-                if refused:
-                    most = self._node.max_tool_calls
-                    raise ReplyError(
-                        f"the model called '{calls[0].name}' after its {most} tool calls were used "
-                        "up; expected a reply. Raise max_tool_calls"
-                    )
-                refused = await self._call(inner, said, calls)
+                for call in calls:
+                    await self._call(inner, said, call)
                 continue
-            if self._schema is None:
-                return self._reply(text)
             try:
-                return self._reply(self._schema.find(text))
+                content = text if self._schema is None else self._schema.find(text)
             except ReplyError as error:
                 repairs += 1
                 if repairs > self._node.max_repairs:
@@ -167,8 +168,9 @@ class _Conversation:
                         f"{error}"
                     ) from error
                 self._chat.append(ChatMessage("user", _REPAIR.format(error=error)))
-
-    # -- the model ----------------------------------------------------------------------------
+            else:
+                # Prompts, usage and seeds are those of the calls inside.
+                return NodeReply(content=content, adapter=said.adapter)
 
     async def _ask(self, context: NodeContext) -> NodeReply:
         """Ask the model for the next turn. ``context`` is that of the call that records it."""
@@ -189,10 +191,9 @@ class _Conversation:
         self._turns += 1
         request = context.final(node.model, request)
         completion = await completed(node.model, request, context)
+        calls, text = completion.calls, completion.text
         return NodeReply(
-            content=written_calls(completion.text, completion.calls)
-            if completion.calls
-            else completion.text,
+            content=written_calls(text, calls) if calls else text,
             model=completion.model or node.model.name,
             adapter=completion.adapter,
             logprob=completion.logprob,
@@ -204,59 +205,35 @@ class _Conversation:
         )
 
     def _read(self, said: Message) -> tuple[str, tuple[ToolCall, ...]]:
-        """The text of a turn, and the calls in it, each with an id."""
+        """The text of a turn, and the calls in it, each with an id of its own."""
         if not self._tools:
             return said.content, ()
         text, calls = read_calls(said.content)
-        known = {call.id for turn in self._chat for call in turn.calls}
+        known = {call.id for turn in self._chat for call in turn.calls} | {""}
         named: list[ToolCall] = []
         for k, call in enumerate(calls):
-            if not call.id or call.id in known:
+            if call.id in known:
                 call = msgspec.structs.replace(call, id=f"call_{said.round}_{k}")
             known.add(call.id)
             named.append(call)
         return text, tuple(named)
 
-    def _reply(self, content: str) -> NodeReply:
-        # Prompts, usage and seeds are those of the calls inside.
-        last = self._heard[-1]
-        return NodeReply(content=content, adapter=last.adapter)
+    async def _call(self, inner: InnerCalls, said: Message, call: ToolCall) -> None:
+        """Call a tool; the model sees the result, or why there is none."""
+        self._left -= 1
+        left = self._left >= 0
 
-    # -- tools --------------------------------------------------------------------------------
+        async def run(context: NodeContext) -> NodeReply:
+            if not left:
+                raise ReplyError("no tool calls are left; reply without a tool, with what you know")
+            tool = self._tools.get(call.name)
+            if tool is None:
+                known = ", ".join(self._tools)
+                raise ReplyError(f"there is no tool '{call.name}'; expected one of: {known}")
+            return NodeReply(content=await tool.run(call.arguments))
 
-    async def _call(self, inner: InnerCalls, said: Message, calls: Sequence[ToolCall]) -> bool:
-        """Make the calls of one turn, in order. Returns whether a call was refused because no calls
-        were left."""
-        refused = False
-        for call in calls:
-            refused = refused or self._left <= 0
-            self._left -= 1
-            left = not refused
-
-            async def run(
-                context: NodeContext, call: ToolCall = call, left: bool = left
-            ) -> NodeReply:
-                return NodeReply(content=await self._run(call, left))
-
-            result = await inner.make(
-                _node_name(call.name), [said], run, arguments=call.arguments, tolerant=True
-            )
-            self._heard.append(result)
-            text = result.content if result.error is None else cut_result(f"error: {result.error}")
-            self._chat.append(ChatMessage("tool", text, answers=call.id))
-        return refused
-
-    async def _run(self, call: ToolCall, left: bool) -> str:
-        if not left:
-            raise ReplyError(_NO_CALLS_LEFT)
-        tool = self._tools.get(call.name)
-        if tool is None:
-            known = ", ".join(self._tools)
-            raise ReplyError(f"there is no tool '{call.name}'; expected one of: {known}")
-        return await tool.run(call.arguments)
-
-
-def _node_name(tool: str) -> str:
-    """The name of a tool in the trace; ``unknown`` if the model called a name that no tool can
-    have."""
-    return tool if TOOL_NAME.fullmatch(tool) else "unknown"
+        name = call.name if TOOL_NAME.fullmatch(call.name) else "unknown"
+        result = await inner.make(name, [said], run, arguments=call.arguments, tolerant=True)
+        self._heard.append(result)
+        text = result.content if result.error is None else cut_result(f"error: {result.error}")
+        self._chat.append(ChatMessage("tool", text, answers=call.id))

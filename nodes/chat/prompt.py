@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Sequence
 
 from swarm_ui.agent_view import identity
@@ -35,24 +34,12 @@ def check_template(prompt: Prompt | None, where: str) -> None:
     if not isinstance(prompt, str):
         return
     try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(prompt) if field is not None]
-    except ValueError as error:
-        raise ConfigError(
-            f"{where}: the prompt is not a template: {error}. Double literal braces"
-        ) from error
-    wrong = next((field for field in fields if field not in FIELDS), None)
-    if wrong is not None:
-        raise ConfigError(
-            f"{where}: the prompt has no field '{{{wrong}}}'; expected one of "
-            f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Double literal braces, and "
-            "give a function (inbox, context) for anything else"
-        )
-    try:
         prompt.format_map(dict.fromkeys(FIELDS, ""))
-    except (ValueError, LookupError) as error:  # of what follows the name of a field
+    except (ValueError, LookupError, AttributeError) as error:
         raise ConfigError(
-            f"{where}: the prompt cannot be filled in: {error}. Expected fields such as "
-            "'{goal}', which are texts. Double literal braces"
+            f"{where}: the prompt cannot be filled in: {error}. Its fields are "
+            f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Double literal braces, and give a "
+            "function (inbox, context) for anything else"
         ) from error
 
 
@@ -67,10 +54,10 @@ def first_chat(
             predecessors; what does not exist is left out.
 
     Raises:
-        ConfigError: a function returned neither a text nor turns, or no turns.
+        ConfigError: a function returned neither a text nor turns.
     """
     before = (ChatMessage("system", system),) if system else ()
-    if prompt is not None and not isinstance(prompt, str):
+    if callable(prompt):
         asked = prompt(inbox, context)
         if isinstance(asked, str):
             return (*before, ChatMessage("user", asked))
@@ -91,8 +78,8 @@ def first_chat(
 
 
 def _fields(inbox: Sequence[Message], context: NodeContext) -> dict[str, str]:
-    heard = [_block(message, context) for message in inbox if message.sender != context.node]
     own = [_block(message, context) for message in inbox if message.sender == context.node]
+    heard = [_block(message, context) for message in inbox if message.sender != context.node]
     return {
         "goal": without_tags(context.observation.goal),
         "screen": _screen(context.observation),

@@ -16,11 +16,8 @@ _LANGUAGE = re.compile(r"\A(?:json(?=\W)|[\w+.-]+\n)", re.IGNORECASE)
 
 
 def schema_of(kind: Any, where: str) -> dict[str, Any]:
-    """The JSON schema of a type, with an object at its top.
-
-    Raises ``ConfigError`` if msgspec cannot express the type. ``where`` names the owner of the type
-    in the error text.
-    """
+    """The JSON schema of a type, with an object at its top. Raises ``ConfigError`` with ``where``
+    if msgspec cannot express the type."""
     try:
         (top,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, ValueError) as error:
@@ -33,12 +30,7 @@ def schema_of(kind: Any, where: str) -> dict[str, Any]:
 
 
 class ReplySchema:
-    """The form that a reply must have.
-
-    Args:
-        schema: a JSON schema as a mapping; or a type: of msgspec, of pydantic, or any that msgspec
-            can decode (dataclasses, typed dictionaries, ``list[int]``).
-        where: the owner of the schema, for errors.
+    """The form that a reply must have; see :attr:`swarm_ui.nodes.ChatNode.schema`.
 
     Raises:
         ConfigError: the schema is neither a mapping nor a type, or is not valid.
@@ -47,19 +39,16 @@ class ReplySchema:
 
     def __init__(self, schema: Any, where: str) -> None:
         self._kind, self._where = schema, where
+        self._validator: Any = None
+        self._pydantic = hasattr(schema, "model_validate_json")
         if isinstance(schema, Mapping):
-            self._validator: Any = _validator(schema, where)
+            self._validator = _validator(schema, where)
             found: Any = schema
-        elif hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json"):
-            self._validator = None
+        elif self._pydantic:
             found = schema.model_json_schema()
         else:
-            self._validator = None
             found = _closed(schema_of(schema, where))
-        try:
-            self.text = msgspec.json.encode(found).decode()
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{where}: the schema is not JSON: {error}") from error
+        self.text = msgspec.json.encode(found).decode()
 
     def find(self, reply: str) -> str:
         """The JSON text in a reply that follows the schema: the whole reply, the last fenced block,
@@ -83,30 +72,44 @@ class ReplySchema:
             ReplyError: it does not follow the schema.
             ConfigError: the schema refers to something that is not in it.
         """
-        kind = self._kind
         try:
             if self._validator is not None:
-                value = msgspec.json.decode(text)
-                wrong = self._first_error(value)
-                if wrong is None:
-                    return value
-                raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
-            if hasattr(kind, "model_validate_json"):
-                return kind.model_validate_json(text)
-            return msgspec.json.decode(text, type=kind)
+                return self._checked(msgspec.json.decode(text))
+            if self._pydantic:
+                return self._kind.model_validate_json(text)
+            return msgspec.json.decode(text, type=self._kind)
         except UNREADABLE as error:
             raise ReplyError(brief(error)) from None
 
-    def _first_error(self, value: object) -> Any:
+    def _checked(self, value: object) -> object:
         from referencing.exceptions import Unresolvable
 
         try:
-            return next(self._validator.iter_errors(value), None)
+            wrong = next(self._validator.iter_errors(value), None)
         except Unresolvable as error:
             raise ConfigError(
                 f"{self._where}: the schema refers to '{error.ref}', which is not in it. Put "
                 "the definition into its '$defs'; references to other documents are not followed"
             ) from error
+        if wrong is not None:
+            raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
+        return value
+
+
+def _validator(schema: Mapping[str, Any], where: str) -> Any:
+    try:
+        import jsonschema
+        import referencing
+    except ImportError as error:
+        needed = "checking replies against a JSON schema"
+        raise MissingExtra("schema", needed, "jsonschema") from error
+    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ConfigError(f"{where}: the schema is not a JSON schema: {error.message}") from error
+    # An empty registry: references to other documents are errors, and nothing is fetched.
+    return kind(schema, registry=referencing.Registry())
 
 
 def _closed(schema: Any) -> Any:
@@ -118,7 +121,7 @@ def _closed(schema: Any) -> Any:
         return schema
     closed = {
         word: {name: _closed(each) for name, each in value.items()}
-        if word in ("properties", "$defs")
+        if word in ("properties", "$defs")  # the names in these are not words of the schema
         else _closed(value)
         for word, value in schema.items()
     }
@@ -129,33 +132,15 @@ def _closed(schema: Any) -> Any:
 
 def _candidates(reply: str) -> Iterator[str]:
     """Texts in a reply that may be the JSON value, the most likely first."""
+    texts = [reply.strip()]
     parts = reply.split("```")
-    # Between the last two fences, without the name of the language.
-    texts = [_LANGUAGE.sub("", parts[-2].strip()).strip()] if len(parts) > 2 else []
-    found = last_object(reply)
-    if found is not None:
+    if len(parts) > 2:  # between the last two fences, without the name of the language
+        texts.append(_LANGUAGE.sub("", parts[-2].strip()).strip())
+    if (found := last_object(reply)) is not None:
         texts.append(reply[found.start : found.end])
-    whole = reply.strip()
-    for text in dict.fromkeys([whole, *texts]):
+    for text in dict.fromkeys(texts):
         try:
             msgspec.json.decode(text)
         except UNREADABLE:
             continue
         yield text
-
-
-def _validator(schema: Mapping[str, Any], where: str) -> Any:
-    try:
-        import jsonschema
-        import referencing
-    except ImportError as error:
-        raise MissingExtra(
-            "schema", "checking replies against a JSON schema", "jsonschema"
-        ) from error
-    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        raise ConfigError(f"{where}: the schema is not a JSON schema: {error.message}") from error
-    # An empty registry: references to other documents are errors, and nothing is fetched.
-    return kind(schema, registry=referencing.Registry())
