@@ -97,7 +97,7 @@ from benchmarks.support.origin import origin  # noqa: E402
 from benchmarks.support.records import read_record  # noqa: E402
 from swarm_ui.experiment.script_runner import script  # noqa: E402
 from swarm_ui.experiment.settings import Settings, plain  # noqa: E402
-from swarm_ui.storage.run_directory import write_atomic  # noqa: E402
+from swarm_ui.files import write_atomic  # noqa: E402
 
 ROOT = HERE.parent
 RECORDS = ("learning", "split", "edge_power")

@@ -56,8 +56,8 @@ from benchmarks.support.timing_record import OtherLoad, with_recorded
 from benchmarks.vllm_server.environment import found_interpreter
 from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
 from swarm_ui.experiment.script_runner import script
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.pretrained import model_folder
-from swarm_ui.storage.durable import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "local_model"

@@ -54,7 +54,7 @@ from benchmarks.support.origin import commit, machine
 from benchmarks.support.records import read_record, write_record
 from benchmarks.support.timing_record import with_recorded
 from swarm_ui.experiment.script_runner import script
-from swarm_ui.storage.durable import write_atomic
+from swarm_ui.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("overhead", "bookkeeping", "weak")

@@ -60,6 +60,7 @@ from benchmarks.vllm_server.environment import found_interpreter
 from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
 from swarm_ui.environments.phone import tasks
 from swarm_ui.experiment.script_runner import script
+from swarm_ui.files import write_atomic
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import (
     ActorModel,
@@ -69,7 +70,6 @@ from swarm_ui.nodes import (
     RateLimits,
 )
 from swarm_ui.nodes.models.pretrained import adapter_folder, model_folder
-from swarm_ui.storage.durable import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "served_actor"

@@ -19,10 +19,10 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import append_line, replacing_folder, write_atomic
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.storage.durable import append_line, replacing_folder, write_atomic
 
 _VERSION = 2
 _MAY_CHANGE = {"iterations", "concurrency", "patience", "micro_batch_tokens", "checkpointing"}

@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
+from swarm_ui.files import only_writer
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim import checkpoint
@@ -70,7 +71,6 @@ from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update import Rehearse, UpdateStats, alike, follow, update_team
 from swarm_ui.rollout import MakeEnvironment
 from swarm_ui.storage.run_directory import expect_no_links_out
-from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.records import Episode
 
 

@@ -67,12 +67,12 @@ from swarm_ui.storage.protocol import KeptRun, RunRecord
 from swarm_ui.trace.jsonl import (
     append_jsonl,
     iter_jsonl,
+    open_jsonl,
     read_jsonl,
     repair_jsonl,
     trace_schema,
     write_jsonl,
 )
-from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
 from swarm_ui.version import __version__
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from swarm_ui.errors import UNREADABLE, ConfigError, brief
-from swarm_ui.storage.durable import write_atomic
+from swarm_ui.files import write_atomic
 from swarm_ui.storage.run_directory import installed
 
 METADATA_FILE = "swarm_ui.json"

@@ -12,12 +12,13 @@ statistic; a fault is never a reward of 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
 
 
@@ -35,6 +36,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_o
     """Why the environment failed; ``None`` if it did not."""
     note: str = ""
     """A note of the environment about the action, such as "no element 12"."""
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.reward):
+            raise EnvironmentFault(f"a reward is {self.reward}; expected a finite number")
 
     @property
     def ended(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from math import isfinite
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -132,7 +133,8 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=T
     usage: Usage = Usage()
     """Tokens of the call; estimated if a server does not count them."""
     logprob: float | None = None
-    """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown."""
+    """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown, also for
+    a number that is not finite."""
     model: str = ""
     adapter: str | None = None
     """Adapter and version that answered, ``"agent_2@7"``."""
@@ -145,6 +147,10 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=T
     it would be divided into other tokens, or the reply was cut off. Else empty."""
     calls: tuple[ToolCall, ...] = ()
     """Calls of tools that the model made through its own interface, and not in the text."""
+
+    def __post_init__(self) -> None:
+        if self.logprob is not None and not isfinite(self.logprob):  # JSON has no such number
+            msgspec.structs.force_setattr(self, "logprob", None)
 
 
 @runtime_checkable

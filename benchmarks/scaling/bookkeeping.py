@@ -18,7 +18,7 @@ from benchmarks.scaling.play import all_started, policy, work
 from benchmarks.scaling.usage import cpu_by_process, cpu_since, peak_memory
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import LocalWorker, Rollouts, ray_cluster, ray_rollouts
-from swarm_ui.trace.group_writes import write_in_groups
+from swarm_ui.trace.jsonl import write_stream
 
 IN_FLIGHT = 64
 PROCESSES = 2
@@ -73,7 +73,7 @@ async def _play(system: str, count: int, path: Path) -> dict[str, float]:
             before, began = cpu_by_process(), time.perf_counter()
             numbers: set[int] = set()
             stream = rollouts.stream(acting, jobs, max_steps=1)
-            async with aclosing(write_in_groups(path, stream)) as groups:
+            async with aclosing(write_stream(path, stream)) as groups:
                 async for group in groups:
                     numbers.update(number for number, _ in group)
         seconds = time.perf_counter() - began

@@ -20,7 +20,6 @@ from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.prompts import as_chat, transcript
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, PerWorker, RayWorker, Rollouts
-from swarm_ui.trace.canonical_json import encoded
 from swarm_ui.trace.records import Episode
 
 World = Literal["phone", "miniwob"]
@@ -104,9 +103,14 @@ async def all_started(rollouts: Rollouts, workers: int, world: World) -> None:
                 raise RuntimeError(f"an episode failed: {episode.fault}")
 
 
+def _plain(episode: Episode) -> bytes:
+    """As JSON. Read once, because a default that was sent is equal but another object."""
+    return msgspec.json.encode(msgspec.json.decode(msgspec.json.encode(episode), type=Episode))
+
+
 def digest(episode: Episode) -> str:
     """Hash of the line of an episode in a trace file, times left out."""
-    told = msgspec.json.encode(_timeless(msgspec.json.decode(encoded(episode))))
+    told = msgspec.json.encode(_timeless(msgspec.json.decode(_plain(episode))))
     return hashlib.sha256(told).hexdigest()
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.scaling.latencies import Latencies
-from swarm_ui.trace.group_writes import UNWRITTEN
+from swarm_ui.trace.jsonl import UNWRITTEN
 
 Process = Generator[Any, Any, None]
 

@@ -28,8 +28,7 @@ from benchmarks.scaling.simulation import (
 from benchmarks.scaling.usage import cpu_by_process, cpu_since
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.rollout import Job, Policy, Rollouts, ray_rollouts
-from swarm_ui.trace.group_writes import UNWRITTEN, write_in_groups
-from swarm_ui.trace.jsonl import append_jsonl
+from swarm_ui.trace.jsonl import UNWRITTEN, append_jsonl, write_stream
 from swarm_ui.trace.records import Episode
 
 MEAN = 0.2
@@ -279,7 +278,7 @@ async def _play(
     path.unlink(missing_ok=True)
     before, thread, began = cpu_by_process(), time.thread_time(), time.perf_counter()
     stream = rollouts.stream(acting, jobs, max_steps=decisions)
-    async with aclosing(write_in_groups(path, stream)) as groups:
+    async with aclosing(write_stream(path, stream)) as groups:
         async for group in groups:
             for _, episode in group:
                 if episode.fault is not None:

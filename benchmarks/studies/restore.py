@@ -18,7 +18,7 @@ from benchmarks.studies.columns import Columns
 from benchmarks.support.records import FILES, command_of, read_record, record_path
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.script_runner import check_study, other_options
-from swarm_ui.storage.durable import whole_lines, write_atomic
+from swarm_ui.files import whole_lines, write_atomic
 
 _LINES = ".jsonl"
 

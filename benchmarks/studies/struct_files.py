@@ -11,7 +11,7 @@ import msgspec
 
 from benchmarks.support.origin import Origin, origin
 from swarm_ui.errors import ConfigError
-from swarm_ui.storage.durable import write_atomic
+from swarm_ui.files import write_atomic
 
 T = TypeVar("T")
 

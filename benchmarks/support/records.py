@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.storage.durable import write_atomic
+from swarm_ui.files import write_atomic
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 FILES = "files"

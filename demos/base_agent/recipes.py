@@ -24,11 +24,11 @@ from swarm_ui.environments.phone import (
 )
 from swarm_ui.environments.phone.invented import Wordings
 from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone, simple_tasks
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.rollout import Job
-from swarm_ui.storage.run_directory import write_atomic
 
 FIRST_DEVICE = 5_000
 """Devices of the general agent begin at this number. No study trains on them: seed ``s`` of a study

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.storage.durable import append_line, whole_lines
+from swarm_ui.files import append_line, whole_lines
 from swarm_ui.trace.records import Episode
 
 Job = tuple[str, int]

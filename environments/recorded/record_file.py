@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.storage.mapped_lines import MappedLines
+from swarm_ui.files import MappedLines
 
 _Kind = TypeVar("_Kind")
 

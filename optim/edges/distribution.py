@@ -34,10 +34,10 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.edges.candidates import CandidateGraph, CyclicBlock, EdgeSample
 from swarm_ui.optim.edges.orders import MAX_EXACT, best_order, edge_set_log_prob
-from swarm_ui.storage.durable import write_atomic
 from swarm_ui.trace.records import EdgeName
 
 _FORMAT = "swarm-ui edges 1"

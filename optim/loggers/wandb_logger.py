@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import MissingExtra
+from swarm_ui.files import write_atomic
 from swarm_ui.optim.loggers.logger import Status
-from swarm_ui.storage.durable import write_atomic
 
 _ID = "run_id"
 """The file with the id of the run, so that a resumed run continues its curves."""

@@ -10,8 +10,8 @@ from rich.table import Table
 from swarm_ui.cli.output import table
 from swarm_ui.experiment.results import ArmResult, Results
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.failed_episodes import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
-from swarm_ui.trace.reader import open_jsonl
+from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES, FailureClass
+from swarm_ui.trace.jsonl import open_jsonl
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):

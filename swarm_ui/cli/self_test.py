@@ -30,11 +30,11 @@ from swarm_ui.experiment.config import Config, read_draft
 from swarm_ui.experiment.permissions import expect_trust
 from swarm_ui.experiment.progress import SafeConsole
 from swarm_ui.experiment.runs import check_config
+from swarm_ui.files import whole_lines
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.report import ReportData, page
 from swarm_ui.rollout import GraphPolicy, rollout_many
-from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.run_directory import without_secrets
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode
@@ -157,7 +157,7 @@ def _kill(folder: Path) -> str:
     """Check that a process that is killed while it writes leaves a readable file."""
     path = folder / "lines.jsonl"
     code = "import sys\nfrom pathlib import Path\n"
-    code += "from swarm_ui.storage.durable import append_line\n"
+    code += "from swarm_ui.files import append_line\n"
     code += (
         "while True:\n    append_line(Path(sys.argv[1]), b'{\"x\": \"' + b'y' * 5000 + b'\"}')\n"
     )

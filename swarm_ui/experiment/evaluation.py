@@ -16,13 +16,12 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.experiment.workers import BATCH_SIZE, Batch, BatchResult, WorkerPool, sample
+from swarm_ui.files import only_writer
 from swarm_ui.node import derive
 from swarm_ui.rollout import Acting, Intervene, Job, PerWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import only_writer
-from swarm_ui.trace.failed_episodes import failure_class
-from swarm_ui.trace.group_writes import write_in_groups
-from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl
+from swarm_ui.trace.failures import failure_class
+from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_stream
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
@@ -76,7 +75,7 @@ class Evaluator:
         """Play the remaining episodes of a trial; each is saved by this process when it ends.
 
         An episode counts in the progress when it is safely on disk. Episodes that finish while the
-        disk is busy are written together (:mod:`swarm_ui.trace.group_writes`).
+        disk is busy are written together (:mod:`swarm_ui.trace.jsonl`).
 
         Args:
             trial: episodes of an earlier attempt are kept, except those with a fault.
@@ -120,7 +119,7 @@ class Evaluator:
         count = len(trial.jobs)
         with self._display.bar(label, count, share=not trial.name, together=together) as bar:
             bar.start_from(found.total())
-            async with aclosing(write_in_groups(path, stream)) as groups:
+            async with aclosing(write_stream(path, stream)) as groups:
                 async for group in groups:
                     found.update(episode.success for _, episode in group)
                     bar.update(found.total(), _note(found))

@@ -14,13 +14,13 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
+from swarm_ui.files import replacing_folder
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.preferences import chats
 from swarm_ui.prompts import format_named
-from swarm_ui.storage.durable import replacing_folder
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode, Trace

@@ -23,8 +23,8 @@ from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
-from swarm_ui.trace.left_out import left_out
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 

@@ -11,11 +11,11 @@ import msgspec
 from swarm_ui.action import unfit
 from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError, Failure
+from swarm_ui.files import write_atomic
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout import Job
 from swarm_ui.stats import Interval, Outcome, clustered_mean, paired_difference
-from swarm_ui.storage.run_directory import write_atomic
-from swarm_ui.trace.failed_episodes import FailureClass
+from swarm_ui.trace.failures import FailureClass
 from swarm_ui.trace.records import Episode, StepRecord
 
 RESULTS_VERSION = 2

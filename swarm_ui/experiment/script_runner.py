@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.experiment.progress import discard_output, printable
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 
 
 def script(main: Callable[[], int]) -> Callable[[], int]:

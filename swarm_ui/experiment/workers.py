@@ -31,7 +31,7 @@ from swarm_ui.experiment.results import Cost, outcome
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.rollout.solver_grades import solver_grades
-from swarm_ui.trace.failed_episodes import FailureClass, failure_class
+from swarm_ui.trace.failures import FailureClass, failure_class
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import msgspec
 from swarm_ui.report.contents import Episodes, EpisodeSet
 from swarm_ui.report.html import Markup
 from swarm_ui.report.viewer import compact, index_entry, viewer_episode
-from swarm_ui.trace.failed_episodes import FailureClass, failure_class
+from swarm_ui.trace.failures import FailureClass, failure_class
 from swarm_ui.trace.records import Episode, StepRecord
 
 PNG_BUDGET = 8_000_000

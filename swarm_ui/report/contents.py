@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.stats import Interval
-from swarm_ui.trace.failed_episodes import FailureClass
+from swarm_ui.trace.failures import FailureClass
 from swarm_ui.trace.records import EdgeName, Episode
 
 _LEAST_SPAN = 0.1

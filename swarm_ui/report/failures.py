@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from swarm_ui.report.compressed_episodes import Failed
 from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.report.totals import set_name
-from swarm_ui.trace.failed_episodes import (
+from swarm_ui.trace.failures import (
     FAILURE_CLASSES,
     FAILURE_NAMES,
     FAILURE_RULES,

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
 from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.charts import curve
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
@@ -30,7 +31,6 @@ from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
-from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.viz.edge_picture import arcs_svg
 from swarm_ui.viz.layered_layout import ordered
 

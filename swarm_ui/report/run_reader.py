@@ -31,7 +31,7 @@ from swarm_ui.report.training_metrics import (
     training_cost,
 )
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.reader import open_jsonl
+from swarm_ui.trace.jsonl import open_jsonl
 from swarm_ui.trace.records import Episode
 
 Line = dict[str, Any]
@@ -121,7 +121,7 @@ def _read(path: Path, count: int) -> Iterator[Episode]:
     """The first episodes of a trace file, one at a time."""
     with open_jsonl(path) as file:
         for k in range(count):
-            yield file[k].load()
+            yield file[k]
 
 
 def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
@@ -132,7 +132,7 @@ def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
         try:
             with open_jsonl(path) as file:
                 for k in range(len(file)):
-                    file[k].load()
+                    file[k]
                     count += 1
         except (TraceError, ValueError) as error:
             missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")

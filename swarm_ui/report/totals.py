@@ -20,7 +20,7 @@ from swarm_ui.report.contents import (
     TableCell,
 )
 from swarm_ui.stats import Outcome, clustered_mean
-from swarm_ui.trace.failed_episodes import FAILURE_NAMES, FailureClass
+from swarm_ui.trace.failures import FAILURE_NAMES, FailureClass
 from swarm_ui.trace.records import Episode
 
 MOST_FAMILIES = 24

@@ -13,7 +13,7 @@ from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
 from swarm_ui.report.contents import EpisodeSet
 from swarm_ui.report.html import Markup
-from swarm_ui.trace.left_out import left_out
+from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 PROMPT_LIMIT = 40_000

@@ -9,12 +9,13 @@ from io import FileIO
 from pathlib import Path
 
 from swarm_ui.errors import ConfigError, TraceError
-from swarm_ui.storage.durable import LineFile, sync_folder
+from swarm_ui.files import LineFile, sync_folder
 from swarm_ui.storage.line_store import LineJournal, LineStore, Written, now
 from swarm_ui.storage.protocol import Head, KeptRun
 from swarm_ui.storage.run_lines import (
     Past,
     check_same,
+    file_name,
     first_line,
     is_end,
     is_question,
@@ -22,7 +23,6 @@ from swarm_ui.storage.run_lines import (
     read_first,
     read_name,
 )
-from swarm_ui.storage.run_lock import file_name
 from swarm_ui.storage.write_batches import Batches
 
 _THREADS = 16  # runs that wait for the disk at the same time; file systems commit them together

@@ -16,10 +16,17 @@ from pathlib import Path
 from typing import Self
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import claim
 from swarm_ui.message import Message, Question
 from swarm_ui.storage.protocol import Head, Journal, RecordedCall, RunRecord
-from swarm_ui.storage.run_lines import Past, call_line, end_line, question_line, read_first
-from swarm_ui.storage.run_lock import claim, file_name
+from swarm_ui.storage.run_lines import (
+    Past,
+    call_line,
+    end_line,
+    file_name,
+    question_line,
+    read_first,
+)
 from swarm_ui.trace.records import Call
 
 Written = tuple["asyncio.Future[None]", threading.Event]

@@ -31,9 +31,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
-from swarm_ui.storage.durable import append_line as append_line
-from swarm_ui.storage.durable import whole_lines
-from swarm_ui.storage.durable import write_atomic as write_atomic
+from swarm_ui.files import append_line, whole_lines, write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import TRACE_VERSION, Episode
 

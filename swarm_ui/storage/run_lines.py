@@ -20,6 +20,7 @@ import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 from zlib import crc32
 
@@ -330,3 +331,13 @@ def _escaped_character(found: re.Match[str]) -> str:
 
 def _plain_character(found: re.Match[str]) -> str:
     return "\\" if found[1] is None else chr(int(found[1], 16))
+
+
+def file_name(run: str) -> str:
+    """A file name for a run, without suffix: the printable part of the run's name, and a hash.
+
+    It is the same on every system, different for each run, and never leads out of the folder.
+    """
+    readable = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in run])
+    digest = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return f"{readable[:48].strip('-') or 'run'}-{digest}"

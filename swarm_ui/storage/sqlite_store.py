@@ -16,8 +16,15 @@ from pathlib import Path
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.storage.line_store import LineJournal, LineStore, not_kept, now
 from swarm_ui.storage.protocol import Head, KeptRun
-from swarm_ui.storage.run_lines import Past, check_same, escape, first_line, read_first, unescape
-from swarm_ui.storage.run_lock import file_name
+from swarm_ui.storage.run_lines import (
+    Past,
+    check_same,
+    escape,
+    file_name,
+    first_line,
+    read_first,
+    unescape,
+)
 from swarm_ui.storage.write_batches import Batches
 
 _MARK = 0x73776172  # "swar": identifies our files

@@ -1,31 +1,38 @@
 """Traces on disk: JSON lines, one episode or one decision per line, with a version.
 
 The format, for readers in other languages, is on the page ``docs/trace_format.md``;
-:func:`trace_schema` gives it as a JSON Schema. Equal records give equal bytes.
+:func:`trace_schema` gives it as a JSON Schema.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
 
-from swarm_ui.errors import UNREADABLE, TraceError, brief
-from swarm_ui.storage.durable import LineFile, replacing, whole_size
-from swarm_ui.trace.canonical_json import Unwritable, encoded
-from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
+from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
+from swarm_ui.files import LineFile, MappedLines, replacing, whole_size
+from swarm_ui.trace.records import TRACE_VERSION, Episode, Trace
 
-T = TypeVar("T")
 Record = TypeVar("Record", Episode, Trace)
+R_co = TypeVar("R_co", bound=Episode | Trace, covariant=True)
 Anywhere = str | os.PathLike[str]
+Numbered = tuple[int, Episode]
+"""An episode and the number of its job."""
+
+UNWRITTEN = 64
+"""Maximum number of finished episodes that are not yet on disk."""
 
 _NOTHING = msgspec.Raw()
-_NAMES: dict[type[Episode | Trace], str] = {Episode: "episode", Trace: "trace"}
-_WHAT = {Episode: "an episode", Trace: "a trace", StepRecord: "a step"}
+_NAMES: dict[type[Any], str] = {Episode: "episode", Trace: "trace"}
+_WHAT: dict[type[Any], str] = {Episode: "an episode", Trace: "a trace"}
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +48,7 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
     """Write or replace a file. Atomic: after a crash it is either the complete old or new file.
 
     Raises:
-        TraceError: a record has a value that JSON cannot represent, such as infinity.
+        TraceError: a record has a text that JSON cannot represent.
     """
     target = Path(path)
     with replacing(target) as file:
@@ -54,7 +61,7 @@ def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
 
     Raises:
         TraceError: the file's last line was cut off, as by a crash (see :func:`repair_jsonl`); or
-            a record has a value that JSON cannot represent. Then no record is added.
+            a record has a text that JSON cannot represent. Then no record is added.
     """
     target = Path(path)
     lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
@@ -74,8 +81,7 @@ def iter_jsonl(path: Anywhere, kind: type[Record], *, whole: bool = True) -> Ite
 def iter_jsonl(path: Anywhere, kind: type[Any] = Episode, *, whole: bool = True) -> Iterator[Any]:
     """Records of a file one by one, without loading it whole.
 
-    To read a single record, or a single step of a long episode, use
-    :func:`swarm_ui.trace.reader.open_jsonl`.
+    To read single records, use :func:`open_jsonl`.
 
     Args:
         path: the path of the file.
@@ -91,13 +97,13 @@ def iter_jsonl(path: Anywhere, kind: type[Any] = Episode, *, whole: bool = True)
     try:
         file = source.open("rb")
     except OSError as error:
-        raise cannot_open(source, error) from error
+        raise _cannot_open(source, error) from error
     with file:
         for number, line in enumerate(file, start=1):
             if not whole and not line.endswith(b"\n"):
                 return
             where = f"{source}, line {number}"
-            yield decoded(decoder, payload(line, kind, where), where, kind)
+            yield decode_line(decoder, line, kind, where)
 
 
 @overload
@@ -120,7 +126,7 @@ def holds_decisions(path: Anywhere) -> bool:
         with source.open("rb") as file:
             return bool(_LINES.decode(file.readline()).trace)
     except OSError as error:
-        raise cannot_open(source, error) from error
+        raise _cannot_open(source, error) from error
     except UNREADABLE:
         return False  # reading it says what is wrong
 
@@ -154,8 +160,165 @@ def trace_schema() -> dict[str, Any]:
     }
 
 
-def payload(line: bytes | memoryview, kind: type[Episode | Trace], where: str) -> msgspec.Raw:
-    """The record of a line, not yet decoded.
+class RecordFile(Sequence[R_co], Generic[R_co]):
+    """The records of a file; each is decoded at every access, and not kept.
+
+    The file is mapped into memory, not read into it. Records that are appended later are not seen;
+    the file must not be truncated meanwhile. Use :func:`open_jsonl` to create one.
+    """
+
+    def __init__(self, path: Path, kind: type[R_co]) -> None:
+        self.path = path
+        self._kind, self._decoder = kind, msgspec.json.Decoder(kind)
+        try:
+            self._lines = MappedLines(path)
+        except OSError as error:
+            raise _cannot_open(path, error) from error
+
+    def __len__(self) -> int:
+        """Number of lines. A truncated line counts, but cannot be read."""
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> R_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[R_co]: ...
+    def __getitem__(self, index: int | slice) -> R_co | list[R_co]:
+        """One record, or a list of some.
+
+        Raises:
+            TraceError: a line is truncated, of another version, or not such a record.
+            ValueError: the file was closed.
+        """
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = index + len(self) if index < 0 else index
+        try:
+            line = self._lines[i]
+        except IndexError:
+            raise IndexError(
+                f"{self.path} has {len(self)} lines; there is no record {index}"
+            ) from None
+        return decode_line(self._decoder, line, self._kind, f"{self.path}, line {i + 1}")
+
+    def close(self) -> None:
+        """Close the file. Records that were already read stay valid."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RecordFile('{self.path}', {self._kind.__name__})"
+
+
+@overload
+def open_jsonl(path: Anywhere) -> RecordFile[Episode]: ...
+@overload
+def open_jsonl(path: Anywhere, kind: type[Record]) -> RecordFile[Record]: ...
+def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
+    """Open a file of episodes (or traces) as a read-only sequence; nothing is decoded yet::
+
+        with open_jsonl("runs/phone/traces/train-000.jsonl") as episodes:
+            episodes[7].success
+
+    Args:
+        path: a file that :func:`write_jsonl` wrote.
+        kind: ``Episode`` or ``Trace``, as the file was written.
+
+    Raises:
+        TraceError: it cannot be opened. Invalid lines raise on access.
+    """
+    return RecordFile(Path(path), kind)
+
+
+async def write_stream(
+    path: Path, stream: AsyncGenerator[Numbered, None], *, most: int = UNWRITTEN
+) -> AsyncGenerator[list[Numbered], None]:
+    """Append the episodes of a stream to a trace file; yields each group when it is on disk.
+
+    A group is all episodes that have finished when a write begins: one write and one ``fsync``, in
+    a thread, so that neither the event loop nor the workers wait for the disk. While ``most``
+    episodes are not yet on disk, the stream is not read further. If the caller stops before the
+    end, or is cancelled, the episodes that were read from the stream are written too.
+
+    Args:
+        path: made if missing. If its last line is cut off, repair it first
+            (:func:`repair_jsonl`). Only this call may write to it.
+        stream: the result of :meth:`swarm_ui.rollout.Rollouts.stream`; it is closed at the end.
+        most: the maximum number of episodes that were read and are not yet on disk; at least 1.
+
+    Raises:
+        ConfigError: the disk is full or fails; the file has whole records only, or a cut-off last
+            line. What was yielded before is kept, and nothing is written after it.
+        Exception: what the stream raises, after the episodes before it are written.
+    """
+    waiting: list[Numbered] = []
+    arrived, room = asyncio.Event(), asyncio.Semaphore(most - 1)
+    failed: list[Exception] = []
+
+    async def read() -> None:
+        async with aclosing(stream) as episodes:
+            async for numbered in episodes:
+                waiting.append(numbered)
+                arrived.set()
+                await room.acquire()
+
+    async def write(disk: ThreadPoolExecutor) -> list[Numbered]:
+        group = waiting.copy()
+        waiting.clear()
+        writing = asyncio.get_running_loop().run_in_executor(disk, _append, path, group, failed)
+        await asyncio.wait({writing})  # a cancellation of the waiting leaves the write
+        writing.result()
+        return group
+
+    reader = asyncio.create_task(read())
+    reader.add_done_callback(lambda _: arrived.set())
+    with ThreadPoolExecutor(1, "traces") as disk:  # at the end, what was begun is finished
+        try:
+            while waiting or not reader.done():
+                if not waiting:
+                    await arrived.wait()
+                arrived.clear()
+                if waiting:
+                    group = await write(disk)
+                    for _ in group:
+                        room.release()
+                    yield group
+            reader.result()
+        finally:
+            reader.cancel()
+            try:
+                await asyncio.gather(reader, return_exceptions=True)
+            finally:
+                await write(disk)
+
+
+def _append(path: Path, group: Sequence[Numbered], failed: list[Exception]) -> None:
+    """Append a group, unless an earlier one ``failed``."""
+    if failed:
+        raise failed[0]
+    try:
+        if group:
+            append_jsonl(path, [episode for _, episode in group])
+    except OSError as error:
+        failed.append(ConfigError(
+            f"cannot write '{path}': {error.strerror or error}. The episodes that were counted "
+            "before are kept: make room, or repair the disk, and continue the run"
+        ))  # fmt: skip
+        raise failed[0] from error
+    except Exception as error:
+        failed.append(error)
+        raise
+
+
+def decode_line(
+    decoder: msgspec.json.Decoder[R_co], line: bytes | memoryview, kind: type[R_co], where: str
+) -> R_co:
+    """The record of a line.
 
     Raises:
         TraceError: the line is cut off, of another version, or holds something else.
@@ -164,15 +327,15 @@ def payload(line: bytes | memoryview, kind: type[Episode | Trace], where: str) -
         raise TraceError(f"{where}: cut off after {len(line)} bytes; repair_jsonl() drops it")
     try:
         found = _LINES.decode(line)
+        if found.version != TRACE_VERSION:
+            raise TraceError(
+                f"{where}: version {found.version}; this release reads version {TRACE_VERSION}"
+            )
+        raw: msgspec.Raw = getattr(found, _NAMES[kind])
+        if raw:
+            return decoder.decode(raw)
     except UNREADABLE as error:
         raise TraceError(f"{where}: not {_WHAT[kind]}: {brief(error)}") from error
-    if found.version != TRACE_VERSION:
-        raise TraceError(
-            f"{where}: version {found.version}; this release reads version {TRACE_VERSION}"
-        )
-    raw: msgspec.Raw = getattr(found, _NAMES[kind])
-    if raw:
-        return raw
     for other, name in _NAMES.items():
         if getattr(found, name):
             raise TraceError(
@@ -182,20 +345,7 @@ def payload(line: bytes | memoryview, kind: type[Episode | Trace], where: str) -
     raise TraceError(f"{where}: not {_WHAT[kind]}: it has no field '{_NAMES[kind]}'")
 
 
-def decoded(
-    decoder: msgspec.json.Decoder[T],
-    raw: msgspec.Raw,
-    where: str,
-    kind: type[Episode | Trace | StepRecord],
-) -> T:
-    """Decode a part of a line. Raises ``TraceError`` if it has another type."""
-    try:
-        return decoder.decode(raw)
-    except UNREADABLE as error:
-        raise TraceError(f"{where}: not {_WHAT[kind]}: {brief(error)}") from error
-
-
-def cannot_open(path: Path, error: OSError) -> TraceError:
+def _cannot_open(path: Path, error: OSError) -> TraceError:
     return TraceError(f"{path}: cannot be opened: {error.strerror}")
 
 
@@ -208,7 +358,10 @@ def _line(record: Episode | Trace, target: Path, number: int) -> bytes:
     if isinstance(record, Episode) and record.notes:
         record = msgspec.structs.replace(record, notes=())
     try:
-        body = encoded(record)
-    except Unwritable as error:
-        raise TraceError(f"{target}: {name} {number} cannot be written: {error}") from None
+        body = msgspec.json.encode(record)
+    except UnicodeEncodeError as error:
+        raise TraceError(
+            f"{target}: {name} {number} cannot be written: a text has half a character "
+            f"({error.object[max(0, error.start - 20) : error.start + 20]!r}); replace it"
+        ) from error
     return b'{"version":%d,"%s":%s}' % (TRACE_VERSION, name.encode(), body)

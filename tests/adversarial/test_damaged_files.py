@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_fakes import BLANK, SCREEN, HashModel, timeless
+from graph_fakes import SCREEN, HashModel, timeless
 
 from swarm_ui import (
     CollabGraph,
@@ -17,7 +17,6 @@ from swarm_ui import (
     DirectoryStore,
     Episode,
     SQLiteStore,
-    StepRecord,
     SwarmError,
     Trace,
     TraceError,
@@ -278,17 +277,3 @@ def test_a_run_whose_graph_is_junk_is_another_run(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join([head[:begin] + b"[[[" + head[end:], *lines[1:]]) + b"\n")
     with DirectoryStore(tmp_path) as store, pytest.raises(ConfigError, match="cannot be read"):
         GRAPH.run_sync(SCREEN, run_id="r", store=store)
-
-
-def test_a_step_is_read_alone(tmp_path: Path) -> None:
-    step = StepRecord(trace=GRAPH.run_sync(BLANK, run_id="r"))
-    path = tmp_path / "e.jsonl"
-    write_jsonl(path, [Episode(environment="e", task="t", seed=1, steps=(step, step))])
-    data = path.read_bytes()
-    at = data.rindex(b'"trace"')
-    path.write_bytes(data[:at] + b'"tracE"' + data[at + 7 :])
-    with open_jsonl(path) as file:
-        steps = file[0].steps
-        assert steps[0] == step
-        with pytest.raises(TraceError, match="line 1, step 1: not a step"):
-            steps[1]

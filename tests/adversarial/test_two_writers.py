@@ -21,16 +21,16 @@ from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm
+from swarm_ui.files import only_writer
 from swarm_ui.rollout import LocalWorker, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import only_writer
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = tuple(("contacts-add", seed) for seed in range(12))
 HOLD = """
 import sys
 from pathlib import Path
-from swarm_ui.storage.run_lock import only_writer
+from swarm_ui.files import only_writer
 with only_writer(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     sys.stdin.read()

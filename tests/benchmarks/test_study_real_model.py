@@ -18,8 +18,8 @@ from benchmarks.support import records
 from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.results import ArmResult, Cost, Results
+from swarm_ui.files import write_atomic
 from swarm_ui.stats import Outcome
-from swarm_ui.storage.durable import write_atomic
 
 
 def test_each_cell_comes_after_those_it_needs(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ from benchmarks.support.origin import Origin
 from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_SEEDS, tasks
 from swarm_ui.experiment.script_runner import check_study
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
 from swarm_ui.stats.interval import Outcome
-from swarm_ui.storage.durable import write_atomic
 
 ROOT = Path(__file__).parents[2]
 

@@ -27,8 +27,8 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.comparing import mcnemar
 from swarm_ui.experiment.config import Config
 from swarm_ui.experiment.runs import Run
+from swarm_ui.files import only_writer
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,8 +22,8 @@ from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.stored.deletion import delete
 from swarm_ui.experiment.stored.run_status import running
 from swarm_ui.experiment.stored.summary import point_in_time
+from swarm_ui.files import being_written, only_writer
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import being_written, only_writer
 
 
 def listed(shell: Shell, line: str = "runs") -> dict[str, dict[str, Any]]:  # noqa: F811

@@ -25,8 +25,8 @@ from swarm_ui.experiment.live.panel import panel
 from swarm_ui.experiment.live.progress_file import ProgressFile, read_progress
 from swarm_ui.experiment.live.server import LiveServer
 from swarm_ui.experiment.progress import TaskProgress
+from swarm_ui.files import only_writer
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.jsonl import append_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 

@@ -13,10 +13,10 @@ from learning_fakes import TinyModel
 from learning_run import CONFIG, run
 
 from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.files import append_line
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.storage.durable import append_line
 
 LESS = replace(
     CONFIG,

@@ -15,7 +15,7 @@ from shared_browser import SharedBrowser
 from swarm_ui.report import ReportData, gathered, page
 from swarm_ui.report.contents import EpisodeSet
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.failed_episodes import FAILURE_RULES
+from swarm_ui.trace.failures import FAILURE_RULES
 from swarm_ui.trace.records import Episode
 
 ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)

@@ -16,7 +16,7 @@ from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.rollout import Intervene, rollout
 from swarm_ui.rollout.solver_grades import solver_grades
-from swarm_ui.trace.failed_episodes import failure_class
+from swarm_ui.trace.failures import failure_class
 from swarm_ui.trace.records import Episode
 
 SAVE = '{"action_type":"click","index":0}'

@@ -11,15 +11,15 @@ import pytest
 from report_samples import episode
 
 from swarm_ui.errors import ConfigError, TraceError
-from swarm_ui.storage import run_directory
-from swarm_ui.storage.durable import (
+from swarm_ui.files import (
     LineFile,
+    MappedLines,
     append_line,
     replacing_folder,
     whole_lines,
     write_atomic,
 )
-from swarm_ui.storage.mapped_lines import MappedLines
+from swarm_ui.storage import run_directory
 from swarm_ui.storage.run_directory import RunDirectory, without_secrets
 
 
@@ -221,7 +221,7 @@ def test_a_line_file_cuts_a_torn_line_away_and_appends_all_lines_or_none(
             raise OSError("no space left")
 
         with monkeypatch.context() as patch:
-            patch.setattr("swarm_ui.storage.durable.os.fsync", full)
+            patch.setattr("swarm_ui.files.os.fsync", full)
             with pytest.raises(OSError, match="no space"):
                 file.append(b"five")
         assert path.read_bytes() == b"one\ntwo\n" and file.size == 8

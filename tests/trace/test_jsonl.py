@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
-import pickle
 import re
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,14 @@ from swarm_ui import (
     append_jsonl,
     iter_jsonl,
     read_jsonl,
+    repair_jsonl,
     write_jsonl,
 )
-from swarm_ui.errors import Failure
-from swarm_ui.model import Dropped
+from swarm_ui.environment import Step
+from swarm_ui.errors import EnvironmentFault, Failure
+from swarm_ui.model import Completion, Dropped
 from swarm_ui.observation import Past
-from swarm_ui.trace.canonical_json import Unwritable, encoded
-from swarm_ui.trace.jsonl import trace_schema
-from swarm_ui.trace.reader import open_jsonl
+from swarm_ui.trace.jsonl import open_jsonl, trace_schema
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "trace_format.md"
 text = st.text(max_size=8)
@@ -196,106 +198,38 @@ def test_what_is_read_is_what_was_written(
     write_jsonl(folder / "t.jsonl", decisions)
     assert read_jsonl(folder / "e.jsonl") == tasks
     assert read_jsonl(folder / "t.jsonl", Trace) == decisions
-    with open_jsonl(folder / "e.jsonl") as lazy, open_jsonl(folder / "t.jsonl", Trace) as one:
-        assert [episode.load() for episode in lazy] == tasks
-        assert list(one) == decisions
+    with open_jsonl(folder / "e.jsonl") as some, open_jsonl(folder / "t.jsonl", Trace) as others:
+        assert (list(some), list(others)) == (tasks, decisions)
     for name in ("e", "t"):
         for line in (folder / f"{name}.jsonl").read_bytes().split(b"\n")[:-1]:
             json.loads(line, parse_constant=pytest.fail)
 
 
-def loud(value: Any) -> Any:
-    """An equal value, said otherwise: numbers of other kinds, new objects, another order."""
-    if isinstance(value, msgspec.Struct):
-        return type(value)(**{f: loud(getattr(value, f)) for f in value.__struct_fields__})
-    if isinstance(value, tuple):
-        return tuple([loud(v) for v in value])
-    if isinstance(value, dict):
-        return {k: loud(v) for k, v in reversed(list(value.items()))}
-    if isinstance(value, float):
-        if value == 0:
-            return -0.0 if math.copysign(1, value) > 0 else 0
-        return int(value) if value.is_integer() else float(repr(value))
-    return value
-
-
-@settings(max_examples=25)
-@given(episodes)
-def test_equal_records_give_equal_bytes(episode: Episode) -> None:
-    other = loud(episode)
-    assert other == episode
-    assert encoded(other) == encoded(episode)
-    assert encoded(msgspec.json.decode(encoded(other), type=Episode)) == encoded(episode)
-
-
-def test_a_default_is_left_out_however_it_came_about() -> None:
-    call = Call(message="a:0", node="a", round=0, usage=Usage(), started=float("0"))
-    assert encoded(call) == b'{"message":"a:0","node":"a","round":0}'
-    zeros = [msgspec.structs.replace(call, ballot={"a": zero}) for zero in (0.0, -0.0, 0)]
-    assert zeros[0] == zeros[1] == zeros[2]
-    assert len({encoded(zero) for zero in zeros}) == 1
-
-
-def test_a_record_from_another_process_gives_the_same_bytes() -> None:
-    # Pickled and read again, a text that is a default is equal to it but another object.
-    message = Message(id="a:0", sender="a", round=0, content="x", prompt_format="json")
-    other = pickle.loads(pickle.dumps(message))
-    assert other == message
-    assert encoded(other) == encoded(message)
-    assert b"prompt_format" not in encoded(other)
-
-
 MESSAGE = Message(id="a:0", sender="a", round=0, content="x")
 CALL = Call(message="a:0", node="a", round=0)
 TRACE = Trace(run="r", seed=0, observation=BLANK, agents=("a",), rounds=1)
-BAD: list[tuple[Trace, str]] = [
-    (
-        msgspec.structs.replace(
-            TRACE, messages=(MESSAGE, msgspec.structs.replace(MESSAGE, logprob=-math.inf))
-        ),
-        r"'messages\[1\].logprob' is -inf",
-    ),
-    (
-        msgspec.structs.replace(TRACE, calls=(msgspec.structs.replace(CALL, logprob=math.nan),)),
-        r"'calls\[0\].logprob' is nan",
-    ),
-    (
-        msgspec.structs.replace(
-            TRACE, calls=(msgspec.structs.replace(CALL, ballot={"a": 1.0, "b": -math.inf}),)
-        ),
-        r"'calls\[0\].ballot\['b'\]' is -inf",
-    ),
-    (msgspec.structs.replace(TRACE, ballot={"a": math.inf}), r"'ballot\['a'\]' is inf"),
-    (msgspec.structs.replace(TRACE, edge_logprob=-math.inf), "'edge_logprob' is -inf"),
-    (
-        msgspec.structs.replace(
-            TRACE, messages=(msgspec.structs.replace(MESSAGE, content="ok \ud83d"),)
-        ),
-        r"'messages\[0\].content' is a text with half a character \(U\+D83D at 3\)",
-    ),
-    (msgspec.structs.replace(TRACE, ballot={"\ud83d": 1.0}), "ballot"),
-]
 
 
-@pytest.mark.parametrize(("trace", "words"), BAD)
-def test_what_json_cannot_hold_is_refused_and_leaves_the_file_as_it_was(
-    tmp_path: Path, trace: Trace, words: str
+def test_a_text_that_json_cannot_hold_is_refused_and_leaves_the_file_as_it_was(
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "t.jsonl"
     write_jsonl(path, [TRACE])
     before = path.read_bytes()
+    half = msgspec.structs.replace(MESSAGE, content="ok \ud83d")
+    bad = msgspec.structs.replace(TRACE, messages=(half,))
     for write in (write_jsonl, append_jsonl):
-        with pytest.raises(TraceError, match=rf"t\.jsonl: trace 2 cannot be written: .*{words}"):
-            write(path, [TRACE, trace])
+        with pytest.raises(TraceError, match=r"t\.jsonl: trace 2 cannot be written.*replace it"):
+            write(path, [TRACE, bad])
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["t.jsonl"]
 
 
-def test_numbers_deep_inside_an_episode_are_found() -> None:
-    step = StepRecord(trace=TRACE, credit=((None, 1.0), (math.nan,)))
-    episode = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=TRACE), step))
-    with pytest.raises(Unwritable, match=r"'steps\[1\].credit\[1\]\[0\]' is nan"):
-        encoded(episode)
+def test_numbers_that_json_cannot_hold_come_from_no_model_and_no_environment() -> None:
+    for wrong in (math.nan, math.inf, -math.inf):
+        assert Completion(text="x", prompt="p", logprob=wrong).logprob is None
+        with pytest.raises(EnvironmentFault, match="expected a finite number"):
+            Step(observation=BLANK, reward=wrong)
 
 
 def test_a_nested_and_skipping_run_with_a_fallback_survives(tmp_path: Path) -> None:
@@ -440,3 +374,147 @@ def test_the_schema_describes_files(tmp_path: Path) -> None:
 def test_the_schema_names_every_record() -> None:
     assert set(trace_schema()["$defs"]) == {kind.__name__ for kind in KINDS}
     assert all(re.fullmatch(r"\w+", name) for name in trace_schema()["$defs"])
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def played(seed: int) -> Episode:
+    graph = CollabGraph.collaborative(model=HashModel(), views="shuffle", seed=seed)
+    trace = graph.run_sync(SCREEN, seed=seed, run_id=f"r{seed}")
+    step = StepRecord(trace=trace, executed=Action(action_type="wait"), credit=((None, 0.0, 1.0),))
+    return Episode(environment="e", task="tâche", seed=seed, steps=(step,), success=seed % 2 == 0)
+
+
+def test_appending_continues_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    episodes = [played(seed) for seed in range(3)]
+    append_jsonl(path, episodes[:1])
+    append_jsonl(path, episodes[1:])
+    assert read_jsonl(path) == episodes == list(iter_jsonl(path))
+
+
+def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write_jsonl(path, [played(0)])
+    before = path.read_bytes()
+
+    def broken() -> object:
+        yield played(1)
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError):
+        write_jsonl(path, broken())  # type: ignore[arg-type]
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 500])
+def test_a_cut_off_file_says_which_line_and_can_be_repaired(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "a.jsonl"
+    first, second, third = (played(seed) for seed in range(3))
+    write_jsonl(path, [first, second])
+    data = path.read_bytes()
+    path.write_bytes(data[:-cut])
+    with pytest.raises(TraceError, match=r"a\.jsonl, line 2: cut off"):
+        read_jsonl(path)
+    assert list(iter_jsonl(path, whole=False)) == [first]
+    with pytest.raises(TraceError, match="repair_jsonl"):
+        append_jsonl(path, [third])
+    assert repair_jsonl(path) == len(data.splitlines(keepends=True)[1]) - cut
+    append_jsonl(path, [third])
+    assert read_jsonl(path) == [first, third]
+    assert repair_jsonl(path) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"version":2,"episode":{}}\n', "line 1: version 2; this release reads version 1"),
+        (b'{"episode":{}}\n', "line 1: version None"),
+        (b'{"version":1,"episode":{}}\n', "line 1: not an episode"),
+        (b"hello\n", "line 1: not an episode"),
+        (b"\xff\xfe\n", "line 1: not an episode"),
+    ],
+)
+def test_other_versions_and_other_files_are_refused(
+    tmp_path: Path, line: bytes, words: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(line)
+    with pytest.raises(TraceError, match=words):
+        read_jsonl(path)
+
+
+def test_a_missing_file_is_a_trace_error(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="cannot be opened"):
+        read_jsonl(tmp_path / "none.jsonl")
+
+
+# -- single records -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.jsonl"
+    write_jsonl(path, [Episode(environment="e", task=f"t{k}", seed=k) for k in range(4)])
+    return path
+
+
+def test_a_file_is_a_sequence_of_what_reading_it_gives(small: Path) -> None:
+    whole = read_jsonl(small)
+    with open_jsonl(small) as file:
+        assert file[2] == whole[2]  # before the last line was found
+        assert len(file) == 4 and list(file) == whole and file[1:3] == whole[1:3]
+        assert list(reversed(file)) == whole[::-1] and file[-1] == whole[-1]
+        for outside in (4, -5):
+            with pytest.raises(IndexError, match="has 4 lines"):
+                file[outside]
+    with pytest.raises(ValueError, match=r"small\.jsonl was closed"):
+        file[0]
+    file.close()
+
+
+def test_a_wrong_line_matters_only_to_who_reads_it(small: Path, tmp_path: Path) -> None:
+    lines = small.read_bytes().splitlines(keepends=True)
+    small.write_bytes(b"".join([*lines[:2], b"nonsense\n", lines[3][:-3]]))
+    with open_jsonl(small) as file:
+        assert len(file) == 4 and file[1].task == "t1"
+        with pytest.raises(TraceError, match=r"small\.jsonl, line 3: not an episode"):
+            file[2]
+        with pytest.raises(TraceError, match="line 4: cut off after"):
+            list(file[3:])
+    with open_jsonl(small, Trace) as traces, pytest.raises(TraceError, match="but an episode"):
+        traces[1]
+    with pytest.raises(TraceError, match="cannot be opened"):
+        open_jsonl(tmp_path / "none.jsonl")
+
+
+def test_episodes_appended_later_are_not_seen(small: Path) -> None:
+    with open_jsonl(small) as file:
+        append_jsonl(small, read_jsonl(small))
+        assert len(file) == 4
+    with open_jsonl(small) as file:
+        assert len(file) == 8
+
+
+def test_a_record_of_a_long_file_costs_a_fraction_of_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    write_jsonl(path, (played(seed) for seed in range(100)))
+
+    def one() -> None:
+        with open_jsonl(path) as file:
+            assert file[90].seed == 90
+
+    assert peak(one) < peak(lambda: read_jsonl(path)) / 20
+
+
+def peak(read: Callable[[], object]) -> int:
+    """Bytes of Python memory at the highest point of a reading."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        read()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -16,7 +16,7 @@ from benchmarks.studies.struct_files import read_struct
 from benchmarks.support.origin import commit, dirty
 from benchmarks.support.timing_record import children_seconds
 from swarm_ui.errors import ConfigError
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 
 DECISIONS_PER_EPISODE = 7
 """For estimates: mean decisions of an episode."""

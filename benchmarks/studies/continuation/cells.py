@@ -8,8 +8,8 @@ import msgspec
 
 from benchmarks.studies.struct_files import read_struct
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
 from swarm_ui.rollout import Job
-from swarm_ui.storage.run_directory import write_atomic
 
 CELL_VERSION = 1
 PHONE_SPLITS = ("new_parameters", "new_apps")

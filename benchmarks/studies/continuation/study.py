@@ -37,6 +37,7 @@ from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm, agent_names, rollout_arm
 from swarm_ui.experiment.training.stage2 import TrainingEnvironment, team_config, train_team
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
@@ -47,7 +48,7 @@ from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout import Job
 from swarm_ui.stats import outcomes
-from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.storage.run_directory import RunDirectory
 
 _LOOK = Arm(name="look", label="base, sampled", temperature=0.8)
 

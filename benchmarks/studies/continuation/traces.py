@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
 from swarm_ui.node import derive
-from swarm_ui.storage.run_directory import write_atomic
 
 _CITIES = ("Oakley", "Milford", "Ashton", "Bexley", "Corby", "Dover", "Ely", "Frome", "Hythe",
            "Leeds", "Ripon", "Wells")  # fmt: skip

@@ -20,9 +20,9 @@ from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.split_facts import Edges, SplitTeams
+from swarm_ui.files import write_atomic
 from swarm_ui.model import ChatModel
 from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 
 TEMPLATES: tuple[Templates, ...] = ("train", "new_templates")

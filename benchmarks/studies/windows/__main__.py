@@ -41,7 +41,7 @@ from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 
 if TYPE_CHECKING:
     from benchmarks.studies.windows.agent import WindowAgentConfig

@@ -21,10 +21,10 @@ from benchmarks.studies.windows.samples import (
 from demos.base_agent.stream import COLLEAGUES, Mix, Stream
 from demos.base_agent.training import Progress, Stage1Config, train
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.storage.run_directory import write_atomic
 
 MEMORY = 1
 """Number of past actions in the observations of long screens."""

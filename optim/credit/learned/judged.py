@@ -16,9 +16,8 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import LineFile, whole_lines, write_atomic
 from swarm_ui.observation import Observation
-from swarm_ui.storage.durable import LineFile, whole_lines
-from swarm_ui.storage.run_directory import write_atomic
 
 Kind = Literal["own", "colleague", "solver", "adversary"]
 """Source of the proposal: the first agent of the team; another agent, which saw the elements in

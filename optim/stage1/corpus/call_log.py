@@ -16,11 +16,11 @@ import msgspec
 
 from swarm_ui.budget import Budget, Hold, Price, most_tokens
 from swarm_ui.errors import TraceError
+from swarm_ui.files import LineFile
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel, Completion, Request
 from swarm_ui.optim.stage1.corpus.samples import short_hash
 from swarm_ui.prompts import as_chat, transcript
-from swarm_ui.storage.durable import LineFile
 
 T = TypeVar("T")
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.files import replacing_folder, write_atomic
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.stage1.corpus.samples import LEVELS, HeldOut, Sample
 from swarm_ui.optim.stage1.corpus.store import read_corpus
-from swarm_ui.storage.durable import replacing_folder
-from swarm_ui.storage.run_directory import write_atomic
 
 Folders = Path | Sequence[Path]
 Row = dict[str, Any]

@@ -20,12 +20,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.files import LineFile, write_atomic
 from swarm_ui.optim.stage1.corpus.call_log import read_records, spent
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.quality import Deduplicator, DropCounts
 from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, HeldOut, Job, Sample, WalkResult
-from swarm_ui.storage.durable import LineFile
-from swarm_ui.storage.run_directory import expect_no_links_out, installed, write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out, installed
 
 T = TypeVar("T")
 

@@ -20,12 +20,13 @@ import msgspec
 
 from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.files import write_atomic
 from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, gather, parts
 from swarm_ui.optim.stage1.corpus.samples import HeldOut, short_hash
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same, corpus_format
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Watch
-from swarm_ui.storage.run_directory import expect_no_links_out, installed, write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out, installed
 
 if TYPE_CHECKING:
     from accelerate import PartialState  # type: ignore[import-untyped]

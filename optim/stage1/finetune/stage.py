@@ -19,6 +19,7 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[att
 
 from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, write_metadata
 from swarm_ui.errors import LearningError
+from swarm_ui.files import write_atomic
 from swarm_ui.optim.metrics import peak_memory_mb
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.encoding import Encoded
@@ -26,7 +27,6 @@ from swarm_ui.optim.stage1.finetune.reply_scoring import score_replies_only
 from swarm_ui.optim.stage1.finetune.stage_progress import Step
 from swarm_ui.optim.stage1.finetune.timing import Timer
 from swarm_ui.optim.stage1.finetune.weights import computes_bfloat16, load_network, load_weights
-from swarm_ui.storage.run_directory import write_atomic
 
 _CHECKPOINTING = (
     "activation_checkpointing"  # the newer name of the setting

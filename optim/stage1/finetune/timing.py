@@ -11,7 +11,7 @@ from typing import Any
 import accelerate  # type: ignore[import-untyped]
 from transformers import TrainerCallback
 
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 
 _WARM_UP = 0.1
 """Share of a stage in which the learning rate rises."""

@@ -13,7 +13,7 @@ from swarm_ui.cli.out_files import writing
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 from swarm_ui.trace.jsonl import write_jsonl
 
 What = Literal["adapters", "episodes", "pairs", "edges", "mermaid",

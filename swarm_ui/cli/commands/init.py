@@ -10,7 +10,7 @@ import typer
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.out_files import writing
 from swarm_ui.cli.output import Output
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 
 TEMPLATE = """\
 # Settings of swarm-ui. Every line is the default; delete the # of a line to change its value.

@@ -27,10 +27,11 @@ from swarm_ui.experiment.environments import environment_findings, spec_of
 from swarm_ui.experiment.models import adapter_names, kind_of, model_findings, open_model
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.credit.learned.judged import JudgedHead, Purpose
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
-from swarm_ui.storage.run_directory import expect_no_links_out, write_atomic
+from swarm_ui.storage.run_directory import expect_no_links_out
 
 if TYPE_CHECKING:
     from swarm_ui.optim.credit.analysis.judging import JudgingFigures

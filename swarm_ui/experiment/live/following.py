@@ -20,8 +20,8 @@ from swarm_ui.report.run_reader import learning_curves
 from swarm_ui.report.totals import set_name
 from swarm_ui.rollout import Job
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.trace.failed_episodes import FailureClass, failure_class
-from swarm_ui.trace.jsonl import payload
+from swarm_ui.trace.failures import FailureClass, failure_class
+from swarm_ui.trace.jsonl import decode_line
 from swarm_ui.trace.records import Episode
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class _Tail:
     def _read(self, line: bytes) -> None:
         where = f"{self.path.name}, line {self._lines + 1}"
         try:
-            episode = _EPISODES.decode(payload(line, Episode, where))
+            episode = decode_line(_EPISODES, line, Episode, where)
         except (SwarmError, ValueError, RecursionError) as error:
             self.problem = f"{where} and those after it: {brief(error)}"
             return

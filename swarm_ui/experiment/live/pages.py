@@ -19,7 +19,7 @@ from swarm_ui.experiment.reporting import pictured
 from swarm_ui.report import ReportData, gathered, page
 from swarm_ui.report.html import Markup, escape, tag
 from swarm_ui.report.page import STYLES
-from swarm_ui.trace.reader import open_jsonl
+from swarm_ui.trace.jsonl import open_jsonl
 
 _FRESH = 1.0
 """Seconds for which a snapshot of the run is reused."""
@@ -81,7 +81,7 @@ class RunPages:
             return plain(404, "there is no such episode")
         try:
             with open_jsonl(file) as episodes:
-                episode = episodes[number].load()
+                episode = episodes[number]
         except (IndexError, TraceError):
             return plain(404, "there is no such episode")
         said = f"Episode {number + 1} of {file.name}."

@@ -12,7 +12,7 @@ from swarm_ui.report.charts import curve
 from swarm_ui.report.contents import Curve, CurvePoint, Series
 from swarm_ui.report.html import Markup, join, note, tag
 from swarm_ui.stats import wilson
-from swarm_ui.trace.failed_episodes import FAILURE_CLASSES, FAILURE_NAMES
+from swarm_ui.trace.failures import FAILURE_CLASSES, FAILURE_NAMES
 
 SECTIONS = ("head", "progress", "curves", "success", "faults", "episodes")
 """Names of the parts, in the order of the page."""

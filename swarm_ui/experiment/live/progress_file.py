@@ -10,7 +10,7 @@ import msgspec
 
 from swarm_ui.errors import UNREADABLE
 from swarm_ui.experiment.progress import ProgressDisplay, TaskProgress
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.files import write_atomic
 
 NAME = "progress.json"
 _SECONDS_BETWEEN_WRITES = 2.0

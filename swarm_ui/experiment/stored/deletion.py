@@ -10,8 +10,8 @@ from pathlib import Path
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.stored.summary import RunSummary, run_folders, summary_of
+from swarm_ui.files import being_written, only_writer
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import being_written, only_writer
 
 _PARTS = ("run", "episodes", "training")
 """The locks that a process may hold while it works on a run."""

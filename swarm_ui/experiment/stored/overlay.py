@@ -15,6 +15,7 @@ from swarm_ui.experiment.comparing import compare_runs
 from swarm_ui.experiment.reporting import expect_report, run_report
 from swarm_ui.experiment.results import ORDER, ArmResult, Results, success_interval
 from swarm_ui.experiment.stored.summary import RunSummary, summary_of
+from swarm_ui.files import write_atomic
 from swarm_ui.report import (
     Curve,
     CurvePoint,
@@ -27,7 +28,7 @@ from swarm_ui.report import (
     learning_curves,
     page,
 )
-from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.storage.run_directory import RunDirectory
 
 _TRAINED = re.compile(r"after-(\d+)$")
 """The policies that a demo tests after some iterations of training."""

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import Literal, get_args
 
 from swarm_ui.errors import BudgetExceeded, ConfigError, brief
+from swarm_ui.files import being_written, only_writer
 from swarm_ui.storage.run_directory import RunDirectory
-from swarm_ui.storage.run_lock import being_written, only_writer
 
 RunState = Literal[
     "running", "finished", "failed", "interrupted", "killed", "damaged", "unknown"

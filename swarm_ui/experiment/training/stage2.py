@@ -17,6 +17,7 @@ from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
+from swarm_ui.files import write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
@@ -35,7 +36,7 @@ from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update import Rehearse
 from swarm_ui.report import credit_map
 from swarm_ui.rollout import MakeEnvironment
-from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 
 _UPDATE_SHARE = 0.5

@@ -16,7 +16,7 @@ from swarm_ui.environments.wrappers import Recorder, StepLimit
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.comparing import compare_runs
 from swarm_ui.rollout import rollout
-from swarm_ui.trace.reader import open_jsonl
+from swarm_ui.trace.jsonl import open_jsonl
 
 COMPLETE = Action(action_type="status", goal_status="complete")
 
@@ -34,7 +34,7 @@ async def test_an_episode_keeps_the_version_through_wrappers_and_files(tmp_path:
     for name in ("recorded.jsonl", "played.jsonl"):
         assert [e.checker for e in read_jsonl(tmp_path / name)] == [CHECKER]
         with open_jsonl(tmp_path / name) as opened:
-            assert opened[0].load().checker == CHECKER
+            assert opened[0].checker == CHECKER
     old = msgspec.structs.replace(episode, checker=1)
     for name, found in (("a", old), ("b", old), ("c", episode)):
         write_jsonl(tmp_path / f"{name}.jsonl", [found])

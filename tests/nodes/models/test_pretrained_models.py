@@ -23,9 +23,9 @@ from pretrained_samples import (
 )
 
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.files import cache_folder
 from swarm_ui.nodes.models.pretrained import PRETRAINED, model_folder, pulled_folder
 from swarm_ui.nodes.models.pretrained.pull import pull
-from swarm_ui.storage.cache_folder import cache_folder
 
 CONTENT = b"weights " * 4096
 TINY = stand_in(CONTENT)

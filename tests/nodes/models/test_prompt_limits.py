@@ -21,7 +21,6 @@ from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel
 from swarm_ui.nodes.models.openai.options import ChatOptions
 from swarm_ui.observation import Element, Observation
-from swarm_ui.trace.canonical_json import encoded
 
 CONTEXT = 2048
 
@@ -79,7 +78,7 @@ async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prom
     trace = await team.run(screen)
     calls = [call for call in trace.calls if call.prompt]
     assert len(calls) == 4 and all(call.dropped is not None for call in calls)
-    again = msgspec.json.decode(encoded(trace), type=type(trace))
+    again = msgspec.json.decode(msgspec.json.encode(trace), type=type(trace))
     assert again == trace
     for call in calls:
         decision = again.decision(call)

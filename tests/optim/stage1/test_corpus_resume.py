@@ -139,7 +139,7 @@ async def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         return write(file, bytes(data)[: max(1, len(data) // 2)])  # half of it at once
 
     with monkeypatch.context() as patch:
-        patch.setattr("swarm_ui.storage.durable.os.write", full)
+        patch.setattr("swarm_ui.files.os.write", full)
         with pytest.raises(OSError, match="No space left"):
             await scripted_corpus(tmp_path / "c", 4)
     for name, whole in zip(PRODUCTS, contents(tmp_path / "whole"), strict=True):

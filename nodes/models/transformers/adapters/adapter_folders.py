@@ -19,6 +19,7 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import replacing_folder
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     ADAPTER_FILES,
     VERSIONS_FILE,
@@ -26,7 +27,6 @@ from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     read_versions,
     write_copy,
 )
-from swarm_ui.storage.durable import replacing_folder
 
 
 @dataclass(frozen=True, slots=True)

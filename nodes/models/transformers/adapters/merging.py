@@ -12,8 +12,8 @@ from transformers import PreTrainedModel
 
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
 from swarm_ui.errors import ConfigError
+from swarm_ui.files import replacing_folder
 from swarm_ui.nodes.models.transformers.adapters.peft_files import disk_errors
-from swarm_ui.storage.durable import replacing_folder
 
 
 class Mergeable(Protocol):

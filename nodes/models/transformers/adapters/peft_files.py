@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from swarm_ui.errors import ConfigError, brief
+from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.transformers.routing import AdapterWeights
-from swarm_ui.storage.durable import write_atomic
 
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 """The files of one adapter."""

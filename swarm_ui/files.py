@@ -1,0 +1,351 @@
+"""Files that survive ``kill -9``: replaced whole, or appended to by whole lines; and their locks.
+
+Every file of a run is written in one of two ways. :func:`replacing` and :func:`write_atomic` leave
+either the old or the new contents, never a part; :func:`replacing_folder` does the same for a
+folder. :class:`LineFile` appends lines; an incomplete last line, which a kill may leave, is removed
+when the file is opened again.
+
+A lock (:func:`claim`, :func:`only_writer`) ensures one writer, and ends with its process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO, Self
+
+from swarm_ui.errors import ConfigError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+_BLOCK = 65536
+_TRIES, _PAUSE = 5, 0.02
+"""Number of attempts to get a lock, and the seconds between them: :func:`being_written` holds it
+briefly."""
+CACHE_VARIABLE = "SWARM_UI_CACHE"
+"""The variable that names another cache folder."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write a new version of a file, which replaces the old one when the block ends.
+
+    If the block raises, the old file stays. The folder must exist.
+    """
+    part = path.with_name(f".{path.name}.{token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:  # re-raised after the partial file was removed
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file so that it holds either its old contents or all of ``data``, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Write a new version of a flat or nested folder; it gets its name when the block ends.
+
+    The block writes into an empty sibling folder, whose name begins with ``.<name>-``. If the
+    block raises, an old folder stays. A kill leaves the old folder or none, never a part.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+    try:
+        made = part / "new"
+        made.mkdir()
+        yield made
+        for folder, _, names in os.walk(made):
+            for name in names:
+                file = os.path.join(folder, name)
+                os.chmod(file, 0o644)
+                with open(file, "rb+") as written:
+                    os.fsync(written.fileno())
+            sync_folder(Path(folder))
+        old = part / "old"
+        try:
+            if os.path.lexists(path):
+                os.rename(path, old)
+            os.rename(made, path)
+        except BaseException:  # re-raised: also an interrupt between the two keeps the old folder
+            if os.path.lexists(old):
+                os.rename(old, path)
+            raise
+        sync_folder(path.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+class LineFile:
+    """A file open for appending lines. An incomplete last line is removed when it is opened."""
+
+    def __init__(self, file: Path | FileIO, *, end: int | None = None, fsync: bool = True) -> None:
+        """
+        Args:
+            file: a path, created if it does not exist; or a file open to read and append.
+            end: number of bytes to keep; the rest is removed. ``None``: all complete lines.
+            fsync: whether :meth:`append` waits until the lines are on disk.
+        """
+        self._file = file if isinstance(file, FileIO) else FileIO(file, "a+")
+        self._fsync = fsync
+        self.size = whole_size(self._file) if end is None else end
+        """Bytes in the file."""
+        if self.size < os.fstat(self._file.fileno()).st_size:
+            self._file.truncate(self.size)
+            os.fsync(self._file.fileno())
+
+    def append(self, *lines: bytes) -> None:
+        """Append lines, all or none.
+
+        Raises:
+            OSError: they could not be written, such as on a full disk; the file is as before.
+        """
+        data = b"".join([line + b"\n" for line in lines])
+        left = memoryview(data)
+        descriptor = self._file.fileno()
+        try:
+            while left:
+                left = left[os.write(descriptor, left) :]
+            if self._fsync:
+                os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):  # the rest is removed when the file is opened again
+                os.ftruncate(descriptor, self.size)
+            raise
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one line and wait for the disk. An incomplete last line is removed first."""
+    if b"\n" in line:
+        raise ValueError(f"a line of {path.name} must not hold a line break")
+    with LineFile(path) as file:
+        file.append(line)
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file without their ends. Empty and incomplete lines are left out."""
+    if not path.exists():
+        return []
+    return [line for line in path.read_bytes().split(b"\n")[:-1] if line.strip()]
+
+
+def whole_size(file: FileIO) -> int:
+    """Number of bytes of the complete lines of a file."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class MappedLines:
+    """The lines of a file; their positions are determined when they are first needed.
+
+    Lines that are appended later are not seen. The file must not be truncated meanwhile.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raise ``OSError`` if the file cannot be opened."""
+        self.path = path
+        self._ends = array("Q")  # of the lines found so far
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            # An empty file cannot be mapped.
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else None
+        self._view: memoryview | None = memoryview(b"" if self._map is None else self._map)
+
+    @property
+    def view(self) -> memoryview:
+        """All bytes of the file. Raises ``ValueError`` if it was closed."""
+        if self._view is None:
+            raise ValueError(f"{self.path} was closed")
+        return self._view
+
+    def __len__(self) -> int:
+        self._find(None)
+        return len(self._ends)
+
+    def __getitem__(self, index: int) -> memoryview:
+        """A line with its line feed; the last line of a file may have none."""
+        self._find(index)
+        if not 0 <= index < len(self._ends):
+            raise IndexError(f"no line {index}: {self.path} has {len(self._ends)} lines")
+        return self.view[self._ends[index - 1] if index else 0 : self._ends[index]]
+
+    def _find(self, index: int | None) -> None:
+        """Find where the lines up to ``index`` end; if ``index`` is ``None``, all lines."""
+        size = len(self.view)
+        start = self._ends[-1] if self._ends else 0
+        while start < size and (index is None or len(self._ends) <= index):
+            assert self._map is not None
+            start = self._map.find(b"\n", start) + 1 or size
+            self._ends.append(start)
+
+    def close(self) -> None:
+        """Close the file. Lines that were already read stay valid."""
+        self._view = self._map = None
+
+
+def claim(path: Path) -> FileIO | None:
+    """Open a file to read and append, and lock it for this process.
+
+    The file and its folder are created if they do not exist.
+
+    The lock ends when the file is closed or the process ends, also by ``kill -9``. A forked process
+    holds it too. Without ``fcntl`` (Windows) there is no lock.
+
+    Returns:
+        ``None`` if another process holds the lock.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        file = FileIO(path, "a+")
+        try:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    file.close()
+                    return None
+            if _is_at(file, path):
+                return file
+        except BaseException:  # re-raised: an interrupt must not leave the file locked
+            file.close()
+            raise
+        file.close()  # deleted between opening and locking: the path now has another file
+
+
+@contextmanager
+def only_writer(folder: Path, part: str) -> Iterator[None]:
+    """Lock a part of a run's folder for writing while the block runs.
+
+    Raises:
+        ConfigError: another process (or task) is writing it; nothing was changed.
+    """
+    path = folder / f".{part}.lock"
+    try:
+        file = claim(path)
+        for _ in range(_TRIES - 1):
+            if file is not None:
+                break
+            time.sleep(_PAUSE)
+            file = claim(path)
+    except OSError as error:
+        raise ConfigError(f"'{folder}' cannot be written: {error}") from error
+    if file is None:
+        raise ConfigError(
+            f"the run '{folder}' is open in another process ({part}); wait until that process "
+            "ends, or stop it (a killed process holds no lock)"
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # deleted while locked: a waiting process opens a new file
+            path.unlink()
+        file.close()
+
+
+def being_written(folder: Path) -> bool:
+    """Whether a process holds a lock of :func:`only_writer` in a folder; changes nothing there.
+
+    Always false without ``fcntl`` (Windows). If the file system does not share ``flock`` between
+    machines, only processes of this machine are seen.
+    """
+    if fcntl is None:
+        return False
+    for path in folder.glob(".*.lock"):
+        if not path.is_file():  # a pipe would block
+            continue
+        with suppress(OSError), FileIO(path) as file:  # deleted: its holder has ended
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
+
+
+def _is_at(file: FileIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def cache_folder() -> Path:
+    """The user's cache folder of this library; it may not exist yet.
+
+    ``SWARM_UI_CACHE`` if it is set; otherwise the platform's own place: ``~/.cache/swarm-ui`` (or
+    under ``XDG_CACHE_HOME``), ``~/Library/Caches/swarm-ui``, or ``%LOCALAPPDATA%/swarm-ui/Cache``.
+
+    Raises:
+        ConfigError: the user has no home folder, and the variable is not set.
+    """
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"no cache folder: there is no home folder ({error}); set {CACHE_VARIABLE} to a folder"
+        ) from error
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else home / "AppData" / "Local") / "swarm-ui" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "swarm-ui"
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says that a relative path is to be ignored.
+    return (Path(given) if os.path.isabs(given) else home / ".cache") / "swarm-ui"
