@@ -34,6 +34,7 @@ COLLECTIONS = {
 }  # fmt: skip
 """Folders of many modules of one kind."""
 SAME_IDEA: dict[str, str] = {
+    "failures": "why episodes failed, and how a report shows it",
     "environment": "the environment of each benchmark",
     "data": "the recorded data of each benchmark",
     "metrics": "the measures of each benchmark",
