@@ -182,7 +182,7 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
             agents, critic = sent((published, roles.critic))
             assert await critic.assign(trace, None) == expected
             assert [reply.text for reply in await agents.generate(asked)] == replies
-    assert len(LOADED) == 1 and set(LOADED[0].adapters) == {"critic", "critic_"}
+    assert len(LOADED) == 1
 
 
 async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) -> None:
