@@ -85,7 +85,10 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
 
     def _embed(self, ids: torch.Tensor, cache: Cache | None) -> torch.Tensor:
         """Smeared embeddings, shape ``[batch, tokens, width]``."""
-        before = None if cache is None else getattr(cache, "last_ids", None)
+        kept: dict[str, torch.Tensor] = {}
+        if cache is not None:
+            kept = cache.__dict__.setdefault("of_rows", kept)
+        before = kept.get("last_ids")
         first = torch.full_like(ids[:, :1], self._pad) if before is None else before
         previous = torch.cat([first, ids[:, :-1]], dim=1)
         last = ids[:, -1:]
@@ -94,8 +97,7 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
             padding = torch.eq(ids, self._pad).sum(1, keepdim=True)
             previous.scatter_(1, padding.clamp_max(ids.shape[1] - 1), before)
             last = torch.where(padding < ids.shape[1], last, before)
-        if cache is not None:
-            cache.last_ids = last  # type: ignore[attr-defined]
+        kept["last_ids"] = last
         scale = math.sqrt(self.config.hidden_size)
         here = self.embed_tokens(ids) * scale
         past = self.embed_tokens(previous) * scale

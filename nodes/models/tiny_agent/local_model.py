@@ -28,7 +28,7 @@ from swarm_ui.nodes.models.tiny_agent import architecture
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT, agent_name
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
-from swarm_ui.nodes.models.transformers.decoding.decoding import Row
+from swarm_ui.nodes.models.transformers.decoding import Row
 from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
 
 __all__ = ["BASE_AGENT", "GENERAL_AGENT", "Counters", "LocalModel"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
-from swarm_ui.nodes.models.transformers.decoding.selection import Allowed
+from swarm_ui.nodes.models.transformers.choosing import Allowed
 
 MAX_FREE_WORDS = 8
 
@@ -37,7 +37,7 @@ class WordCursor:
 
     def allowed(self) -> Allowed:
         """The tokens that may come next; see
-        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         free, stops = self._grammar.free, self._grammar.stops
         if self._position is not None:
             return Allowed(list(self._position))
@@ -47,7 +47,7 @@ class WordCursor:
 
     def take(self, token: int) -> None:
         """Append an allowed token; see
-        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         if self._position is None:
             self._words += 1
         else:

@@ -28,14 +28,14 @@ from swarm_ui.model import ChatMessage, Decision, Dropped, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
-from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row
-from swarm_ui.nodes.models.transformers.decoding.prefill import accepts
-from swarm_ui.nodes.models.transformers.decoding.reply_grammar import (
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.grammar import (
     ReplyGrammar,
     ReplyGrammars,
     token_texts,
 )
 from swarm_ui.nodes.models.transformers.placement import placement
+from swarm_ui.nodes.models.transformers.prefill import accepts
 from swarm_ui.nodes.models.transformers.prompt_reader import (
     PromptLimits,
     PromptReader,
@@ -353,8 +353,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         return [*self._tokens(reply, literal=literal), self._end]
 
     def _sampled(self, prompt: ChatPrompt, new: Continuation, text: str) -> tuple[int, ...]:
-        ids = new.ids if new.end is None else [*new.ids, new.end]
-        return () if ids == self._spoken(prompt, text) else tuple(ids)
+        return () if new.tokens == self._spoken(prompt, text) else tuple(new.tokens)
 
     def _first_token(self, option: str) -> int:
         ids = self._tokens(option, literal=True)

@@ -20,9 +20,9 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
-from swarm_ui.nodes.models.transformers.decoding.prefill import gaps_allowed
-from swarm_ui.nodes.models.transformers.decoding.prefix_store import common as shared
+from swarm_ui.nodes.models.transformers.cache import KVCache
+from swarm_ui.nodes.models.transformers.cache import common as shared
+from swarm_ui.nodes.models.transformers.prefill import gaps_allowed
 
 MOST_PROMPTS = 16
 """Prompts in one row. The cost of attention grows with the square of a row's length."""

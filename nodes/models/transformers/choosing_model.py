@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from swarm_ui.model import ChatMessage, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
+from swarm_ui.nodes.models.transformers.adapters.frozen import FrozenAdapter
 from swarm_ui.nodes.models.transformers.choices import (
     PackedPrompts,
     can_pack,
@@ -25,7 +26,6 @@ from swarm_ui.nodes.models.transformers.choices import (
     option_logits,
     pack,
 )
-from swarm_ui.nodes.models.transformers.frozen import FrozenAdapter
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, P, run_of
 
 _BATCH_ROWS = 32

@@ -27,12 +27,12 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Dropped, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
-from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, keeping_logits
-from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
-from swarm_ui.nodes.models.transformers.frozen import FrozenAdapter
-from swarm_ui.nodes.models.transformers.lora import LoraNetwork
-from swarm_ui.nodes.models.transformers.peft_layers import PROJECTIONS
+from swarm_ui.nodes.models.transformers.adapters.frozen import FrozenAdapter
+from swarm_ui.nodes.models.transformers.adapters.layers import PROJECTIONS
+from swarm_ui.nodes.models.transformers.adapters.lora import LoraNetwork
+from swarm_ui.nodes.models.transformers.cache import PrefixStore
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
+from swarm_ui.nodes.models.transformers.prefill import Sharing, keeping_logits
 from swarm_ui.nodes.models.unsent import not_sent
 
 _BATCH_ROWS = 64
@@ -243,7 +243,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             own = [adapters[i] for i in chunk]
             sharing = None
             if self._prefixes.max_bytes:
-                keys = [None if adapter is None else adapter.digest for adapter in own]
+                keys = ["" if adapter is None else adapter.digest for adapter in own]
                 sharing = Sharing(self._prefixes, keys)
             with self._routing(own, merged=self._merges_adapters) as routing:
                 new = generate(
@@ -258,9 +258,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return Completion(
             text=text,
             prompt=self._shown(job.prompt),
-            usage=Usage(
-                prompt_tokens=len(job.prompt.ids), completion_tokens=len(new.ids) + new.ended
-            ),
+            usage=Usage(prompt_tokens=len(job.prompt.ids), completion_tokens=len(new.tokens)),
             logprob=new.logprob,
             model=self.name,
             adapter=job.version,

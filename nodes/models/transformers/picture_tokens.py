@@ -231,7 +231,7 @@ class PictureTokens:
         if positions.ndim == 3:  # they are complete
             return positions
         cache = inputs.get("past_key_values")
-        carried = getattr(cache, "shifts", None)
+        carried = getattr(cache, "of_rows", {}).get("shifts")
         if carried is None:
             if cache is not None and cache.get_seq_length() > 0:
                 raise ModelError(
@@ -254,7 +254,7 @@ class PictureTokens:
             positions = positions + offsets + (shifts.cumsum(1) - shifts)
             carried = carried + shifts.sum(1, keepdim=True)
         if cache is not None:
-            cache.shifts = carried
+            cache.of_rows["shifts"] = carried
         return positions
 
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 from local_models import answers, requests, with_adapters
 
-from swarm_ui.nodes.models.transformers.decoding import decoding, selection
-from swarm_ui.nodes.models.transformers.decoding.selection import Choice, choose
+from swarm_ui.nodes.models.transformers import choosing as selection
+from swarm_ui.nodes.models.transformers import decoding
+from swarm_ui.nodes.models.transformers.choosing import Choice, choose
 
 ROWS, WORDS = 400, 30
 

@@ -15,8 +15,8 @@ from peft import PeftModel
 
 from swarm_ui.model import Request
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.transformers.decoding import decoding, prefill
-from swarm_ui.nodes.models.transformers.routing import LoraRouting, LoraWeights
+from swarm_ui.nodes.models.transformers import decoding, prefill
+from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting, LoraWeights
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
 

@@ -14,7 +14,7 @@ from local_models import alike, answers, at_once, requests, with_adapters
 from swarm_ui.message import Heard
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.transformers.decoding import decoding, prefill
+from swarm_ui.nodes.models.transformers import decoding, prefill
 
 
 def again(model: LocalModel, asked: Sequence[Request]) -> list[Completion]:

@@ -22,7 +22,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
 from swarm_ui.nodes.models.transformers import picture_tokens
-from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.cache import KVCache
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import Trainable
@@ -174,8 +174,8 @@ def test_positions_of_pictures_go_with_the_cache() -> None:
     ids = torch.tensor([model._read(chats()[0]).ids])
     cache = KVCache(model.network.config)
     model.network(input_ids=ids, past_key_values=cache, use_cache=True)
-    assert cache.shifts is not None and int(cache.shifts) < 0
-    cache.shifts = None
+    assert int(cache.of_rows["shifts"]) < 0
+    cache.of_rows.clear()
     with pytest.raises(ModelError, match="without the positions of its pictures"):
         model.network(input_ids=ids[:, -1:], past_key_values=cache, use_cache=True)
 

@@ -28,7 +28,7 @@ from torch.nn.functional import pad
 
 from swarm_ui.errors import ConfigError, brief
 from swarm_ui.files import write_atomic
-from swarm_ui.nodes.models.transformers.routing import AdapterWeights
+from swarm_ui.nodes.models.transformers.adapters.routing import AdapterWeights
 
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 """The files of one adapter."""

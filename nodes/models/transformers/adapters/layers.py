@@ -13,7 +13,7 @@ from transformers.pytorch_utils import Conv1D
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes.models.transformers.adapters.peft_files import last_name
-from swarm_ui.nodes.models.transformers.routing import AdapterWeights, LoraWeights
+from swarm_ui.nodes.models.transformers.adapters.routing import AdapterWeights, LoraWeights
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from swarm_ui.errors import ModelError
-from swarm_ui.nodes.models.transformers.decoding.selection import Allowed
+from swarm_ui.nodes.models.transformers.choosing import Allowed
 from swarm_ui.prompts import FreeText, Reply
 
 _SCREENS = 256
@@ -164,7 +164,7 @@ class ReplyCursor:
 
     def allowed(self) -> Allowed:
         """The tokens that may come next; see
-        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         ids: dict[int, None] = {}
         masks: list[Tensor] = []
         for at in self._at:
@@ -181,7 +181,7 @@ class ReplyCursor:
 
     def take(self, token: int) -> None:
         """Append an allowed token; see
-        :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        :class:`~swarm_ui.nodes.models.transformers.choosing.Cursor`."""
         following: list[_Node | _Within] = []
         for at in self._at:
             node, inside = (at, None) if isinstance(at, _Node) else at.read(self._room)

@@ -1,4 +1,4 @@
-"""Chooses the next token of each row on the device of the logits."""
+"""Chooses the next token of each row on the device of the logits, among those that are allowed."""
 
 from __future__ import annotations
 

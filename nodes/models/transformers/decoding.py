@@ -15,28 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
-from swarm_ui.nodes.models.transformers.decoding.prefill import (
+from swarm_ui.nodes.models.transformers.adapters.routing import LoraRouting
+from swarm_ui.nodes.models.transformers.cache import KVCache
+from swarm_ui.nodes.models.transformers.choosing import Allowed, Choice, Grammar, choose
+from swarm_ui.nodes.models.transformers.prefill import (
     Sharing,
     forward,
     forward_cost,
     gaps_allowed,
     prefill,
 )
-from swarm_ui.nodes.models.transformers.decoding.selection import (
-    Allowed,
-    Alone,
-    Choice,
-    Grammar,
-    choose,
-)
-from swarm_ui.nodes.models.transformers.routing import LoraRouting
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +57,13 @@ class Continuation:
     logprob: float
     """Sum over the new tokens (end token included) under the unconstrained model at
     temperature 1, nats."""
-    ended: bool
-    """Whether the reply ended with an end token, which is one more token; otherwise it was cut
-    off."""
-    end: int | None = None
-    """The end token."""
+    end: int | None
+    """The end token; ``None``: the reply was cut off."""
+
+    @property
+    def tokens(self) -> list[int]:
+        """The new tokens, with the end token."""
+        return self.ids if self.end is None else [*self.ids, self.end]
 
 
 class _State:
@@ -79,21 +74,18 @@ class _State:
     """
 
     __slots__ = (
-        "_allowed", "_cursor", "_final", "_stops", "_words", "end", "ended", "feed", "ids",
-        "logprob", "noise", "row",
+        "_allowed", "_cursor", "_final", "_stops", "_words", "end", "feed", "ids", "logprob",
+        "noise", "row",
     )  # fmt: skip
 
     def __init__(self, row: Row, stops: Collection[int], device: torch.device, words: int) -> None:
         """``words``: number of tokens of the vocabulary."""
-        self.row = row
-        self._words = words
+        self.row, self._stops, self._words = row, stops, words
         sampled = row.temperature > 0
         self.noise = torch.Generator(device).manual_seed(row.seed) if sampled else None
         self.ids: list[int] = []
         self.logprob = 0.0
-        self.ended = False
         self.end: int | None = None
-        self._stops = stops
         self._cursor = None if row.grammar is None else row.grammar.begin(row.max_tokens)
         self._allowed: Allowed | None = None
         self._final = False  # whether nothing is to be chosen any more
@@ -101,13 +93,9 @@ class _State:
         self._look_ahead()
 
     @property
-    def done(self) -> bool:
-        """Whether all tokens are known, with their log-probabilities."""
-        return self._final and len(self.feed) <= 1
-
-    @property
     def readable(self) -> int:
-        """Number of tokens of ``feed`` to read. The last token of a reply need not be read."""
+        """Number of tokens of ``feed`` to read: 0 if all tokens are known, with their
+        log-probabilities. The last token of a reply need not be read."""
         return len(self.feed) - self._final
 
     def read(self, count: int) -> list[int]:
@@ -127,18 +115,17 @@ class _State:
     def take(self, token: int) -> None:
         """Append a chosen token."""
         self._append(token)
-        if self._cursor is not None and not self._final:
-            self._cursor.take(token)
         self._look_ahead()
 
     def _append(self, token: int) -> None:
         self.feed.append(token)
-        self.ended = token in self._stops
-        if self.ended:
+        if token in self._stops:
             self.end = token
         else:
             self.ids.append(token)
-        self._final = self.ended or len(self.ids) >= self.row.max_tokens
+        self._final = self.end is not None or len(self.ids) >= self.row.max_tokens
+        if self._cursor is not None and not self._final:
+            self._cursor.take(token)
 
     def _look_ahead(self) -> None:
         while self._cursor is not None and not self._final:
@@ -150,8 +137,6 @@ class _State:
                 # What a row draws for a token does not depend on which tokens before it were free.
                 torch.rand(self._words, generator=self.noise, device=self.noise.device)
             self._append(ids[0])
-            if not self._final:
-                self._cursor.take(ids[0])
 
 
 @torch.inference_mode()
@@ -181,13 +166,10 @@ def generate(
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()
     while True:
-        alone = None
-        if same_in_any_batch:
-            alone = partial(_logits_alone, network, states, here, routing)
-        _advance(logits, [states[k] for k in here], read, alone)
-        unfinished = [at for at, k in enumerate(here) if not states[k].done]
+        _advance(network, logits, states, here, read, routing if same_in_any_batch else None)
+        unfinished = [at for at, k in enumerate(here) if states[k].readable]
         if not unfinished:
-            return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
+            return [Continuation(s.ids, s.logprob, s.end) for s in states]
         if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
             kept = torch.tensor(unfinished, device=network.device)
             cache.select_rows(kept)
@@ -197,8 +179,8 @@ def generate(
                 routing.select_rows(here)
         now = [states[k] for k in here]
         # Rows that read fewer tokens than others are padded between their tokens.
-        span = _span([0 if state.done else state.readable for state in now], cost) if gaps else 1
-        read = [0 if state.done else min(state.readable, span) for state in now]
+        span = _span([state.readable for state in now], cost) if gaps else 1
+        read = [min(state.readable, span) for state in now]
         feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
         ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)
         attention = torch.cat([attention, added], dim=1)
@@ -206,37 +188,21 @@ def generate(
         logits = forward(network, ids, attention, positions, cache, span)
 
 
-def _logits_alone(
+def _advance(
     network: PreTrainedModel,
+    logits: Tensor,
     states: Sequence[_State],
     here: Sequence[int],
+    read: Sequence[int],
     routing: LoraRouting | None,
-    at: int,
-) -> Tensor:
-    """The logits of the next token of one row of the batch, ``[words]``, from a forward of this row
-    alone; ``here``: the rows of the batch."""
-    state = states[here[at]]
-    ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
-    if routing is not None:
-        routing.select_rows([here[at]])
-    try:
-        positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        cache = KVCache(network.config)
-        return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
-    finally:
-        if routing is not None:
-            routing.select_rows(here)
-
-
-def _advance(
-    logits: Tensor, now: Sequence[_State], read: Sequence[int], alone: Alone | None = None
 ) -> None:
     """Choose the next tokens, and add up log-probabilities.
 
     ``logits``: ``[rows, tokens, words]``, of the tokens that were read, aligned at the end;
-    ``read``: how many of each row; ``alone``: see :func:`choose`, for rows of ``now``.
+    ``here``: the states of these rows, by number; ``read``: how many tokens of each; ``routing``:
+    if given, close choices are those of a row alone.
     """
-    span = logits.shape[1]
+    span, now = logits.shape[1], [states[k] for k in here]
     known: list[tuple[int, int, int]] = []  # row, place, token
     choosing: list[int] = []
     for at, (state, count) in enumerate(zip(now, read, strict=True)):
@@ -253,9 +219,19 @@ def _advance(
         index = torch.tensor(places, device=logits.device)
         used = logits[index[:, 0], index[:, 1]]
     tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
+
+    def alone(k: int) -> Tensor:
+        assert routing is not None
+        row = here[choosing[k]]
+        routing.select_rows([row])
+        try:
+            return _logits_alone(network, states[row])
+        finally:
+            routing.select_rows(here)
+
     if choosing:
-        own = None if alone is None else _of_rows(alone, choosing)
-        chosen = choose(used[len(known) :], [now[at].choice() for at in choosing], own)
+        choices = [now[at].choice() for at in choosing]
+        chosen = choose(used[len(known) :], choices, None if routing is None else alone)
         tokens = torch.cat([tokens, chosen])
     gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
     owners = [at for at, *_ in known] + choosing
@@ -266,10 +242,12 @@ def _advance(
             now[at].take(int(token))
 
 
-def _of_rows(alone: Alone, rows: Sequence[int]) -> Alone:
-    """A function like ``alone`` for a part of the batch: position ``k`` stands for row
-    ``rows[k]``."""
-    return lambda k: alone(rows[k])
+def _logits_alone(network: PreTrainedModel, state: _State) -> Tensor:
+    """The logits of the next token of one row, ``[words]``, from a forward of this row alone."""
+    ids = torch.tensor([state.row.prompt + state.ids], device=network.device)
+    positions = torch.arange(ids.shape[1], device=ids.device)[None]
+    cache = KVCache(network.config)
+    return forward(network, ids, torch.ones_like(ids), positions, cache)[0, -1]
 
 
 def _span(readable: Sequence[int], cost: int) -> int:

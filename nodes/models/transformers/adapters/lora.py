@@ -24,6 +24,8 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.models.transformers.adapters.frozen import Freezer, FrozenAdapter, state_of
+from swarm_ui.nodes.models.transformers.adapters.layers import check_name, held_weights, new_config
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     PlainAdapter,
@@ -34,9 +36,7 @@ from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     read_versions,
     write_adapter,
 )
-from swarm_ui.nodes.models.transformers.frozen import Freezer, FrozenAdapter, state_of
-from swarm_ui.nodes.models.transformers.peft_layers import check_name, held_weights, new_config
-from swarm_ui.nodes.models.transformers.routing import (
+from swarm_ui.nodes.models.transformers.adapters.routing import (
     AdapterWeights,
     LoraRouting,
     MergedWeights,

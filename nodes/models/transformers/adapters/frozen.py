@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from swarm_ui.nodes.models.transformers.routing import (
+from swarm_ui.nodes.models.transformers.adapters.routing import (
     AdapterWeights,
     LoraWeights,
     MergedWeights,

@@ -1,1 +1,0 @@
-"""Batched decoding of models in this process, with grammars and shared prefixes."""
