@@ -1,13 +1,13 @@
-"""Accuracy of the credit assigners, and the effect of a critic's errors on learning.
+"""Accuracy of the critics, and the effect of a critic's errors on learning.
 
 python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [--plots FOLDER]
 
 Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
-0.8, 2 rounds over a random DAG, majority vote), and all assigners score the same episodes; the
+0.8, 2 rounds over a random DAG, majority vote), and all critics score the same episodes; the
 reference is the environment's own solver. Part two trains on the vote game of
 ``benchmarks/support/vote_game.py`` with critics of different error rates, with the critic alone and
 with its learned weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``,
-``inside`` (AUC among the messages of one decision) and ``calls`` by assigner, and ``votegame``: by
+``inside`` (AUC among the messages of one decision) and ``calls`` by critic, and ``votegame``: by
 critic, the difference to learning without a critic (percentage points, 95 %).
 """
 
@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package 
 
 from rich.console import Console
 
+from benchmarks.support.critics import NoisyCritic, OutcomeJudge
 from benchmarks.support.vote_game import VoteGame, play
-from swarm_ui.credit import CreditAssigner, EpisodeAssigner
+from swarm_ui.credit import Critic
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import random_dag
@@ -34,11 +35,8 @@ from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.analysis.compare import Comparison
 from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
 from swarm_ui.optim.credit.analysis.credit_tables import report_tables
-from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
-from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
-from swarm_ui.optim.credit.assigners.progress_credit import ProgressCredit
-from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
-from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
+from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.stats import Interval, over_seeds
 from swarm_ui.trace.jsonl import write_jsonl
@@ -66,33 +64,24 @@ def team(model: LocalModel) -> CollabGraph:
     )
 
 
-def measured(state: object) -> float:
-    """Progress of a snapshot: minus the number of steps that the reference solver still needs."""
-    phone = PhoneEnvironment()
-    phone.restore(state)
-    return -float(phone.distance())
-
-
-def assigners() -> list[EpisodeAssigner | CreditAssigner]:
-    """Assigners to compare in addition to the default ones."""
+def critics() -> list[Critic]:
+    """Critics to compare in addition to the default ones."""
     model = LocalModel.load(BASE_AGENT)
     graph = team(model)
     solver = ScriptedCritic(PhoneEnvironment)
-    graded = CriticValue(solver)
-    going_on = OutcomeValue(PhoneEnvironment, GraphPolicy(CollabGraph.solo(model), name="greedy"))
+    going_on = OutcomeJudge(PhoneEnvironment, GraphPolicy(CollabGraph.solo(model), name="greedy"))
     return [
-        ProgressCredit(measured),
-        NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=0.1),
-        NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=0.3),
-        Counterfactual(graph, graded),
-        Counterfactual(graph, graded, samples=4),
-        ShapleyCredit(graph, graded),
-        Counterfactual(graph, going_on),
+        NoisyCritic(solver, flip=0.1),
+        NoisyCritic(solver, flip=0.3),
+        LeaveOneOut(graph, solver),
+        LeaveOneOut(graph, solver, samples=4),
+        Shapley(graph, solver),
+        LeaveOneOut(graph, going_on),
     ]
 
 
 async def on_the_phone(episodes: int, console: Console, options: argparse.Namespace) -> Comparison:
-    """Part one: compare the assigners on episodes of the phone."""
+    """Part one: compare the critics on episodes of the phone."""
     jobs = draw_jobs(tasks(options.split), episodes, 5, seeds=TRAIN_SEEDS)
     policy = GraphPolicy(team(LocalModel.load(BASE_AGENT)), name="base team")
     played = await rollout_many(PhoneEnvironment, policy, jobs, concurrency=32)
@@ -100,9 +89,7 @@ async def on_the_phone(episodes: int, console: Console, options: argparse.Namesp
     console.print(f"{len(played)} episodes, {solved} solved")
     if options.out is not None:
         write_jsonl(options.out, played)
-    report = await compare_recorded(
-        played, make_environment=PhoneEnvironment, assigners=assigners()
-    )
+    report = await compare_recorded(played, make_environment=PhoneEnvironment, critics=critics())
     for table in report_tables(report):
         console.print(table)
     if options.plots is not None:
@@ -134,7 +121,7 @@ def rounded(value: Interval | None) -> list[float] | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare assigners of credit.")
+    parser = argparse.ArgumentParser(description="Compare critics.")
     parser.add_argument("--quick", action="store_true", help="few episodes and seeds")
     parser.add_argument("--episodes", type=int, default=40)
     parser.add_argument("--split", default="train", choices=SPLITS, help="templates to play")

@@ -51,19 +51,20 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from swarm_ui.credit import credited
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.examples import Batch, Row, minibatches, with_reference
 from swarm_ui.optim.losses import dpo_loss
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.optim.rollout_supervisor import Guidance, RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update import update_team
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
@@ -113,7 +114,10 @@ def sample_pairs(episodes: int) -> list[PreferencePair]:
             concurrency=64, intervention=referee,
         )
     )  # fmt: skip
-    pairs = make_pairs(played, random.Random(0), negatives=referee.negatives)
+    critic = ScriptedCritic(PhoneEnvironment)
+    credit = asyncio.run(critic(played))
+    judged = [credited(e, c) for e, c in zip(played, credit, strict=True)]
+    pairs = make_pairs(judged, random.Random(0), negatives=referee.negatives)
     return [pair for pair in pairs if pair.rejected is not None]
 
 
@@ -357,7 +361,8 @@ def measure_iteration(config: TeamConfig) -> tuple[Figures, Table]:
     with tempfile.TemporaryDirectory() as folder:
         trainer = TeamTrainer(
             model, team(model), PhoneEnvironment, jobs, config=config,
-            critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
+            critic=ScriptedCritic(PhoneEnvironment),
+            guidance=Guidance(adversary=ScriptedAdversary()),
             folder=Path(folder), callbacks=Callbacks(on_episodes=rolled_out),
         )  # fmt: skip
         told.extend(asyncio.run(trainer.run()).history)

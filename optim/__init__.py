@@ -10,13 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.adversary import (
+        LLMAdversary,
+        LLMTeacher,
+        ScriptedAdversary,
+        ScriptedTeacher,
+    )
     from swarm_ui.optim.callbacks import Callbacks
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
-    from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-    from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
-    from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
-    from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
-    from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
+    from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
+    from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
+    from swarm_ui.optim.credit.learned_critic import LearnedCritic
+    from swarm_ui.optim.credit.llm import LLMCritic
+    from swarm_ui.optim.credit.outcome import Outcome
+    from swarm_ui.optim.credit.scripted import ScriptedCritic
+    from swarm_ui.optim.credit.trust import Trust
     from swarm_ui.optim.edges.candidates import EdgeSample
     from swarm_ui.optim.edges.distribution import EdgeDistribution
     from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
@@ -32,57 +40,41 @@ if TYPE_CHECKING:
     from swarm_ui.optim.metrics import success_rate
     from swarm_ui.optim.preferences.advantages import scored_replies
     from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
-    from swarm_ui.optim.rollout_supervisor import Critics
+    from swarm_ui.optim.rollout_supervisor import Guidance
     from swarm_ui.optim.trainer import TeamTrainer
 
 __all__ = [
-    "Batch",
-    "Callbacks",
-    "Critics",
-    "DrMAS",
-    "EdgeDistribution",
-    "EdgeSample",
-    "Example",
-    "GiGPO",
-    "LLMCritic",
-    "OutcomeCredit",
-    "PairConfig",
-    "PreferencePair",
-    "ProbabilitySGD",
-    "ProgressAttribution",
-    "ScriptedCritic",
-    "SearchTreeCredit",
-    "TeamConfig",
-    "TeamTrainer",
-    "UpdateConfig",
-    "dpo_loss",
-    "edge_loss",
-    "encode",
-    "ipo_loss",
-    "minibatches",
-    "policy_gradient_loss",
-    "reply_logprobs",
-    "rft_loss",
-    "scored_replies",
-    "success_rate",
-    "with_reference",
+    "MALT", "Batch", "Callbacks", "DrMAS", "EdgeDistribution", "EdgeSample", "Example", "GiGPO",
+    "Guidance", "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut",
+    "Outcome", "PairConfig", "PreferencePair", "ProbabilitySGD", "ProgressAttribution",
+    "ScriptedAdversary", "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig",
+    "TeamTrainer", "Trust", "UpdateConfig", "dpo_loss", "edge_loss", "encode", "ipo_loss",
+    "minibatches", "policy_gradient_loss", "reply_logprobs", "rft_loss", "scored_replies",
+    "success_rate", "with_reference",
 ]  # fmt: skip
 
 _LAZY = {
     "Callbacks": "callbacks",
-    "Critics": "rollout_supervisor",
-    "DrMAS": "credit.assigners.group_advantages",
+    "DrMAS": "credit.groups",
     "EdgeDistribution": "edges.distribution",
     "EdgeSample": "edges.candidates",
-    "GiGPO": "credit.assigners.group_advantages",
-    "LLMCritic": "credit.assigners.llm_critic",
-    "OutcomeCredit": "credit.assigners.critic",
+    "GiGPO": "credit.groups",
+    "Guidance": "rollout_supervisor",
+    "LLMAdversary": "adversary",
+    "LLMCritic": "credit.llm",
+    "LLMTeacher": "adversary",
+    "LearnedCritic": "credit.learned_critic",
+    "LeaveOneOut": "credit.counterfactual",
+    "MALT": "credit.groups",
+    "Outcome": "credit.outcome",
     "PairConfig": "preferences.pairs",
     "PreferencePair": "preferences.pairs",
     "ProbabilitySGD": "edges.optim",
-    "ProgressAttribution": "credit.assigners.progress_attribution",
-    "ScriptedCritic": "credit.assigners.critic",
-    "SearchTreeCredit": "credit.assigners.search_tree",
+    "ProgressAttribution": "credit.groups",
+    "ScriptedAdversary": "adversary",
+    "ScriptedCritic": "credit.scripted",
+    "ScriptedTeacher": "adversary",
+    "Shapley": "credit.counterfactual",
     "TeamConfig": "config",
     "TeamTrainer": "trainer",
     "UpdateConfig": "config",
@@ -96,6 +88,7 @@ _LAZY = {
     "ipo_loss": "losses",
     "policy_gradient_loss": "losses",
     "rft_loss": "losses",
+    "Trust": "credit.trust",
     "edge_loss": "edges.optim",
     "scored_replies": "preferences.advantages",
     "success_rate": "metrics",

@@ -13,24 +13,21 @@ from typing import NamedTuple
 
 import torch
 
-from swarm_ui.credit import CreditTable, credited
+from swarm_ui.credit import Credit, Critic, credited
 from swarm_ui.engine.scheduler import together
-from swarm_ui.errors import Failure, LearningError, ModelUnavailable
+from swarm_ui.errors import Failure, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim.config import GUIDE, TeamConfig
-from swarm_ui.optim.credit.assigners.assigner import Tables
-from swarm_ui.optim.credit.assigners.batch import BatchAssigner
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
-from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
-from swarm_ui.optim.credit.trust import CriticTrust
+from swarm_ui.optim.credit.critic import credit_of, judge_of, name_of
+from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.metrics import GraphMetrics, decision_credit, success_rate
-from swarm_ui.optim.preferences.adversary import Adversary
-from swarm_ui.optim.retry import Played, play_with_retries
+from swarm_ui.optim.retry import FIRST_PAUSE, LONGEST_PAUSE, Played, play_with_retries
 from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor
+from swarm_ui.optim.rollout_supervisor import Guidance, RolloutSupervisor
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, rollout_many
 from swarm_ui.trace.records import EdgeName, Episode
@@ -76,7 +73,7 @@ class GraphRollout(NamedTuple):
 
 
 class Collector:
-    """Draws graphs, plays their episodes with a critic, and computes the final credit."""
+    """Draws graphs, plays their episodes with guidance, and gives them credit."""
 
     def __init__(
         self,
@@ -84,19 +81,18 @@ class Collector:
         environments: MakeEnvironment | RolloutActors,
         sample_jobs: SampleJobs,
         config: TeamConfig,
-        critics: Critics | None = None,
-        adversary: Adversary | None = None,
+        critic: Critic | None = None,
+        guidance: Guidance | None = None,
         on_warning: Callable[[str], None] = lambda _: None,
     ) -> None:
         """See :class:`~swarm_ui.optim.trainer.TeamTrainer` for all arguments."""
         self._graph, self._config = graph, config
         self._environments, self._sample_jobs = environments, sample_jobs
-        critics = critics or Critics()
-        self._critic, self._batch = critics.credit, critics.batch
-        self._judge, self._teacher = critics.judge or critics.credit, critics.teacher
-        self._adversary, self._on_warning = adversary, on_warning
-        self.trust = None if self._critic is None else CriticTrust()
-        """The learned weight of the critic, or ``None`` if there is no critic."""
+        self._critic = critic or Outcome(abstentions=config.pairs.abstentions > 0)
+        self._judge, self._adversary, self._teacher = guidance or Guidance()
+        self._on_warning = on_warning
+        self.trust = critic if isinstance(critic, Trust) else None
+        """The critic, if its weight is learned."""
 
     def plan(self, iteration: int, edges: EdgeDistribution) -> list[PlannedRollout]:
         """Plan the rollouts of an iteration with the present weights, edges and trust in the
@@ -156,14 +152,11 @@ class Collector:
     @property
     def credit_source(self) -> str:
         """Name of the source of the credit."""
-        if self._critic is None:
-            return OutcomeCredit.name if self._batch is None else self._batch.name
-        learned = self._config.critic_trust != "full"
-        return self._critic.name + f" and {OutcomeCredit.name}, weight learned" * learned
+        return name_of(self._critic)
 
     @property
     def critic_weights(self) -> tuple[float, ...] | None:
-        """The critic's weight in each round, or ``None`` if there is no critic."""
+        """The critic's weight in each round, or ``None`` if it is not learned."""
         if self.trust is None:
             return None
         return tuple(self.trust.weight(k) for k in range(self._graph.rounds))
@@ -189,12 +182,10 @@ class Collector:
         return [jobs[k::graphs] for k in range(graphs)]
 
     def _supervisor(self, iteration: int, number: int) -> RolloutSupervisor:
-        """The supervisor that scores and guides the episodes of one graph; each graph has its own
-        seed."""
+        """The supervisor that guides the episodes of one graph; each graph has its own seed."""
         return RolloutSupervisor(
-            self._critic,
+            self._judge,
             self._adversary,
-            judge=self._judge,
             teacher=self._teacher,
             guide=self._guide,
             grade_negatives=self._config.grade_negatives,
@@ -250,7 +241,7 @@ class Collector:
         It is the critic's weight in the last round, because the vote decides on the proposals of
         that round.
         """
-        if self.trust is None or self._config.critic_trust == "full":
+        if self.trust is None or self._judge is not judge_of(self.trust):
             return 1.0
         return max(0.0, self.trust.weight(self._graph.rounds - 1))
 
@@ -260,41 +251,29 @@ class Collector:
         The episodes of all graphs are one batch. Returns the rollouts with these episodes.
         """
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
-        abstentions = self._config.pairs.abstentions > 0
-        if self._batch is not None:
-            tables = _checked(self._batch, await self._batch.assess_batch(episodes), episodes)
-            settled = [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
-        elif self.trust is None:
-            outcome = OutcomeCredit(abstentions=abstentions)
-            settled = [outcome.credit(episode) for episode in episodes]
-        elif self._config.critic_trust == "full":
-            self.trust.learn_from(episodes)
-            settled = episodes
-        else:
-            settled = await TrustedCritic(self.trust, abstentions=abstentions).settle(episodes)
-        rest = iter(settled)
+        credit = await self._credit(episodes)
+        rest = iter([credited(e, c) for e, c in zip(episodes, credit, strict=True)])
         return [r._replace(episodes=list(islice(rest, len(r.episodes)))) for r in rollouts]
+
+    async def _credit(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """The critic's credit. A model that cannot be reached is waited for, as in rollouts."""
+        clock = asyncio.get_running_loop().time
+        began, pause = clock(), FIRST_PAUSE
+        while True:
+            try:
+                return await credit_of(self._critic, episodes)
+            except ModelUnavailable as error:
+                left = self._config.patience - (clock() - began)
+                if left <= 0:
+                    raise
+                self._on_warning(f"the credit waits for a model (at most {left:.0f} s): {error}")
+                await asyncio.sleep(min(pause, left))
+                pause = min(LONGEST_PAUSE, 2.0 * pause)
 
 
 def _unplayed(job: Job, error: ModelUnavailable) -> Episode:
     """A masked episode for a job that could not begin, because its model could not be reached."""
     return Episode(environment="", task=job[0], seed=job[1], policy=_NAME, fault=Failure.of(error))
-
-
-def _checked(critic: BatchAssigner, found: object, episodes: Sequence[Episode]) -> Sequence[Tables]:
-    """The tables of a batch. Raises ``LearningError`` if they are not one for each step."""
-    sizes = [len(episode.steps) for episode in episodes]
-    rows = list(found) if isinstance(found, list | tuple) else []
-    good = [
-        isinstance(row, list | tuple) and all(isinstance(table, CreditTable) for table in row)
-        for row in rows
-    ]
-    if not all(good) or [len(row) for row in rows] != sizes:
-        raise LearningError(
-            f"the critic '{critic.name}' must return from assess_batch() a list with a list of "
-            f"CreditTable for each episode, one table for each step ({sizes}), got {found!r:.80}"
-        )
-    return rows
 
 
 def _policy(team: CollabGraph, sample: EdgeSample | None) -> GraphPolicy:

@@ -19,7 +19,6 @@ from swarm_ui.optim.preferences.pairs import PairConfig
 Method = Literal["rft", "dpo", "ipo", "pg"]
 Reference = Literal["start", "base"]
 EdgeMode = Literal["redraw", "fixed", "learned"]
-TrustMode = Literal["full", "learned"]
 
 Natural = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -97,14 +96,11 @@ class TeamConfig:
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
     guide: Share | None = None
     """Probability of executing a right proposal where the vote was wrong. The judge says what is
-    right. ``None``: 0.7 with a judge, 0 without."""
+    right: the judge of ``Guidance``, or the critic if it can. ``None``: 0.7 with a judge, 0
+    without."""
     grade_negatives: bool = True
     """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
     or without a judge, all are taken as wrong."""
-    critic_trust: TrustMode = "full"
-    """``full``: the critic's score is the credit. ``learned``: the credit is a weighted mean of
-    the critic's score and the outcome. The weight of each round is learned (see
-    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it."""
     edges: EdgeMode = "redraw"
     """``redraw``: new random edges in each iteration, as in the paper. ``fixed``: the graph's own.
     ``learned``: drawn from a distribution, which is updated by the utility of the drawn graphs: the

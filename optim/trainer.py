@@ -26,7 +26,7 @@ import msgspec
 import torch
 from msgspec.structs import replace
 
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Critic
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import only_writer
@@ -45,6 +45,8 @@ from swarm_ui.optim.collector import (
     with_adapters,
 )
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.critic import check_roles, judge_of
+from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
@@ -60,13 +62,12 @@ from swarm_ui.optim.metrics import (
     peak_memory_mb,
     scalars,
     success_rate,
+    why_nothing_was_learned,
 )
-from swarm_ui.optim.no_signal import why_nothing_was_learned
 from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
-from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Critics, as_critics
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update import Rehearse, UpdateStats, alike, follow, update_team
 from swarm_ui.rollout import MakeEnvironment
@@ -102,8 +103,8 @@ class TeamTrainer:
         sample_jobs: SampleJobs,
         *,
         config: TeamConfig | None = None,
-        critic: CreditAssigner | Critics | None = None,
-        adversary: Adversary | None = None,
+        critic: Critic | None = None,
+        guidance: Guidance | None = None,
         rehearse: Rehearse | None = None,
         folder: Path | None = None,
         callbacks: Callbacks | None = None,
@@ -118,11 +119,10 @@ class TeamTrainer:
                 critics and adversary are then sent.
             sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
-            critic: gives credit to each message, and judges single actions for guidance and for
-                the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
-                are not guided, and all actions of the adversary are taken as wrong.
-                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates the two.
-            adversary: writes negatives. ``None``: only real mistakes are rejected.
+            critic: gives credit to the messages of an iteration's episodes, after they were played.
+                ``None``: the outcome is the credit ("w/o CR").
+            guidance: a judge of single actions, an adversary and a teacher. ``None``: the critic is
+                the judge, if it can.
             rehearse: draws earlier examples for ``TeamConfig.rehearsal``, in the update's thread.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
@@ -132,10 +132,11 @@ class TeamTrainer:
             ConfigError: the adapters do not fit the team, or a needed argument is missing.
         """
         self.config = _filled(config or TeamConfig(), model, make_environment)
-        critics = as_critics(critic)
-        credit = critics.credit
-        judged = (critics.judge or credit) is not None
-        _check_roles(self.config, judged=judged, credited=credit is not None)
+        roles = guidance or Guidance()
+        roles = roles._replace(judge=roles.judge or judge_of(critic))
+        compares = critic is not None and not isinstance(critic, Outcome)
+        _check_settings(self.config, judged=roles.judge is not None, credited=compares)
+        check_roles(critic, roles.judge, roles.teacher)
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
                 f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
@@ -143,11 +144,11 @@ class TeamTrainer:
             )
         self._adapters = adapters_by_agent(graph)
         self.model, self.graph = model, with_adapters(graph, self._adapters)
-        self._critic, self._rehearse, self._folder = credit, rehearse, folder
+        self._critic, self._rehearse, self._folder = critic, rehearse, folder
         self._callbacks = callbacks or Callbacks()
         warn = self._callbacks.on_warning
         self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, critics, adversary, warn
+            self.graph, make_environment, sample_jobs, self.config, critic, roles, warn
         )
         self.edges = EdgeDistribution(graph, density=self.config.density)
         self._edge_optimizer = ProbabilitySGD(self.edges, lr=self.config.edge_lr)
@@ -393,7 +394,8 @@ class TeamTrainer:
         if self.config.edges != "learned":
             return None
         samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]
-        utility = success_rate if self._critic is None else decision_credit
+        compares = self._critic is not None and not isinstance(self._critic, Outcome)
+        utility = decision_credit if compares else success_rate
         utilities = [utility(rollout.episodes) for rollout in rollouts]
         credit = None
         if self.config.edge_credit and self._critic is not None:
@@ -454,14 +456,13 @@ def _filled(config: TeamConfig, model: object, make_environment: object) -> Team
     return config.filled(model)
 
 
-def _check_roles(config: TeamConfig, *, judged: bool, credited: bool) -> None:
+def _check_settings(config: TeamConfig, *, judged: bool, credited: bool) -> None:
     """Raise ``ConfigError`` if a setting needs a critic or a judge, and there is none."""
     needs = ["guide"] * (bool(config.guide) and not judged)
-    needs += ["critic_trust='learned'"] * (config.critic_trust == "learned" and not credited)
     needs += ["edge_credit"] * (bool(config.edge_credit) and not credited)
     if needs:
         raise ConfigError(
-            f"team training: {' and '.join(needs)} would not be used, because no critic scores "
-            "messages or actions while they are played; give TeamTrainer(critic=...), or leave "
+            f"team training: {' and '.join(needs)} would not be used, because there is no critic "
+            "besides the outcome, or no judge; give TeamTrainer(critic=...), or leave "
             f"{'it' if len(needs) == 1 else 'them'} out"
         )

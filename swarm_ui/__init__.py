@@ -16,7 +16,7 @@ from __future__ import annotations
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.agent_view import Pane, View, Window, panes, windows
 from swarm_ui.budget import Budget, Price
-from swarm_ui.credit import CreditAssigner, CreditTable
+from swarm_ui.credit import Credit, Critic, Judge, credited
 from swarm_ui.engine.limits import Limits
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.errors import (
@@ -79,16 +79,16 @@ from swarm_ui.version import __version__
 __all__ = [
     "Abstain", "Action", "Budget", "BudgetExceeded", "Call",
     "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError",
-    "CreditAssigner", "CreditTable", "Decision", "DirectoryStore", "Element", "Environment",
+    "Credit", "Critic", "Decision", "DirectoryStore", "Element", "Environment",
     "EnvironmentFault", "Episode", "Failure", "Graded", "GraphError",
-    "GraphPolicy", "Heard", "Intervention", "KeptRun", "LearningError", "Limits",
+    "GraphPolicy", "Heard", "Intervention", "Judge", "KeptRun", "LearningError", "Limits",
     "LoopEscapePolicy", "Message", "MissingExtra", "ModelError", "ModelUnavailable",
     "Node", "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
     "Price", "Question", "ReplyError", "Request", "Restorable",
     "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "ScoringModel",
     "Step", "StepRecord", "StreamingModel", "SwarmError",
     "TeamSpec", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
-    "Window", "__version__", "append_jsonl", "chat_of", 
+    "Window", "__version__", "append_jsonl", "chat_of", "credited",
     "iter_jsonl", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
     "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",
     "transcript", "windows", "write_jsonl",

@@ -1,14 +1,15 @@
-"""Credit: one number for every message of a decision."""
+"""Credit: one number for every message of an episode, and the two protocols that give it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from inspect import isawaitable
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, Self, runtime_checkable
 
 import msgspec
 
-from swarm_ui.errors import LearningError
+from swarm_ui.action import Action
+from swarm_ui.message import Message
+from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Episode, Trace
 
 SOLVER_CREDIT = "scripted critic"
@@ -18,7 +19,163 @@ Matrix = tuple[tuple[float | None, ...], ...]
 """``[rounds, agents]`` as in ``trace.agents``; ``None`` = unscored."""
 
 
-def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
+class Credit(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
+    """Credit of the messages of one episode. An episode that a fault masked has none."""
+
+    values: tuple[Matrix, ...]
+    """Shape ``[steps, rounds, agents]``, each in [0, 1]; ``None`` = unscored, which is not 0. With
+    ``signed`` each is a difference in [-1, 1]."""
+    source: str = ""
+    """The source of the credit, such as ``"scripted critic"``; shown with every figure."""
+    rationale: tuple[tuple[str, ...], ...] = ()
+    """Reasons for the credit: for each step a text for each round; empty: no reasons are given."""
+    signed: bool = False
+    """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
+    errors: tuple[Matrix, ...] | None = None
+    """Standard error of each value, where it is an estimate from samples."""
+    advantages: tuple[Matrix, ...] | None = None
+    """The advantages of a policy gradient, where the credit is one: any numbers, of which
+    ``values`` are the bounded form."""
+
+    @classmethod
+    def each(
+        cls, episode: Episode, score: Callable[[Message, Trace], float | None], source: str = ""
+    ) -> Self:
+        """Credit by a function of a proposal and its decision.
+
+        ``score`` gives a number in [0, 1], or ``None`` for unscored. It is called for every message
+        with an action. A reply without a valid action gets 0. Abstentions and the messages of
+        failed calls are unscored.
+        """
+
+        def scores(trace: Trace) -> dict[str, float | None]:
+            values: dict[str, float | None] = dict.fromkeys(unreadable(trace), 0.0)
+            return values | {m.id: score(m, trace) for m in proposals(trace)}
+
+        steps = () if episode.success is None else episode.steps
+        return cls.of(episode, [scores(record.trace) for record in steps], source=source)
+
+    @classmethod
+    def of(
+        cls,
+        episode: Episode,
+        values: Sequence[Mapping[str, float | None]],
+        *,
+        source: str = "",
+        signed: bool = False,
+        rationale: Sequence[Mapping[str, str]] | None = None,
+        errors: Sequence[Mapping[str, float | None]] | None = None,
+        advantages: Sequence[Mapping[str, float | None]] | None = None,
+    ) -> Self:
+        """Credit from a mapping of message ids for each step; messages without an entry are
+        unscored, and so is all of a masked episode.
+
+        ``rationale``: the reason by message id, for each step. Agents of a round with the same
+        reason are named together.
+        """
+        if episode.success is None:
+            return cls.unscored(episode, source, f"masked: {episode.fault}")
+        traces = [record.trace for record in episode.steps]
+
+        def table(steps: Sequence[Mapping[str, float | None]]) -> tuple[Matrix, ...]:
+            return tuple(as_matrix(t, known) for t, known in zip(traces, steps, strict=True))
+
+        return cls(
+            values=table(values),
+            source=source,
+            signed=signed,
+            rationale=tuple(map(_by_round, traces, rationale or ())),
+            errors=None if errors is None else table(errors),
+            advantages=None if advantages is None else table(advantages),
+        )
+
+    @classmethod
+    def unscored(cls, episode: Episode, source: str = "", why: str = "") -> Self:
+        """Credit of an episode in which nothing was scored, and why."""
+        traces = [record.trace for record in episode.steps]
+        return cls(
+            values=tuple(as_matrix(trace, {}) for trace in traces),
+            source=source,
+            rationale=tuple((why,) * trace.rounds for trace in traces) if why else (),
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(steps, rounds, agents)``; the largest number where steps differ."""
+        rounds = max(map(len, self.values), default=0)
+        return len(self.values), rounds, max((len(r) for m in self.values for r in m), default=0)
+
+    @property
+    def scored(self) -> int:
+        """Number of messages with credit."""
+        return sum(v is not None for matrix in self.values for row in matrix for v in row)
+
+    def unit(self) -> Self:
+        """The credit scaled to [0, 1]. A difference of 0 becomes 0.5: neither right nor wrong."""
+        if not self.signed:
+            return self
+        return msgspec.structs.replace(
+            self,
+            values=_half(self.values, 0.5),
+            errors=None if self.errors is None else _half(self.errors, 0.0),
+            signed=False,
+        )
+
+
+class Critic(Protocol):
+    """Gives credit to the messages of finished episodes."""
+
+    async def __call__(self, episodes: Sequence[Episode], /) -> list[Credit]:
+        """One record for each episode, in order. Masked episodes are unscored.
+
+        A critic may compare the episodes with each other, ask models, or replay decisions. Its
+        attribute ``name``, if it has one, is shown with its credit.
+        """
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Grades single actions while an episode is played: for guidance and negatives.
+
+    A judge that needs the state of the environment, and is used for finished episodes too, also
+    has ``async states(episode)``, which gives the state at each step.
+    """
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        """A grade in [0, 1] for each action; ``None``: it cannot tell.
+
+        Args:
+            observation: the screen.
+            actions: the actions to grade, in the indices of this screen.
+            state: a snapshot of the environment at this screen; ``None`` if it makes none.
+        """
+        ...
+
+
+def proposals(trace: Trace) -> list[Message]:
+    """The agents' messages that propose an action."""
+    agents = frozenset(trace.agents)
+    return [m for m in trace.messages if m.action is not None and m.sender in agents]
+
+
+def unreadable(trace: Trace) -> list[str]:
+    """Ids of the agents' replies in which no valid action could be read. Messages of calls that
+    failed, and abstentions, are left out."""
+    agents = frozenset(trace.agents)
+    failed = {call.message for call in trace.calls if call.error is not None}
+    return [
+        m.id
+        for m in trace.messages
+        if m.action is None and m.error is not None and m.sender in agents and m.id not in failed
+    ]
+
+
+def as_matrix(trace: Trace, values: Mapping[str, float | None]) -> Matrix:
     """Values by message id as ``[rounds, agents]``; ``None`` where there is none."""
     ids = {(m.round, m.sender): m.id for m in trace.messages}
     return tuple(
@@ -27,113 +184,48 @@ def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
     )
 
 
-class CreditTable(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
-):
-    """Credit of one decision's messages."""
-
-    values: Matrix
-    """Shape ``[rounds, agents]`` as in ``trace.agents``, each in [0, 1]; ``None`` = unscored.
-    With ``signed`` each is a difference in [-1, 1]."""
-    source: str
-    """The source of the credit, such as ``"scripted critic"``; shown with every figure."""
-    rationale: tuple[str, ...] = ()
-    """Reasons for the credit: a text for each round; empty: no reasons are given."""
-    signed: bool = False
-    """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
-    errors: Matrix | None = None
-    """Standard error of each value, where it is an estimate from samples."""
-    advantages: Matrix | None = None
-    """The advantages of a policy gradient, where the credit is one: any numbers, of which
-    ``values`` are the bounded form."""
-
-    def unit(self) -> CreditTable:
-        """The table scaled to [0, 1]. A difference of 0 becomes 0.5: neither right nor wrong."""
-        if not self.signed:
-            return self
-        return msgspec.structs.replace(
-            self,
-            values=tuple(tuple(_half(v, 0.5) for v in row) for row in self.values),
-            errors=self.errors and tuple(tuple(_half(v, 0.0) for v in row) for row in self.errors),
-            signed=False,
-        )
-
-
-class CreditAssigner(Protocol):
-    """Gives credit to the messages of one decision."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every message.
-
-        Args:
-            trace: the decision.
-            state: the environment's snapshot at the decision, for critics that can use one.
-        """
-        ...
-
-
-@runtime_checkable
-class EpisodeAssigner(Protocol):
-    """Gives credit to all messages of a finished episode.
-
-    An assigner that needs only a decision is a :class:`CreditAssigner`, which can be called while
-    the episode runs. :func:`swarm_ui.optim.credit.assigners.assigner.by_episode` converts it to
-    an ``EpisodeAssigner``.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """One table for each step; all ``None`` if a fault masked the episode.
-
-        Args:
-            episode: a finished episode.
-            states: the environment's snapshot at each decision, for assigners that need one.
-        """
-        ...
-
-
-async def assigned(critic: CreditAssigner, trace: Trace, state: object | None) -> CreditTable:
-    """The table of a critic for one decision, scaled to [0, 1].
-
-    Raises:
-        LearningError: the critic returned something else.
-    """
-    found: object = critic.assign(trace, state)
-    if isawaitable(found):
-        found = await found
-    if not isinstance(found, CreditTable):
-        raise LearningError(
-            f"the critic '{critic.name}' must return a CreditTable from assign(), got {found!r:.80}"
-        )
-    return found.unit()
-
-
-def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
+def credited(episode: Episode, credit: Credit) -> Episode:
     """The episode, in which each step has its credit, scaled to [0, 1], with advantages, source and
     rationale.
 
     Raises:
-        ValueError: the number of tables is not the number of steps.
+        ValueError: the credit is of an episode with another number of steps.
     """
+    found = credit.unit()
+    nothing: tuple[None, ...] = (None,) * len(episode.steps)
     steps = tuple(
         msgspec.structs.replace(
             record,
-            credit=table.unit().values,
-            advantages=table.advantages,
-            credit_source=table.source,
-            rationale=table.rationale,
+            credit=values,
+            advantages=advantages,
+            credit_source=found.source,
+            rationale=rationale or (),
         )
-        for record, table in zip(episode.steps, tables, strict=True)
+        for record, values, advantages, rationale in zip(
+            episode.steps,
+            found.values,
+            found.advantages or nothing,
+            found.rationale or nothing,
+            strict=True,
+        )
     )
     return msgspec.structs.replace(episode, steps=steps)
 
 
-def _half(value: float | None, shift: float) -> float | None:
-    return None if value is None else shift + value / 2
+def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
+    """One text for each round, which groups the agents by the reason that their message got."""
+    texts = []
+    for round in range(trace.rounds):
+        agents: dict[str, list[str]] = {}
+        for message in trace.messages:
+            if message.round == round and message.sender in trace.agents and message.id in why:
+                agents.setdefault(why[message.id], []).append(message.sender)
+        texts.append("; ".join(f"{', '.join(names)}: {reason}" for reason, names in agents.items()))
+    return tuple(texts)
+
+
+def _half(values: tuple[Matrix, ...], shift: float) -> tuple[Matrix, ...]:
+    return tuple(
+        tuple(tuple(None if v is None else shift + v / 2 for v in row) for row in matrix)
+        for matrix in values
+    )

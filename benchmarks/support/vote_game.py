@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.trust import CriticTrust
+from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.credit.trust import Trust
 
 Credit = Literal["outcome", "critic", "learned"]
 
@@ -53,15 +54,15 @@ class Learned:
     """The critic's weight in each batch."""
 
 
-def play(game: VoteGame, credit: Credit, seed: int, trust: CriticTrust | None = None) -> Learned:
+def play(game: VoteGame, credit: Credit, seed: int, trust: Trust | None = None) -> Learned:
     """Learn one game; equal arguments give equal results.
 
     Args:
         credit: the outcome alone, the critic alone, or both with the learned weight.
         seed: seed of draws, outcomes and errors; the same for all kinds of credit.
-        trust: the critic's weight for ``"learned"``; default: a new :class:`CriticTrust`.
+        trust: the critic's weight for ``"learned"``; default: a new :class:`Trust`.
     """
-    return _Team(game, seed).learn(credit, trust or CriticTrust())
+    return _Team(game, seed).learn(credit, trust or Trust(Outcome()))
 
 
 class _Team:
@@ -72,7 +73,7 @@ class _Team:
         self.chances: list[list[list[float]]] = []
         self.tables = [[[0.0] * game.acts for _ in range(game.screens)] for _ in range(game.agents)]
 
-    def learn(self, credit: Credit, trust: CriticTrust) -> Learned:
+    def learn(self, credit: Credit, trust: Trust) -> Learned:
         curve, weights = [], []
         for _ in range(self.game.batches):
             self.chances = [[_softmax(row) for row in table] for table in self.tables]

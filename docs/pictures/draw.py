@@ -16,16 +16,17 @@ from pathlib import Path
 
 import torch
 from PIL import Image, ImageDraw, ImageFont
-from swarm_ui.optim.edges.edge_credit import episode_edge_credit
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
+from swarm_ui.credit import credited
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.nodes import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.optim.plots import plot_credit
-from swarm_ui.rollout import Intervention, rollout
+from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
 
 NAMES = [f"agent_{k}" for k in range(3)]
@@ -51,13 +52,9 @@ def team_of(model: LocalModel) -> CollabGraph:
 async def played(team: CollabGraph, task: str, seed: int) -> Episode:
     """An episode with credit and screenshots."""
     phone = PhoneEnvironment(screenshots=True)
-    critic = ScriptedCritic(PhoneEnvironment)
-
-    async def observe(index: int, trace: object, environment: PhoneEnvironment) -> Intervention:
-        table = await critic.assign(trace, environment.snapshot())  # type: ignore[arg-type]
-        return Intervention(credit=table.values)
-
-    return await rollout(phone, GraphPolicy(team), task=task, seed=seed, intervention=observe)  # type: ignore[arg-type]
+    episode = await rollout(phone, GraphPolicy(team), task=task, seed=seed)
+    (credit,) = await ScriptedCritic(PhoneEnvironment)([episode])
+    return credited(episode, credit)
 
 
 def divided(steps: Sequence[StepRecord]) -> StepRecord | None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from statistics import fmean
 
 import msgspec
 
+from swarm_ui.credit import Credit, Critic, Matrix
 from swarm_ui.errors import ConfigError
+from swarm_ui.optim.credit.critic import calls_of, credit_of, name_of
+from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.trace.records import Episode
 
 _CLIP = 0.999
@@ -44,54 +46,88 @@ class RoundTrust(msgspec.Struct, kw_only=True):
         spread = self.scores * self.outcomes
         return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
 
+    def add(self, pairs: Sequence[tuple[float, float]]) -> None:
+        """Add the evidence of one group of episodes: pairs of score and outcome."""
+        x, y = map(fmean, zip(*pairs, strict=True))
+        self.freedom += len(pairs) - 1
+        self.scores += math.fsum((score - x) ** 2 for score, _ in pairs)
+        self.both += math.fsum((score - x) * (outcome - y) for score, outcome in pairs)
+        self.outcomes += math.fsum((outcome - y) ** 2 for _, outcome in pairs)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustConfig:
-    """Settings for learning the weight of a critic."""
 
-    memory: float = 0.9
-    """Factor on the evidence of earlier episodes with each batch, in [0, 1]; 1 forgets nothing."""
-    confidence: float = 1.645
-    """Standard errors between the correlation and the weight; 1.645 is the one-sided 95 % bound."""
-    prior: tuple[float, float] = (0.0, 0.0)
-    """A correlation assumed at the start, and the number of episodes it counts for. It is not
-    forgotten. Without a prior, a team that never succeeds (or never fails) gives no evidence, and
-    its critic no weight."""
-    inverted: bool = False
-    """Whether a critic that is surely worse than none gets a negative weight, which inverts its
-    scores. If not, it gets 0."""
+class Trust:
+    """A critic weighed against the outcome. The weight of each round starts at 0 and is learned.
 
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.memory <= 1.0:
-            raise ConfigError(f"critic trust: memory must be in [0, 1], got {self.memory}")
-        if self.confidence < 0:
-            raise ConfigError(f"critic trust: confidence must be >= 0, got {self.confidence}")
-        if not -1.0 < self.prior[0] < 1.0 or self.prior[1] < 0:
+    Each call learns from the batch, then gives the weighted mean of the critic's scores and the
+    outcome. With weight 0 that is the outcome alone. A message that the critic did not score gets
+    the outcome's.
+    """
+
+    def __init__(
+        self,
+        critic: Critic,
+        *,
+        memory: float = 0.9,
+        confidence: float = 1.645,
+        prior: tuple[float, float] = (0.0, 0.0),
+        inverted: bool = False,
+        abstentions: bool = False,
+    ) -> None:
+        """
+        Args:
+            critic: the critic whose scores are weighed.
+            memory: factor on the evidence of earlier episodes with each batch, in [0, 1]; 1 forgets
+                nothing.
+            confidence: standard errors between the correlation and the weight; 1.645 is the
+                one-sided 95 % bound.
+            prior: a correlation assumed at the start, and the number of episodes it counts for. It
+                is not forgotten. Without a prior, a team that never succeeds (or never fails) gives
+                no evidence, and its critic no weight.
+            inverted: whether a critic that is surely worse than none gets a negative weight, which
+                inverts its scores. If not, it gets 0.
+            abstentions: see :class:`~swarm_ui.optim.credit.outcome.Outcome`.
+        """
+        if not 0.0 <= memory <= 1.0:
+            raise ConfigError(f"Trust: memory must be in [0, 1], got {memory}")
+        if confidence < 0:
+            raise ConfigError(f"Trust: confidence must be >= 0, got {confidence}")
+        if not -1.0 < prior[0] < 1.0 or prior[1] < 0:
             raise ConfigError(
-                "critic trust: prior must be a correlation and a number of episodes, got "
-                f"{self.prior}"
+                f"Trust: prior must be a correlation and a number of episodes, got {prior}"
             )
-
-
-class CriticTrust:
-    """The weight of a critic relative to the outcome, by round. It starts at 0 and is learned."""
-
-    def __init__(self, config: TrustConfig | None = None) -> None:
-        self.config = config or TrustConfig()
+        self.critic = critic
+        self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
         self.rounds: list[RoundTrust] = []
+        self._memory, self._confidence, self._prior = memory, confidence, prior
+        self._inverted, self._outcome = inverted, Outcome(abstentions=abstentions)
+
+    @property
+    def calls(self) -> int | None:
+        """Number of calls of the critic so far, or ``None`` if it does not count them."""
+        return calls_of(self.critic)
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See the class and :class:`swarm_ui.Critic`."""
+        given = [credit.unit() for credit in await credit_of(self.critic, episodes)]
+        self.learn(
+            list(map(round_means, given)),
+            [None if e.success is None else float(e.success) for e in episodes],
+            [episode.task for episode in episodes],
+        )
+        return [self._mixed(e, credit) for e, credit in zip(episodes, given, strict=True)]
 
     def weight(self, round: int = 0) -> float:
         """The weight of the critic in the credit of a round, in [0, 1); below 0 only if
         ``inverted``."""
         known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
-        believed, worth = self.config.prior
+        believed, worth = self._prior
         total = known.freedom + worth
         if total <= 2.0:
             return 0.0
         seen = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
         centre = (known.freedom * seen + worth * math.atanh(believed)) / total
-        error = self.config.confidence / math.sqrt(total - 2.0)
-        if self.config.inverted and centre + error < 0:
+        error = self._confidence / math.sqrt(total - 2.0)
+        if self._inverted and centre + error < 0:
             return math.tanh(centre + error)
         return max(0.0, math.tanh(centre - error))
 
@@ -99,7 +135,7 @@ class CriticTrust:
         self,
         scores: Sequence[Sequence[float | None]],
         outcomes: Sequence[float | None],
-        groups: Sequence[str] | None = None,
+        groups: Sequence[str],
     ) -> None:
         """Learn from a batch of episodes.
 
@@ -107,65 +143,71 @@ class CriticTrust:
             scores: ``[episodes][rounds]``, the mean score of an episode's messages in a round;
                 ``None``: unscored.
             outcomes: the outcome of each episode; ``None``: masked by a fault.
-            groups: the group of each episode; ``None``: all are one group. A group of one episode
-                gives no evidence.
+            groups: the group of each episode. A group of one episode gives no evidence.
         """
-        groups = [""] * len(scores) if groups is None else groups
-        if not len(scores) == len(outcomes) == len(groups):
-            raise ConfigError(
-                f"CriticTrust: {len(scores)} episodes with scores, {len(outcomes)} outcomes and "
-                f"{len(groups)} groups; expected equal numbers"
-            )
         for round in range(max([len(self.rounds), *map(len, scores)])):
             if round == len(self.rounds):
                 self.rounds.append(RoundTrust())
             known = self.rounds[round]
-            for name in ("freedom", "scores", "both", "outcomes"):
-                setattr(known, name, self.config.memory * getattr(known, name))
+            for name in RoundTrust.__struct_fields__:
+                setattr(known, name, self._memory * getattr(known, name))
             cells: dict[str, list[tuple[float, float]]] = {}
             for row, outcome, group in zip(scores, outcomes, groups, strict=True):
                 score = row[round] if round < len(row) else None
                 if score is not None and outcome is not None:
                     cells.setdefault(group, []).append((score, outcome))
             for pairs in cells.values():
-                _add(known, pairs)
-
-    def learn_from(self, episodes: Sequence[Episode]) -> None:
-        """:meth:`learn` from the critic's scores in ``StepRecord.credit``, by task."""
-        self.learn(
-            [round_means(episode) for episode in episodes],
-            [None if e.success is None else float(e.success) for e in episodes],
-            [episode.task for episode in episodes],
-        )
+                known.add(pairs)
 
     def state_dict(self) -> dict[str, object]:
         """The learned state as plain numbers; see :meth:`load_state_dict`."""
         return {"rounds": [msgspec.structs.asdict(known) for known in self.rounds]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Load the result of :meth:`state_dict`.
-
-        Raises:
-            ConfigError: the state has another form.
-        """
+        """Load the result of :meth:`state_dict`. Raises ``ConfigError`` for another form."""
         try:
             self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
         except (KeyError, msgspec.ValidationError) as error:
-            raise ConfigError(f"CriticTrust: cannot read this state: {error}") from error
+            raise ConfigError(f"Trust: cannot read this state: {error}") from error
+
+    def _mixed(self, episode: Episode, given: Credit) -> Credit:
+        fallback = self._outcome.credit(episode)
+        if episode.success is None:
+            return msgspec.structs.replace(fallback, source=self.name)
+        rounds = max((record.trace.rounds for record in episode.steps), default=0)
+        weights = [self.weight(round) for round in range(rounds)]
+        told = tuple(
+            tuple(f"{text} (weight {w:.2f})".strip() for text, w in zip(texts, weights))  # noqa: B905
+            for texts in given.rationale
+        )
+        return Credit(
+            values=tuple(
+                _blend(ours, theirs, weights)
+                for ours, theirs in zip(given.values, fallback.values, strict=True)
+            ),
+            source=f"{given.source}, weighed against {fallback.source}",
+            rationale=told or fallback.rationale,
+        )
 
 
-def round_means(episode: Episode) -> list[float | None]:
-    """Mean credit of an episode's scored messages, by round."""
-    rounds = zip_longest(*[record.credit or () for record in episode.steps], fillvalue=())
+def round_means(credit: Credit) -> list[float | None]:
+    """Mean of the scored messages of an episode, by round."""
+    rounds = zip_longest(*credit.values, fillvalue=())
     scored = [[v for row in rows for v in row if v is not None] for rows in rounds]
     return [fmean(values) if values else None for values in scored]
 
 
-def _add(known: RoundTrust, pairs: Sequence[tuple[float, float]]) -> None:
-    """Add the evidence of one group of episodes: pairs of score and outcome, relative to the means
-    of the group."""
-    x, y = map(fmean, zip(*pairs, strict=True))
-    known.freedom += len(pairs) - 1
-    known.scores += math.fsum((score - x) ** 2 for score, _ in pairs)
-    known.both += math.fsum((score - x) * (outcome - y) for score, outcome in pairs)
-    known.outcomes += math.fsum((outcome - y) ** 2 for _, outcome in pairs)
+def _blend(ours: Matrix, theirs: Matrix, weights: Sequence[float]) -> Matrix:
+    """The critic's scores mixed with the outcome's, with a weight for each round."""
+
+    def cell(score: float | None, outcome: float | None, weight: float) -> float | None:
+        if score is not None and weight < 0:
+            score, weight = 1.0 - score, -weight
+        if score is None or outcome is None:
+            return outcome if score is None else score if weight > 0 else None
+        return weight * score + (1.0 - weight) * outcome
+
+    return tuple(
+        tuple(cell(a, b, weight) for a, b in zip(row, others, strict=True))
+        for row, others, weight in zip(ours, theirs, weights)  # noqa: B905
+    )

@@ -9,8 +9,8 @@ from msgspec.structs import force_setattr
 
 from swarm_ui.action import Action
 from swarm_ui.model import Decision
-from swarm_ui.optim.credit.assigners.normalise import By, normalise
 from swarm_ui.optim.preferences.grading import credit_by_message, unparsed
+from swarm_ui.optim.preferences.normalise import By, normalise
 from swarm_ui.trace.records import Episode
 
 

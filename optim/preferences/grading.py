@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditAssigner, assigned
 from swarm_ui.message import Message
 from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import Call, Trace
@@ -66,31 +65,3 @@ def unparsed(trace: Trace, call: Call) -> bool:
     message = trace.message(call.message)
     invalid = message.action is None and message.error is not None and call.error is None
     return invalid and bool(message.content or call.prompt)  # a reply may be empty
-
-
-async def score_of_action(
-    critic: CreditAssigner, trace: Trace, action: Action, state: object | None
-) -> float | None:
-    """The critic's score of one action in the context of a decision, in [0, 1]; ``None``: unscored.
-
-    The critic sees a decision in which a single agent proposed the action. The agent has the name
-    of an agent of the team, so that the name gives the critic no information.
-    """
-    agent = trace.agents[0]
-    said = Message(id=f"{agent}:0", sender=agent, round=0, content=action.json(), action=action)
-    alone = msgspec.structs.replace(
-        trace,
-        agents=(agent,),
-        rounds=1,
-        ended_by="",
-        edges=(),
-        delays=(),
-        edge_logprob=None,
-        messages=(said,),
-        calls=(),
-        skipped=(),
-        ballot={},
-        output_id=said.id,
-        action=action,
-    )
-    return (await assigned(critic, alone, state)).values[0][0]

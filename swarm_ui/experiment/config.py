@@ -98,6 +98,8 @@ class CriticSection(_Section, frozen=True, kw_only=True):
     judge: Literal["", "scripted", "llm", "learned"] = ""
     adversary: Literal["scripted", "llm", "none"] = "scripted"
     teacher: Literal["scripted", "llm", "none"] = "none"
+    trust: bool = False
+    """Whether the critic is weighed against the outcome, with a learned weight."""
     model: str = ""
     url: str = ""
     key_env: str = "OPENAI_API_KEY"

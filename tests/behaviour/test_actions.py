@@ -173,6 +173,9 @@ class Grader:
     def __init__(self, right: Action) -> None:
         self.right = right
 
+    def snapshot(self) -> object:
+        return object()
+
     def restore(self, snapshot: object) -> None:
         """There is one state."""
 
@@ -183,8 +186,10 @@ class Grader:
 async def test_credit_tells_append_from_replace_and_texts_by_case() -> None:
     right = typed("tea", clear=False)
     trace = await voted(typed("tea"), right, typed("Tea", clear=False))
-    table = await ScriptedCritic(lambda: Grader(right)).assign(trace, object())
-    assert table.values == ((0.0, 1.0, 0.0),)
+    actions = [m.action for m in trace.messages if m.action is not None][:3]
+    critic = ScriptedCritic(lambda: Grader(right))
+    grades = await critic.grade(trace.observation, actions, object())
+    assert grades == [0.0, 1.0, 0.0]
 
 
 # -- characters that no file can hold ---------------------------------------------------------

@@ -25,12 +25,11 @@ from swarm_ui import (
     write_jsonl,
 )
 from swarm_ui.optim import (
+    MALT,
     Callbacks,
-    Critics,
     DrMAS,
     GiGPO,
     ProgressAttribution,
-    SearchTreeCredit,
     TeamConfig,
     TeamTrainer,
     UpdateConfig,
@@ -50,14 +49,14 @@ def episode(success: bool | None, *steps: StepRecord, seed: int = 0) -> Episode:
     return Episode(environment="e", task="t", seed=seed, steps=steps, success=success, fault=fault)
 
 
-def with_credit(assigner: Any, episodes: Sequence[Episode]) -> list[Episode]:
-    tables = asyncio.run(assigner.assess_batch(episodes))
-    return [credited(e, t) for e, t in zip(episodes, tables, strict=True)]
+def with_credit(critic: Any, episodes: Sequence[Episode]) -> list[Episode]:
+    found = asyncio.run(critic(episodes))
+    return [credited(e, credit) for e, credit in zip(episodes, found, strict=True)]
 
 
-def learned(assigner: Any, *episodes: Episode) -> list[tuple[str, float]]:
+def learned(critic: Any, *episodes: Episode) -> list[tuple[str, float]]:
     """Agent and advantage of each reply that the policy gradient learns from."""
-    return [(r.node, r.advantage) for r in scored_replies(with_credit(assigner, episodes))]
+    return [(r.node, r.advantage) for r in scored_replies(with_credit(critic, episodes))]
 
 
 def near(*expected: tuple[str, float]) -> list[Any]:
@@ -136,7 +135,7 @@ def test_a_tree_value_of_malt_is_no_advantage_and_is_compared_with_its_group() -
         episode(False, step(click(1)), seed=3),
     ]
     low = -(18**0.5) / 6
-    assert learned(SearchTreeCredit(), *attempts) == near(
+    assert learned(MALT(), *attempts) == near(
         ("agent_0", -2 * low), ("agent_0", low), ("agent_0", low)
     )
 
@@ -201,14 +200,14 @@ class Fated:
     async def close(self) -> None: ...
 
 
-def trained(critic: Critics, callbacks: Callbacks | None = None) -> float | None:
+def trained(critic: Any, callbacks: Callbacks | None = None) -> float | None:
     """The loss of one step of the policy gradient on the four replies of three episodes."""
     model = TinyModel()
     team = CollabGraph.collaborative(
         1, 1, model=TinyAgent(model), edges=[], adapters=["agent_0"], temperatures=1.0
     )
     config = TeamConfig(
-        iterations=1, shared_iterations=0, episodes=3, edges="fixed", rank=4, alpha=4,
+        iterations=1, shared_iterations=0, episodes=3, edges="fixed", rank=4,
         update=UpdateConfig(method="pg", steps=1, batch_size=4),
     )  # fmt: skip
     jobs = [("go", 0), ("go", 1), ("go", 3)]
@@ -224,11 +223,11 @@ def test_the_loss_of_a_training_is_computed_from_the_published_advantages() -> N
     """At the first step all ratios are 1 and the divergence is 0, so the loss is the negative mean
     of the advantages. Outcomes and first returns are +r, -r/2 and -r/2, so these are 2r, r, -r and
     -r."""
-    assert trained(Critics(batch=GiGPO())) == pytest.approx(-(2**0.5) / 4, abs=1e-4)
+    assert trained(GiGPO()) == pytest.approx(-(2**0.5) / 4, abs=1e-4)
 
 
 def test_the_episodes_of_a_training_hold_the_advantages() -> None:
     played: list[Episode] = []
-    trained(Critics(batch=DrMAS()), Callbacks(on_episodes=lambda _, found: played.extend(found)))
+    trained(DrMAS(), Callbacks(on_episodes=lambda _, found: played.extend(found)))
     # The outcomes of the four messages are 1, 1, 0 and 0.
     assert [r.advantage for r in scored_replies(played)] == pytest.approx([1, 1, -1, -1], abs=1e-4)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,9 @@ pytest.importorskip("torch")
 import torch
 from safetensors.torch import load_file
 
-from swarm_ui import Action, ConfigError, CreditTable, LearningError, Step, Trace
+from swarm_ui import Action, ConfigError, Credit, Episode, LearningError, Message, Step, Trace
 from swarm_ui.environments.miniwob import all_html_tasks, find_browser
 from swarm_ui.optim import (
-    Critics,
     PairConfig,
     ScriptedCritic,
     TeamConfig,
@@ -181,9 +182,11 @@ class Says:
     def __init__(self, credit: float | None) -> None:
         self.credit = credit
 
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        row = (self.credit,) * len(trace.agents)
-        return CreditTable(values=(row,) * trace.rounds, source=self.name)
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        return [Credit.each(episode, self.score) for episode in episodes]
+
+    def score(self, message: Message, trace: Trace) -> float | None:
+        return self.credit
 
 
 @pytest.mark.parametrize(
@@ -259,33 +262,27 @@ class Returns:
     def __init__(self, found: object) -> None:
         self.found = found
 
-    async def assign(self, trace: Trace, state: object | None) -> Any:
-        return self.found
-
-    async def assess_batch(self, episodes: Any) -> Any:
+    async def __call__(self, episodes: Sequence[Episode]) -> Any:
         return self.found
 
 
-class ReturnsAtOnce(Returns):
-    def assign(self, trace: Trace, state: object | None) -> Any:
-        return self.found
+@pytest.mark.parametrize("found", [{"agent_0": 1.0}, None, [[1.0]], [Credit(values=())]])
+def test_a_critic_that_returns_no_credit_is_named(found: object) -> None:
+    with pytest.raises(LearningError, match=r"the odd critic.*Credit"):
+        train(TinyModel(), critic=Returns(found), world=Hopeless)
 
 
-TABLE = CreditTable(values=((1.0,),), source="a critic")
-
-
-@pytest.mark.parametrize(
-    "critic",
-    [
-        *(Returns(found) for found in ({"agent_0": 1.0}, None, [[1.0]], (TABLE,))),
-        ReturnsAtOnce({"agent_0": 1.0}),
-        Critics(judge=Returns({"agent_0": 1.0})),
-        *(Critics(batch=Returns(found)) for found in ({"a": 1.0}, None, [TABLE], [(TABLE,)])),
-    ],
-)
-def test_a_critic_that_returns_no_credit_tables_is_named(critic: Any) -> None:
-    with pytest.raises(LearningError, match=r"the odd critic.*CreditTable"):
-        train(TinyModel(), critic=critic, world=Hopeless)
+def test_a_team_in_a_wrapped_environment_learns_from_the_scripted_critic(
+    shell: Shell,  # noqa: F811
+) -> None:
+    done = shell(f"train phone --wrap step-limit:steps=9 {_HOW} --out a")
+    assert done.code in (0, 5), done.err
+    (line,) = [
+        found
+        for text in (shell.folder / "a/metrics.jsonl").read_text().splitlines()
+        if (found := json.loads(text)).get("kind") == "iteration"
+    ]
+    assert line["masked"] == 0 and line["credit"] is not None and line["unscored"] < 0.5
 
 
 def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:  # noqa: F811

@@ -15,7 +15,7 @@ import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, fitted, screen
 
-from swarm_ui import Action, CreditTable, Decision, Observation, Step
+from swarm_ui import Action, Decision, Episode, Observation, Step, StepRecord
 from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim import (
     Callbacks,
@@ -35,16 +35,20 @@ def judge(name: str, score: int) -> ScriptedModel:
     return ScriptedModel(lambda request: reply, name=name)
 
 
-def judged(critic: LLMCritic) -> CreditTable:
-    return asyncio.run(critic.assign(decided([[click(0)]]), None))
+def judged(critic: LLMCritic) -> Any:
+    """The credit of a decision of one agent."""
+    steps = (StepRecord(trace=decided([[click(0)]])),)
+    episode = Episode(environment="e", task="t", seed=0, steps=steps, success=True)
+    (credit,) = asyncio.run(critic([episode]))
+    return credit.values[0]
 
 
 def test_critics_that_share_a_cache_keep_their_own_verdicts() -> None:
     cache: dict[str, str] = {}
     kind, strict = judge("kind", 1), judge("strict", 0)
-    assert judged(LLMCritic(kind, cache=cache)).values == ((1.0,),)
-    assert judged(LLMCritic(strict, cache=cache)).values == ((0.0,),)
-    assert judged(LLMCritic(kind, cache=cache)).values == ((1.0,),)
+    assert judged(LLMCritic(kind, cache=cache)) == ((1.0,),)
+    assert judged(LLMCritic(strict, cache=cache)) == ((0.0,),)
+    assert judged(LLMCritic(kind, cache=cache)) == ((1.0,),)
     assert (len(kind.requests), len(strict.requests)) == (1, 1)
 
 
@@ -56,7 +60,7 @@ def test_a_verdict_is_not_reused_with_settings_that_may_change_it(other: dict[st
     judged(LLMCritic(model, cache=cache, **other))
     assert len(model.requests) == 2
     # The threshold is applied to what the model said, so it needs no other call.
-    assert judged(LLMCritic(model, cache=cache, threshold=None)).values == ((1.0,),)
+    assert judged(LLMCritic(model, cache=cache, threshold=None)) == ((1.0,),)
     assert len(model.requests) == 2
 
 

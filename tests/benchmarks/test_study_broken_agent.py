@@ -25,8 +25,8 @@ from benchmarks.support.records import read_record
 from swarm_ui.action import Action, parse_action
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
+from swarm_ui.optim.adversary import fits
 from swarm_ui.optim.edges.prune import AgentAudit
-from swarm_ui.optim.preferences.adversary import fits
 from swarm_ui.stats import Interval, Outcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "credit.md"

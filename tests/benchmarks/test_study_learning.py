@@ -29,7 +29,7 @@ from swarm_ui.experiment.training.stage2 import (
     unseen_graphs,
 )
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout import GraphPolicy, Intervene, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory

@@ -25,7 +25,7 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.preferences.adversary import fits
+from swarm_ui.optim.adversary import fits
 from swarm_ui.stats import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"

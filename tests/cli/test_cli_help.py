@@ -12,7 +12,7 @@ from swarm_ui.experiment.config import Draft
 from swarm_ui.experiment.runs import check_training_config, trainer_config
 
 NO_DEFAULT = {
-    "config", "settings", "out", "resume", "against", "help", "task", "assigners", "plots", "say",
+    "config", "settings", "out", "resume", "against", "help", "task", "critics", "plots", "say",
     "without", "add", "cut", "file", "need", "base",
 }  # fmt: skip
 """Options for what is nothing if it is not given."""

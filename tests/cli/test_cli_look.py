@@ -16,12 +16,12 @@ import pytest
 from cli_world import LAMP, WRONG, Lamp, Shell, shell  # noqa: F401
 from loopback import Loopback
 
-from swarm_ui import CollabGraph, Message, NodeContext
+from swarm_ui import CollabGraph, Credit, Episode, Message, NodeContext
 from swarm_ui.cli.checks import checks
 from swarm_ui.model import Dropped, Request
 from swarm_ui.nodes import function_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
+from swarm_ui.optim import Outcome
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Trace
 
@@ -63,23 +63,24 @@ def test_view_of_nothing_says_so(shell: Shell) -> None:  # noqa: F811
     assert done.code == 2 and "there is no 'nowhere'" in done.err
 
 
-def more_assigners() -> list[AgreementCredit]:
-    class Second(AgreementCredit):
-        name = "agreement again"
+def more_critics() -> list[Outcome]:
+    class Second(Outcome):
+        name = "outcome again"
+
+        async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+            return await Outcome()(episodes)
 
     return [Second()]
 
 
-def test_assigners_of_credit_are_compared_on_a_run(shell: Shell) -> None:  # noqa: F811
+def test_critics_are_compared_on_a_run(shell: Shell) -> None:  # noqa: F811
     shell(f"{TEAM} -n 4")
-    done = shell("credit r --assigners test_cli_look:more_assigners --plots plots")
-    assert done.code == 0 and "agreement again" in done.out
+    done = shell("credit r --critics test_cli_look:more_critics --plots plots")
+    assert done.code == 0 and "outcome again" in done.out
     assert (shell.folder / "plots/reliability.png").stat().st_size > 1000
     figures = shell("credit r/traces/episodes.jsonl -n 2 --json").json
     assert figures["comparison"]["episodes"] == 2
-    assert [side["name"] for side in figures["comparison"]["sides"]] == [
-        "outcome", "new screen", "agreement",
-    ]  # fmt: skip
+    assert [side["name"] for side in figures["comparison"]["sides"]] == ["outcome"]
 
 
 def test_on_the_phone_credit_has_a_reference_and_can_ask_the_team_again(
@@ -88,16 +89,16 @@ def test_on_the_phone_credit_has_a_reference_and_can_ask_the_team_again(
     shell("run phone contacts-add -a 2 -r 1 --views shuffle -n 1 --max-steps 2 --out p")
     figures = shell("credit p --replay --json").json
     assert figures["comparison"]["reference"] == "scripted critic"
-    assert len(figures["comparison"]["sides"]) == 6 and len(figures["calibration"]) == 5
+    assert len(figures["comparison"]["sides"]) == 4 and len(figures["calibration"]) == 3
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ("--env nothing:here", "expected MODULE:NAME"),
-        ("--assigners json:__doc__", "expected a callable"),
-        ("--reference x", "no assigner 'x'"),
-        ("--env cli_world:Lamp", "has no snapshot"),
+        ("--critics json:__doc__", "expected a callable"),
+        ("--reference x", "no critic 'x'"),
+        ("--env cli_world:Lamp", "cannot grade actions"),
     ],
 )
 def test_credit_says_what_it_cannot_do(shell: Shell, options: str, said: str) -> None:  # noqa: F811

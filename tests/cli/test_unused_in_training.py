@@ -41,7 +41,7 @@ def _file(folder: Path, text: str) -> Draft:
         ("train.edge_credit=0.1", "on edges that are not learned"),
         ("train.edges=learned train.edge_credit=0.1 critic.kind=outcome", "without a critic"),
         ("train.edges=fixed train.density=0.9", "on fixed edges"),
-        ("train.critic_trust=learned critic.kind=outcome", "without a critic"),
+        ("critic.trust=true critic.kind=outcome", "without a critic"),
         ("critic.adversary=llm critic.model=script:s.txt", "learns from no wrong replies"),
         (
             "critic.kind=learned critic.model=smollm2-critic critic.judge=llm",

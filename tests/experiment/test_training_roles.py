@@ -16,18 +16,18 @@ from msgspec.structs import replace
 from random_critic import save_random_critic
 from tiny_llama import save_llama
 
+from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Judge
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import models
 from swarm_ui.experiment.config import Config, CriticSection, EnvironmentSection, ModelSection
 from swarm_ui.experiment.models import model_findings
 from swarm_ui.experiment.training import roles as roles_module
 from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel, PublishedModel
 from swarm_ui.nodes.models import published_model
-from swarm_ui.trace.records import Trace
+from swarm_ui.optim.credit.critic import name_of
 
 pytest.importorskip("torch")
 
@@ -56,8 +56,7 @@ def sent(value: Any) -> Any:
     return pickle.loads(pickle.dumps(value))
 
 
-async def decision() -> Trace:
-    return await CollabGraph.collaborative(model=HashModel()).run(SCREEN, run_id="r")
+ACTIONS = [Action(action_type="click", index=k) for k in range(2)]
 
 
 async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> None:
@@ -69,8 +68,8 @@ async def test_a_learned_critic_runs_on_the_agents_own_model(tmp_path: Path) -> 
     )
     assert not list(critic_findings(config))
     async with open_critics(config, object()) as roles:
-        assert roles.critic is not None and roles.critic.name.startswith("learned critic")
-        assert roles.judge is not None and "scripted" in roles.judge.name
+        assert name_of(roles.critic).startswith("learned critic")
+        assert "scripted" in name_of(roles.judge)
         assert roles.adversary is not None
 
 
@@ -162,27 +161,27 @@ async def test_a_worker_holds_one_base_for_the_agents_and_a_learned_critic(tmp_p
     for seed, name in enumerate(("critic", "other")):  # an agents' adapter of the critic's name
         learner.add_adapter(name, rank=2)
         disturb(learner, name, seed=seed)
-    trace, questions = await decision(), asking("critic@1", requests(2))
+    questions = asking("critic@1", requests(2))
     asked = [replace(question, max_tokens=6) for question in questions]
     async with open_critics(config, learner) as roles:
-        assert roles.critic is not None
-        expected, name = await roles.critic.assign(trace, None), roles.critic.name
+        assert isinstance(roles.critic, Judge) and roles.judge is None
+        expected = await roles.critic.grade(SCREEN, ACTIONS, None)
         with pytest.raises(ConfigError, match="its weights are not sent"):
             sent(roles.critic)
-    assert any(0 < value < 1 for row in expected.values for value in row if value is not None)
+    assert any(0 < value < 1 for value in expected if value is not None)
     replies = [reply.text for reply in await learner.generate(asked)]
 
     LOADED.clear()
     section = ModelSection(name=str(base))
     published = PublishedModel(learner, partial(models.model_of_process, section))
     published.publish()
-    async with open_critics(config, published, WorkerBase(published.name, section)) as roles:
-        assert roles.critic is not None and roles.critic.name == name
+    async with open_critics(config, learner, WorkerBase(published.name, section)) as roles:
+        assert name_of(roles.critic).startswith("learned critic")
         for _ in range(2):  # every iteration sends both anew
-            agents, critic = sent((published, roles.critic))
-            assert await critic.assign(trace, None) == expected
+            agents, judge = sent((published, roles.judge))
+            assert await judge.grade(SCREEN, ACTIONS, None) == expected
             assert [reply.text for reply in await agents.generate(asked)] == replies
-    assert len(LOADED) == 1
+    assert len(LOADED) == 2  # one to give credit here, one to judge there
 
 
 async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) -> None:
@@ -193,37 +192,16 @@ async def test_a_critic_that_a_worker_cannot_read_is_one_line(tmp_path: Path) ->
     )
     section = ModelSection(name=str(base))
     async with open_critics(config, object(), WorkerBase("base", section)) as roles:
-        critic: CreditAssigner = sent(roles.critic)
+        judge: Judge = sent(roles.judge)
         kept = folder.rename(tmp_path / "elsewhere")
         with pytest.raises(
             ConfigError, match=r"worker on .* cannot load .*critics'.*under"
         ) as told:
-            await critic.assign(await decision(), None)
+            await judge.grade(SCREEN, ACTIONS, None)
         assert "\n" not in str(told.value)
         kept.rename(folder)
-        assert await critic.assign(await decision(), None)  # a failure is not kept
+        assert await judge.grade(SCREEN, ACTIONS, None)  # a failure is not kept
         shutil.rmtree(folder)
     with pytest.raises(ConfigError, match="no critic in"):
         async with open_critics(config, object(), WorkerBase("base", section)):
             pass
-
-
-async def test_a_critic_on_another_model_is_made_once_in_a_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = save_llama(tmp_path / "base")
-    folder = save_random_critic(base, tmp_path / "critics")
-    write_metadata(folder, AdapterMetadata(base_model="smollm2"))
-    monkeypatch.setattr(models, "load_in_process", partial(_by_name, base))
-    config = Config(critic=CriticSection(kind="learned", model=str(folder)))
-    async with open_critics(
-        config, object(), WorkerBase("base", ModelSection(name=str(base)))
-    ) as roles:
-        assert roles.critic is not None and roles.critic.name.endswith("(critics, smollm2)")
-        tables = [await sent(roles.critic).assign(await decision(), None) for _ in range(2)]
-    assert tables[0] == tables[1] and len(LOADED) == 1
-
-
-def _by_name(folder: Path, section: ModelSection) -> CausalModel:
-    assert section.name == "smollm2"
-    return loaded(ModelSection(name=str(folder)))

@@ -14,7 +14,8 @@ from swarm_ui.errors import ModelError, TraceError
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.observation import Element, Observation, Past, render
-from swarm_ui.optim.credit.judging_prompts import adversary_chat, critic_chat
+from swarm_ui.optim.adversary import adversary_chat
+from swarm_ui.optim.credit.llm import critic_chat
 from swarm_ui.prompts import (
     as_chat,
     chat_of,

@@ -1,4 +1,4 @@
-"""Between a decision and its execution: credit, negatives and guidance."""
+"""Between a decision and its execution: negatives and guidance."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import pytest
 from learning_fakes import ButtonWorld, click, decided
 
 from swarm_ui.action import Action
-from swarm_ui.credit import CreditTable
+from swarm_ui.environments.wrappers import StepLimit
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import DrMAS
-from swarm_ui.optim.credit.assigners.progress_credit import NoveltyCredit
+from swarm_ui.observation import Observation
+from swarm_ui.optim import Outcome, ScriptedCritic
+from swarm_ui.optim.adversary import ScriptedTeacher
+from swarm_ui.optim.credit.critic import check_roles
 from swarm_ui.optim.metrics import episode_figures
-from swarm_ui.optim.preferences.grading import score_of_action
-from swarm_ui.optim.preferences.teacher import ScriptedTeacher
-from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor, as_critics
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
@@ -42,16 +41,6 @@ class Opposing:
         return self.actions.pop(0) if self.actions else None
 
 
-class Recording(ScriptedCritic):
-    def __init__(self) -> None:
-        super().__init__(ButtonWorld)
-        self.traces: list[Trace] = []
-
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        self.traces.append(trace)
-        return await super().assign(trace, state)
-
-
 async def world() -> tuple[ButtonWorld, int, list[int]]:
     """A world, the index of its right button, and the others."""
     made = ButtonWorld()
@@ -66,18 +55,9 @@ async def judged(
 ) -> tuple[Any, Trace, RolloutSupervisor]:
     look = environment.restore(environment.snapshot())
     trace = decided(rows, observation=look, run="press/3/0")
-    settings.setdefault("critic", ScriptedCritic(ButtonWorld))
+    settings.setdefault("judge", ScriptedCritic(ButtonWorld))
     referee = RolloutSupervisor(**settings)
     return await referee(0, trace, environment), trace, referee
-
-
-async def test_credit_comes_from_the_state_of_the_decision() -> None:
-    environment, right, wrong = await world()
-    guidance, _, _ = await judged([[click(right), click(wrong[0])]], environment)
-    assert guidance.credit == ((1.0, 0.0),)
-    assert guidance.credit_source == "scripted critic"
-    assert guidance.rationale == ("agent_0: nearer to success; agent_1: not nearer to success",)
-    assert guidance.execute is None
 
 
 async def test_guidance_replaces_only_a_wrong_vote() -> None:
@@ -124,21 +104,10 @@ async def test_nothing_is_opposed_where_nothing_was_right() -> None:
     assert list(referee.negatives(trace)) == []
 
 
-async def test_the_critic_is_not_told_which_words_are_the_adversarys() -> None:
-    environment, right, wrong = await world()
-    critic = Recording()
-    adversary = Opposing(click(wrong[0]))
-    _, trace, _ = await judged([[click(right)]], environment, adversary=adversary, critic=critic)
-    whole, alone = critic.traces
-    assert whole is trace
-    assert alone.agents == ("agent_0",)
-    assert [m.content for m in alone.messages] == [click(wrong[0]).json()]
-
-
 async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided() -> None:
     environment, right, wrong = await world()
     guidance, trace, referee = await judged(
-        [[click(wrong[0])]], environment, critic=None, adversary=Opposing(click(right)), guide=1.0
+        [[click(wrong[0])]], environment, judge=None, adversary=Opposing(click(right)), guide=1.0
     )
     assert guidance is not None and guidance.execute is None and guidance.credit is None
     assert [n.action.index for n in referee.negatives(trace)] == [right]
@@ -211,96 +180,28 @@ async def test_the_notes_of_another_process_have_what_was_shown() -> None:
     assert [shown.action.index for shown in here.shown(trace)] == [right]
 
 
-def test_a_teacher_needs_a_judge() -> None:
-    with pytest.raises(ConfigError, match="'showing' need a judge"):
-        as_critics(Critics(teacher=Showing(None)))
-    assert as_critics(Critics(judge=ScriptedCritic(ButtonWorld), teacher=Showing(None))).teacher
-
-
-class Differences:
-    """Signed credit: the first agent's message helped, the others had no effect."""
-
-    name = "differences"
-
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        row = (0.5,) + (0.0,) * (len(trace.agents) - 1)
-        return CreditTable(values=(row,), source=self.name, signed=True)
-
-
-async def test_signed_credit_is_scaled_so_that_no_effect_is_neither_right_nor_wrong() -> None:
-    environment, right, wrong = await world()
-    guidance, _, _ = await judged(
-        [[click(right), click(wrong[0])]], environment, critic=Differences(), guide=1.0
-    )
-    assert guidance.credit == ((0.75, 0.5),)
-    assert guidance.execute is None
-
-
-async def test_a_graded_negative_with_a_positive_difference_is_not_wrong() -> None:
-    environment, right, wrong = await world()
-    opponent = Opposing(click(wrong[1]))
-    _, trace, referee = await judged([[click(right)]], environment, critic=Differences(),
-                                     adversary=opponent)  # fmt: skip
-    assert opponent.asked and opponent.actions == []  # it was asked, and wrote its action
-    assert referee.negatives(trace) == []  # its difference is 0.5 too
-
-
-class Whole:
-    """Reads all of a decision."""
-
-    name = "whole"
-
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        assert trace.immediate == () and trace.skipped == ()
-        assert trace.output == trace.messages[0].content
-        return CreditTable(values=((1.0,),), source=self.name)
-
-
-async def test_the_decision_with_one_action_has_no_parts_of_the_recorded_one() -> None:
-    trace = msgspec.structs.replace(
-        decided([[click(0), click(1)]]),
-        edges=(("agent_0", "agent_1"),),
-        delays=(1,),
-        skipped=("agent_2:0",),
-        output_id="agent_1:0",
-    )
-    assert await score_of_action(Whole(), trace, click(1), None) == 1.0
-
-
 class Lenient:
     """Finds everything right."""
 
-    name = "lenient"
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        return [1.0] * len(actions)
 
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        return CreditTable(values=((1.0,) * len(trace.agents),) * trace.rounds, source=self.name)
 
-
-async def test_a_judge_guides_and_grades_where_the_outcome_is_the_credit() -> None:
-    """Without a critic, guidance and the grading of negatives used to be off as well."""
+async def test_guidance_works_in_a_wrapped_environment() -> None:
     environment, right, wrong = await world()
-    rows = [[click(wrong[0]), click(right)]]
-    adversary = Opposing(click(right), click(wrong[1]))
-    guidance, trace, referee = await judged(
-        rows, environment, critic=None, judge=ScriptedCritic(ButtonWorld), guide=1.0,
-        adversary=adversary,
-    )  # fmt: skip
-    assert guidance.credit is None
-    assert guidance.execute == click(right)
-    (negative,) = referee.negatives(trace)
-    assert negative.action.index == wrong[1]
-
-
-async def test_the_judge_decides_and_the_critic_gives_credit() -> None:
-    environment, right, wrong = await world()
-    rows = [[click(wrong[0]), click(right)]]
-    guidance, _, _ = await judged(
-        rows, environment, critic=Lenient(), judge=ScriptedCritic(ButtonWorld), guide=1.0, trust=0.0
+    wrapped = StepLimit(environment, steps=3)
+    trace = decided([[click(wrong[0]), click(right)]], observation=environment._look())
+    supervisor = RolloutSupervisor(
+        ScriptedCritic(ButtonWorld), teacher=ScriptedTeacher(ButtonWorld), guide=1.0
     )
-    assert (guidance.credit, guidance.credit_source) == (((1.0, 1.0),), "lenient")
-    assert guidance.execute == click(right)  # trust in the critic does not weaken the judge
-    guidance, _, _ = await judged(rows, environment, critic=Lenient(), guide=1.0)
-    assert guidance.execute is None
+    guidance = await supervisor(0, trace, wrapped)
+    assert guidance is not None and guidance.execute == click(right)
+    nobody = decided([[click(wrong[0])]], observation=environment._look())
+    guidance = await supervisor(1, nobody, wrapped)
+    assert guidance is not None and guidance.execute is not None
+    assert guidance.execute.index == right
 
 
 async def test_negatives_are_graded_only_if_wanted() -> None:
@@ -308,7 +209,7 @@ async def test_negatives_are_graded_only_if_wanted() -> None:
     for graded, kept in ((True, []), (False, [wrong[1]])):
         adversary = Opposing(click(wrong[1]))
         _, trace, referee = await judged(
-            [[click(right)]], environment, critic=Lenient(), adversary=adversary,
+            [[click(right)]], environment, judge=Lenient(), adversary=adversary,
             grade_negatives=graded,
         )  # fmt: skip
         assert [n.action.index for n in referee.negatives(trace)] == kept
@@ -358,16 +259,15 @@ def test_only_messages_are_unscored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("critic", "words"),
+    "roles",
     [
-        (NoveltyCredit(), r"credit needs a method assign\(\), and a NoveltyCredit has none"),
-        (DrMAS(), r"and a DrMAS has none.*Critics\(batch=...\)"),
-        (Critics(batch=NoveltyCredit()), r"batch needs a method assess_batch\(\)"),  # type: ignore[arg-type]
-        (Critics(judge=OutcomeCredit()), "judge needs a method assign"),  # type: ignore[arg-type]
-        (ScriptedCritic, "got the class ScriptedCritic"),
+        {"critic": ScriptedCritic},
+        {"critic": object()},
+        {"judge": Outcome()},
+        {"teacher": ScriptedTeacher(ButtonWorld)},
+        {"judge": ScriptedCritic(ButtonWorld), "teacher": Outcome()},
     ],
 )
-def test_an_assigner_of_another_kind_is_refused(critic: Any, words: str) -> None:
-    """It was an ``AttributeError`` after episodes had been played."""
-    with pytest.raises(ConfigError, match=words):
-        as_critics(critic)
+def test_an_object_that_cannot_play_its_role_is_refused(roles: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="team training"):
+        check_roles(**{"critic": None, "judge": None, "teacher": None, **roles})

@@ -10,7 +10,7 @@ from learning_fakes import ButtonWorld, screen
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Completion, Decision, Request
-from swarm_ui.optim.preferences.teacher import LLMTeacher, ScriptedTeacher
+from swarm_ui.optim.adversary import LLMTeacher, ScriptedTeacher
 
 
 class Saying:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +17,18 @@ from learning_fakes import ButtonWorld, TinyAgent, TinyModel
 from learning_run import CONFIG, sample_jobs
 from sent_rollouts import SentRollouts, figures
 
-from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Request
 from swarm_ui.optim import retry
 from swarm_ui.optim import trainer as trainer_module
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.learned_critic import LearnedCritic
-from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.metrics import scalars
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.trace.records import Episode
 
@@ -73,7 +69,6 @@ def train(
     config: TeamConfig = SHORT,
     resume: bool = False,
     callbacks: Callbacks | None = None,
-    critic: CreditAssigner | None = None,
 ) -> TeamResult:
     agent = PublishedAgent(model)
     team = CollabGraph.collaborative(
@@ -82,7 +77,8 @@ def train(
     played = RolloutActors(SentRollouts(ButtonWorld), agent) if sent else ButtonWorld
     learning = TeamTrainer(
         model, team, played, sample_jobs, config=config, folder=folder, callbacks=callbacks,
-        critic=critic or ScriptedCritic(ButtonWorld, flips=0.03), adversary=ScriptedAdversary(),
+        critic=ScriptedCritic(ButtonWorld, flips=0.03),
+        guidance=Guidance(adversary=ScriptedAdversary()),
     )  # fmt: skip
     return asyncio.run(learning.run(resume=resume))
 
@@ -124,43 +120,6 @@ def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     assert [line["staleness"] for line in lines(tmp_path / "there")] == [0, staleness, staleness]
     assert sum(lines(tmp_path / "here")[0]["pairs"].values())
     assert_equal(here, there)
-
-
-class Opinionated:
-    """A choosing model whose opinion of a reply depends on the question alone."""
-
-    name = "opinionated"
-
-    async def probabilities(
-        self, requests: Sequence[Request], options: Sequence[str]
-    ) -> list[tuple[float, ...]]:
-        asked = [repr([turn.content for turn in request.chat or ()]) for request in requests]
-        yes = [zlib.crc32(text.encode()) % 101 / 100 for text in asked]
-        return [(value, 1 - value) for value in yes]
-
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        raise AssertionError("a critic writes nothing")
-
-    async def close(self) -> None: ...
-
-
-MADE: list[LearnedCritic] = []
-
-
-@cache
-def made_critic() -> LearnedCritic:
-    MADE.append(LearnedCritic(Opinionated()))
-    return MADE[-1]
-
-
-def test_a_learned_critic_that_is_made_where_the_episodes_are_played(tmp_path: Path) -> None:
-    here, there, own = TinyModel(), TinyModel(), LearnedCritic(Opinionated())
-    train(here, tmp_path / "here", critic=own)
-    train(there, tmp_path / "there", critic=PerProcessCritic(made_critic, own.name), sent=True)
-    assert lines(tmp_path / "here") == lines(tmp_path / "there")
-    assert sum(lines(tmp_path / "here")[0]["pairs"].values())
-    assert_equal(here, there)
-    assert len(MADE) == 1 and MADE[0].calls == own.calls
 
 
 def test_every_pair_and_the_metrics_tell_the_staleness(monkeypatch: pytest.MonkeyPatch) -> None:

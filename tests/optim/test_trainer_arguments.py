@@ -11,7 +11,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import LocalModel, ScriptedModel
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 

@@ -13,7 +13,7 @@ import torch
 
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
 

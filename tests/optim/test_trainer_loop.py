@@ -13,14 +13,14 @@ import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, run, trainer
 
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.training_progress import Progress, ProgressReporter
 from swarm_ui.rollout import GraphPolicy, rollout_many
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=1, edges="redraw", graphs=1)
 
@@ -133,8 +133,8 @@ def test_faults_are_masked_and_learning_goes_on() -> None:
 
 
 def test_guided_rollouts_execute_a_right_proposal_where_the_vote_was_wrong() -> None:
-    guided, episodes = seen(config=replace(SHORT, guide=1.0), adversary=None)
-    free, _ = seen(config=replace(SHORT, guide=0.0), adversary=None)
+    guided, episodes = seen(config=replace(SHORT, guide=1.0), guidance=None)
+    free, _ = seen(config=replace(SHORT, guide=0.0), guidance=None)
     assert free.history[0].guided == 0.0
     assert guided.history[0].guided > 0.0
     assert guided.history[0].success > free.history[0].success
@@ -159,7 +159,7 @@ def test_without_a_critic_the_outcome_is_everybodys_credit() -> None:
 
 
 def test_without_an_adversary_only_real_mistakes_are_rejected() -> None:
-    result, _ = seen(config=SHORT, adversary=None)
+    result, _ = seen(config=SHORT, guidance=None)
     assert set(result.history[0].sources) <= {"own > mistake", "colleague > own", "own > nothing"}
     result, _ = seen(config=SHORT)
     assert "own > adversary" in result.history[0].sources
@@ -223,23 +223,24 @@ class WrongCritic:
 
     name = "wrong critic"
 
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        table = await ScriptedCritic(ButtonWorld).assign(trace, state)
-        turned = [[None if v is None else 1.0 - v for v in row] for row in table.values]
-        return CreditTable(values=tuple(map(tuple, turned)), source=self.name)
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        return await ScriptedCritic(ButtonWorld, flips=1.0)(episodes)
 
 
 def test_the_outcome_can_be_the_credit_while_a_judge_guides() -> None:
     """The variant "w/o CR" changes the credit alone, if a judge is given."""
     config = replace(SHORT, guide=1.0, grade_negatives=True)
-    judged = run(
-        TinyModel(), None, config=config, critic=Critics(judge=ScriptedCritic(ButtonWorld))
-    )
+    judge = ScriptedCritic(ButtonWorld)
+    judged = run(TinyModel(), None, config=config, critic=None, guidance=Guidance(judge))
     assert judged.history[0].credit_source == "outcome"
     assert (judged.history[0].guided or 0) > 0
     with pytest.raises(ConfigError, match="guide would not be used"):
         run(TinyModel(), None, config=config, critic=None)
     split = run(
-        TinyModel(), None, config=config, critic=Critics(WrongCritic(), ScriptedCritic(ButtonWorld))
+        TinyModel(),
+        None,
+        config=config,
+        critic=WrongCritic(),
+        guidance=Guidance(ScriptedCritic(ButtonWorld)),
     )
     assert split.history[0].credit_source == "wrong critic"

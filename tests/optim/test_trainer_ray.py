@@ -22,11 +22,12 @@ from swarm_ui.environments.phone.splits import draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel
 from swarm_ui.nodes.models.acting import hold_model, share_limits
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts
 
@@ -107,7 +108,8 @@ def train(
         )
         return TeamTrainer(
             learner, team, places, sample_jobs, config=config(staleness), folder=folder,
-            critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
+            critic=ScriptedCritic(PhoneEnvironment),
+            guidance=Guidance(adversary=ScriptedAdversary()),
             callbacks=Callbacks(on_episodes=note),
         )  # fmt: skip
 

@@ -26,10 +26,11 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import OpenAIModel
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.optim import retry
+from swarm_ui.optim.adversary import LLMAdversary
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
-from swarm_ui.optim.preferences.adversary import LLMAdversary
+from swarm_ui.optim.credit.llm import LLMCritic
 from swarm_ui.optim.retry import play_with_retries, unanswered
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.trace.records import Episode
@@ -78,7 +79,7 @@ async def trained(
             graph = graph.with_node(AgentNode("agent_2", agent, temperature=1.0))
         trainer = TeamTrainer(
             model, graph, ButtonWorld, sample_jobs, config=config, critic=LLMCritic(judge),
-            adversary=LLMAdversary(opponent), folder=folder,
+            guidance=Guidance(adversary=LLMAdversary(opponent)), folder=folder,
             callbacks=Callbacks(on_warning=([] if said is None else said).append),
         )  # fmt: skip
         return await trainer.run(resume=True)

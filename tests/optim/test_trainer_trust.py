@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +13,22 @@ import torch
 from learning_fakes import ButtonWorld, TinyModel
 from learning_run import CONFIG, run
 
-from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim import Outcome, ScriptedCritic, Trust
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.trace.records import Episode
 
-LEARNED = replace(CONFIG, edges="redraw", graphs=2, episodes=32, critic_trust="learned")
+PLAIN = replace(CONFIG, edges="redraw", graphs=2, episodes=32)
+PRIOR = (0.6, 50.0)
 
 
-def turned() -> NoisyCritic:
-    return NoisyCritic(ScriptedCritic(ButtonWorld), anti=True)
+def flipped() -> ScriptedCritic:
+    return ScriptedCritic(ButtonWorld, flips=0.03)
+
+
+def turned() -> ScriptedCritic:
+    return ScriptedCritic(ButtonWorld, flips=1.0)
 
 
 def trained(**other: Any) -> tuple[list[torch.Tensor], tuple[IterationMetrics, ...]]:
@@ -34,18 +44,73 @@ def equal(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> bool:
 
 @pytest.mark.parametrize("method", ["dpo", pytest.param("rft", marks=pytest.mark.slow)])
 def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
-    update = replace(CONFIG.update, method=method)
-    config = replace(LEARNED, update=update, iterations=2, episodes=16)
-    without, _ = trained(config=replace(config, critic_trust="full"), critic=None)
-    distrusted, history = trained(config=config, critic=turned())
+    update = replace(PLAIN.update, method=method)
+    config = replace(PLAIN, update=update, iterations=2, episodes=16)
+    without, _ = trained(config=config, critic=None)
+    distrusted, history = trained(config=config, critic=Trust(turned()))
     assert {m.critic_weights for m in history} == {(0.0, 0.0)}
     assert {m.guided for m in history} == {0.0}
     assert equal(distrusted, without)
-    blind, _ = trained(config=replace(config, critic_trust="full"), critic=turned())
-    assert not equal(blind, without)
+    blind, history = trained(config=config, critic=turned())
+    assert not equal(blind, without) and history[0].critic_weights is None
+
+
+def test_credit_is_the_mixture_of_critic_and_outcome() -> None:
+    played: list[list[Episode]] = []
+
+    def keep(iteration: int, episodes: Sequence[Episode]) -> None:
+        played.append(list(episodes))
+
+    config = replace(PLAIN, iterations=1)
+    critic = Trust(flipped(), prior=PRIOR)
+    _, history = trained(config=config, critic=critic, callbacks=Callbacks(on_episodes=keep))
+    weights = history[0].critic_weights
+    assert weights is not None and all(0.3 < w < 0.9 for w in weights)
+    assert history[0].credit_source == "scripted critic, 3 % flipped and outcome, weight learned"
+    for episode in played[0]:
+        outcome = float(bool(episode.success))
+        for step in episode.steps:
+            assert step.credit is not None
+            for weight, row in zip(weights, step.credit, strict=True):
+                mixed = [(1 - weight) * outcome, (1 - weight) * outcome + weight]
+                assert all(v == pytest.approx(mixed[v > sum(mixed) / 2]) for v in row)
+
+
+@pytest.mark.slow
+def test_guidance_obeys_the_trust() -> None:
+    config = replace(PLAIN, iterations=1, guide=1.0)
+    _, none = trained(config=config, critic=Trust(flipped()))
+    _, some = trained(config=config, critic=Trust(flipped(), prior=PRIOR))
+    _, full = trained(config=config, critic=flipped())
+    assert none[0].guided == 0.0  # nothing is known before the first episode
+    assert none[0].guided < (some[0].guided or 0.0) < (full[0].guided or 0.0)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_trusts_as_the_whole_one_does(tmp_path: Path) -> None:
+    config = replace(PLAIN, edges="learned", edge_credit=0.1)
+    whole, folder = TinyModel(), tmp_path / "run"
+    expected = run(whole, folder, config=config, critic=Trust(flipped(), prior=(0.5, 20.0)))
+    shutil.rmtree(folder / "checkpoints" / "iteration-0003")
+    model = TinyModel()
+    critic = Trust(flipped(), prior=(0.5, 20.0))
+    result = run(model, folder, resume=True, config=config, critic=critic)
+    ours = [m.critic_weights for m in result.history]
+    assert ours == [m.critic_weights for m in expected.history]
+    assert len(set(ours)) == 3
+    assert torch.equal(result.edges.logits, expected.edges.logits)
+    for name in whole.adapters:
+        assert equal(model.adapter_parameters(name), whole.adapter_parameters(name))
 
 
 def test_edges_also_learn_from_the_credit_of_what_they_carried() -> None:
     plain = run(TinyModel(), None, config=replace(CONFIG, iterations=2))
     credited = run(TinyModel(), None, config=replace(CONFIG, iterations=2, edge_credit=0.1))
     assert not torch.equal(plain.edges.logits, credited.edges.logits)
+
+
+@pytest.mark.parametrize("critic", [None, Outcome()])
+def test_credit_of_edges_is_refused_without_a_critic(critic: Any) -> None:
+    with pytest.raises(ConfigError, match="edge_credit would not be used"):
+        run(TinyModel(), None, config=replace(CONFIG, iterations=1, edge_credit=0.1),
+            critic=critic)  # fmt: skip

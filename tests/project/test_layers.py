@@ -45,7 +45,7 @@ SAME_IDEA: dict[str, str] = {
     "widgets": "the widgets of each device",
     "input": "input to a page and to a device",
     "browser": "a browser",
-    "credit": "credit of messages, and the command that compares assigners",
+    "credit": "credit of messages, and the command that compares critics",
     "replay": "replays, and the command that makes them",
     "report": "what a check or a run found",
     "config": "settings of a package",

@@ -12,8 +12,7 @@ from small_world import Bare, Notebook
 from swarm_ui import Action, CollabGraph, Completion, Environment, GraphPolicy, Request
 from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import EnvironmentFault
-from swarm_ui.optim.credit.assigners.assigner import replay_snapshots
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.rollout import Intervene, rollout
 from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.trace.failures import failure_class
@@ -65,11 +64,9 @@ def test_grades_and_the_solvers_action_are_recorded_and_nothing_else_changes() -
 def test_grades_are_those_of_the_scripted_critic() -> None:
     world = Notebook()
     episode = played(world, intervention=solver_grades)
-    states = asyncio.run(replay_snapshots(Notebook, episode))
-    critic = ScriptedCritic(Notebook)
-    for step, state in zip(episode.steps, states, strict=True):
-        table = asyncio.run(critic.assign(step.trace, state))
-        assert table.values == step.credit and table.source == step.credit_source
+    (credit,) = asyncio.run(ScriptedCritic(Notebook)([episode]))
+    assert credit.values == tuple(step.credit for step in episode.steps)
+    assert {step.credit_source for step in episode.steps} == {credit.source}
 
 
 def test_an_environment_that_cannot_grade_is_played_as_before() -> None:

@@ -30,16 +30,16 @@ from swarm_ui import (
 )
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
 from swarm_ui.agent_view import AgentView, Window, windowed, windows
-from swarm_ui.credit import CreditTable
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
 from swarm_ui.nodes import AgentNode, MajorityVote
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim import Outcome, ScriptedCritic
 from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout import GraphPolicy, rollout
+from swarm_ui.trace.records import Episode, StepRecord
 
 
 def team(
@@ -271,6 +271,17 @@ def test_a_probability_vote_knows_no_ties() -> None:
 # -- credit, episodes -------------------------------------------------------------------------
 
 
+def credit_of_first(trace: Trace, **options: bool) -> list[float | None]:
+    """The scripted critic's credit of a decision on the first screen of an episode."""
+    episode = Episode(
+        environment="phone", task="notes-create", seed=3, success=False,
+        steps=(StepRecord(trace=trace, executed=trace.action),),
+    )  # fmt: skip
+    critic = ScriptedCritic(lambda: PhoneEnvironment(long=True, memory=1), **options)
+    (credit,) = asyncio.run(critic([episode]))
+    return list(credit.values[0][0])
+
+
 def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
     phone = PhoneEnvironment(long=True, memory=1)
     screen = phone.begin("notes-create", 3)
@@ -284,14 +295,10 @@ def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
     graph = CollabGraph.collaborative(4, 1, model=model, edges=(), views="window")
     graph = graph.with_node(babbler).with_node(broken)
 
-    async def credit() -> tuple[Trace, CreditTable]:
-        trace = await graph.run(screen, limits=Limits(on_failure="tombstone"))
-        return trace, await ScriptedCritic(PhoneEnvironment).assign(trace, phone.snapshot())
-
-    trace, table = asyncio.run(credit())
+    trace = graph.run_sync(screen, limits=Limits(on_failure="tombstone"))
     expected: list[float | None] = [None] * 4
     expected[at], expected[(at + 1) % 4] = 1.0, 0.0
-    assert list(table.values[0]) == expected
+    assert credit_of_first(trace) == expected
     assert trace.passed == (f"agent_{(at + 3) % 4}:0",)
 
 
@@ -300,33 +307,31 @@ def test_an_abstention_gets_credit_if_nothing_right_could_be_proposed() -> None:
     screen = phone.begin("notes-create", 3)
     right, size = phone.expert(), len(screen.elements)
     at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(size))
-    credited = ScriptedCritic(PhoneEnvironment, abstentions=True)
 
-    async def values(model: ScriptedModel, edges: Sequence[Edge]) -> list[float | None]:
+    def values(model: ScriptedModel, edges: Sequence[Edge]) -> list[float | None]:
         graph = CollabGraph.collaborative(4, 1, model=model, edges=edges, views="window")
-        trace = await graph.run(screen)
-        return list((await credited.assign(trace, phone.snapshot())).values[0])
+        return credit_of_first(graph.run_sync(screen), abstentions=True)
 
     silent = ScriptedModel(lambda request: PASS)
     expected: list[float | None] = [1.0] * 4
     expected[at] = None  # it saw the right action; whether abstaining was wrong is not said
-    assert asyncio.run(values(silent, ())) == expected
+    assert values(silent, ()) == expected
     told, others = f"agent_{(at + 1) % 4}", [f"agent_{k}" for k in range(4)]
     speaks = ScriptedModel(lambda request: _by_label(request, right.target))
     expected[at], expected[(at + 1) % 4] = 1.0, None  # it could have repeated what it was told
-    assert asyncio.run(values(speaks, [(others[at], told)])) == expected
+    assert values(speaks, [(others[at], told)]) == expected
 
 
 def test_outcome_credits_the_abstentions_of_solved_episodes_only() -> None:
     page = Page(10)
     policy = SlidingWindowPolicy(SeesOrPasses(13), parts=4)
     episode = asyncio.run(rollout(page, policy, task="press", seed=0))  # type: ignore[arg-type]
-    credit = [step.credit for step in OutcomeCredit(abstentions=True).credit(episode).steps]
-    assert credit == [((1.0,),)] * 4
     failed = msgspec.structs.replace(episode, success=False)
-    credit = [step.credit for step in OutcomeCredit(abstentions=True).credit(failed).steps]
-    assert credit == [((None,),)] * 3 + [((0.0,),)]
-    assert OutcomeCredit().credit(episode).steps[0].credit == ((None,),)
+    solved, lost = asyncio.run(Outcome(abstentions=True)([episode, failed]))
+    assert solved.values == (((1.0,),),) * 4
+    assert lost.values == (((None,),),) * 3 + (((0.0,),),)
+    (plain,) = asyncio.run(Outcome()([episode]))
+    assert plain.values[0] == ((None,),)
 
 
 def test_the_embedded_agent_can_learn_to_abstain() -> None:

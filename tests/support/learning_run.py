@@ -12,10 +12,11 @@ from typing import Any
 
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout import Job
@@ -33,7 +34,7 @@ def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
 def trainer(model: TinyModel, *, config: TeamConfig = CONFIG, **other: Any) -> TeamTrainer:
     given: dict[str, Any] = {
         "critic": ScriptedCritic(ButtonWorld, flips=0.03),
-        "adversary": ScriptedAdversary(),
+        "guidance": Guidance(adversary=ScriptedAdversary()),
         **other,
     }
     make = given.pop("make_environment", ButtonWorld)

@@ -18,11 +18,12 @@ from vllm_stand_in import StandIn
 
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import ActorModel, OpenAIModel
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.rollout_actors import RolloutActors
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Rollouts
 from swarm_ui.trace.records import Episode
@@ -70,7 +71,7 @@ async def trained(
     config = replace(SMALL, overlap=bool(staleness), iterations=3 if staleness else 2)
     trainer = TeamTrainer(
         learner, team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
-        adversary=ScriptedAdversary(), folder=folder,
+        guidance=Guidance(adversary=ScriptedAdversary()), folder=folder,
         callbacks=Callbacks(
             on_episodes=lambda _, found: episodes.extend(found), on_warning=lambda _: None
         ),

@@ -15,6 +15,7 @@ import msgspec
 from benchmarks.support.origin import commit
 from swarm_ui.action import Action
 from swarm_ui.agent_view import Window, windows
+from swarm_ui.credit import credited
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
@@ -29,11 +30,10 @@ from swarm_ui.model import ChatModel, Decision
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.adversary import ScriptedAdversary
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.edges.prune import AgentAudit, find_broken, without_voice
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.rollout import GraphPolicy, Intervene, Job, rollout_many
+from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode
 
@@ -200,13 +200,17 @@ class BrokenCase:
     def play(
         self, arm: BrokenArm, jobs: Sequence[Job], cut: Sequence[str], *, graded: bool = False
     ) -> list[Episode]:
-        """Episodes of one arm; ``graded``: a critic's credit is recorded, without any effect."""
+        """Episodes of one arm; ``graded``: with a critic's credit."""
         critic = ScriptedCritic(self._phone(), flips=self.noise, seed=derive(self.seed, "critic"))
-        observe: Intervene | None = RolloutSupervisor(critic) if graded else None
         policy = self.policy(arm, cut)
-        return asyncio.run(
-            rollout_many(self._phone(), policy, jobs, concurrency=CONCURRENCY, intervention=observe)
-        )
+
+        async def played() -> list[Episode]:
+            found = await rollout_many(self._phone(), policy, jobs, concurrency=CONCURRENCY)
+            if not graded:
+                return found
+            return [credited(*pair) for pair in zip(found, await critic(found), strict=True)]
+
+        return asyncio.run(played())
 
     def _phone(self) -> Callable[[], PhoneEnvironment]:
         if self.sight == "screen":

@@ -13,8 +13,9 @@ import msgspec
 from benchmarks.studies.credit.plan import Arm, Plan, Source
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
 from benchmarks.studies.weights import digest
+from benchmarks.support.critics import OutcomeJudge
 from benchmarks.support.origin import commit, dirty
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Critic
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
@@ -29,20 +30,15 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SMOLLM2_CRITIC
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.assigner import calls_of
-from swarm_ui.optim.credit.assigners.batch import BatchAssigner
-from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import DrMAS, GiGPO
-from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
-from swarm_ui.optim.credit.assigners.progress_attribution import ProgressAttribution
-from swarm_ui.optim.credit.assigners.search_tree import SearchTreeCredit
-from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
-from swarm_ui.optim.credit.assigners.values import OutcomeValue
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
+from swarm_ui.optim.credit.critic import calls_of
+from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
+from swarm_ui.optim.credit.learned_critic import learned_critic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.stats import outcomes
@@ -103,7 +99,10 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
     began, source = time.process_time(), (commit(), dirty())
     model = LocalModel.load(BASE_AGENT)
     graph = team(plan).graph(model)
-    critics = critics_of(arm, graph, model)
+    make = partial(RepeatedPhone, plan.attempts)
+    critic = None
+    if arm.credit != "outcome":
+        critic = critic_of(arm.credit, make, graph, model, adapter="agent_0")
     calls = 0
 
     def played(iteration: int, episodes: Sequence[Episode]) -> None:
@@ -113,11 +112,14 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
     trainer = TeamTrainer(
         model,
         graph,
-        partial(RepeatedPhone, plan.attempts),
+        make,
         lambda iteration, count, rng: repeated(training_starts(plan.starts, rng), plan.attempts),
         config=config_of(plan, arm, seed),
-        critic=critics,
-        adversary=None if arm.graded is None else ScriptedAdversary(),
+        critic=critic,
+        guidance=Guidance(
+            ScriptedCritic(make) if arm.judged else None,
+            None if arm.graded is None else ScriptedAdversary(),
+        ),
         callbacks=Callbacks(
             on_progress=lambda at: progress(at.iteration, at.phase), on_episodes=played
         ),
@@ -138,7 +140,7 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
         samples=sum(update.examples for update in updates),
         steps=sum(update.steps for update in updates),
         calls=calls,
-        credit_calls=0 if critics.credit is None else calls_of(critics.credit) or 0,
+        credit_calls=calls_of(critic) or 0,
         digest=digest(model, graph.agents),
         training_seconds=round(trained - began, 1),
         test_seconds=round(time.process_time() - trained, 1),
@@ -165,43 +167,36 @@ def team(plan: Plan) -> Team:
     return rollout_arm(Settings(agents=plan.agents, rounds=1, temperature=0.8), ())
 
 
-def critics_of(arm: Arm, graph: CollabGraph, model: LocalModel) -> Critics:
-    """The credit of an arm, and the judge for guidance and the grading of negatives."""
-    judge = ScriptedCritic(PhoneEnvironment) if arm.judged else None
-    if arm.credit == "outcome":
-        return Critics(judge=judge)
-    found = assigner(arm.credit, graph, model, adapter="agent_0")
-    if isinstance(found, BatchAssigner):
-        return Critics(batch=found, judge=judge)
-    return Critics(credit=found, judge=judge)
-
-
-def assigner(
-    source: Source, graph: CollabGraph, model: LocalModel, adapter: str | None
-) -> CreditAssigner | BatchAssigner:
-    """An assigner by its name in :data:`~benchmarks.studies.credit.plan.SOURCES`.
+def critic_of(
+    source: Source,
+    make_environment: Callable[[], RepeatedPhone],
+    graph: CollabGraph,
+    model: LocalModel,
+    adapter: str | None,
+) -> Critic:
+    """A critic by its name in :data:`~benchmarks.studies.credit.plan.SOURCES`.
 
     The value of a decision in replays is the outcome when one greedy agent goes on, never the
     solver's. ``adapter``: the weights of this agent; ``None``: the base agent. Raises
     ``ConfigError`` if the model of the learned critic was not pulled.
     """
     if source == "critic":
-        return ScriptedCritic(PhoneEnvironment)
+        return ScriptedCritic(make_environment)
     if source == "learned":
         return learned_critic(CausalModel.named(SMOLLM2_CRITIC.base), SMOLLM2_CRITIC.folder)
-    batches: dict[Source, type[BatchAssigner]] = {
-        "agents": DrMAS,
-        "states": GiGPO,
-        "tree": SearchTreeCredit,
-        "progress": ProgressAttribution,
+    plain: dict[Source, Critic] = {
+        "agents": DrMAS(),
+        "states": GiGPO(),
+        "tree": MALT(),
+        "progress": ProgressAttribution(),
     }
-    if source in batches:
-        return batches[source]()
+    if source in plain:
+        return plain[source]
     alone = GraphPolicy(CollabGraph.solo(model, adapter=adapter), name="greedy")
-    value = OutcomeValue(PhoneEnvironment, alone)
+    judge = OutcomeJudge(make_environment, alone)
     if source == "shapley":
-        return ShapleyCredit(graph, value)
-    return Counterfactual(graph, value, samples=RESAMPLES if source == "resampled" else 0)
+        return Shapley(graph, judge)
+    return LeaveOneOut(graph, judge, samples=RESAMPLES if source == "resampled" else 0)
 
 
 def tested(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,15 +22,14 @@ from pathlib import Path
 from random import Random
 
 import msgspec
-from msgspec.structs import replace
 
-from benchmarks.studies.credit.cells import CONCURRENCY, assigner, team
+from benchmarks.studies.credit.cells import CONCURRENCY, critic_of, team
 from benchmarks.studies.credit.plan import Plan, Source
 from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_starts
 from benchmarks.studies.struct_files import read_struct, write_struct
-from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditTable, as_matrix
-from swarm_ui.environments.phone import PhoneEnvironment
+from benchmarks.support.critics import Moment, OutcomeJudge
+from swarm_ui.action import ActionKey
+from swarm_ui.credit import Credit, proposals
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.graph.graph import CollabGraph
@@ -38,13 +38,11 @@ from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.analysis.calibration import Scored, scored
 from swarm_ui.optim.credit.analysis.compare import assess_all
 from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
-from swarm_ui.optim.credit.assigners.assigner import Tables, replay_snapshots
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, digest
-from swarm_ui.optim.credit.assigners.values import OutcomeValue
+from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.rollout import WAIT, GraphPolicy, rollout_many
 from swarm_ui.stats import Interval
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Episode
 
 MARGIN = 0.25
 """At 8 continuations, the standard error of the difference of two rates is at most this."""
@@ -88,8 +86,7 @@ class Recording:
         self.model = LocalModel.load(BASE_AGENT)
         self.graph: CollabGraph = _untrained_team(plan, self.model)
         self.episodes: list[Episode] = []
-        self.states: list[tuple[object, ...]] = []
-        self.truth: list[Tables] = []
+        self.truth: list[Credit] = []
 
     async def load(self) -> Recorded:
         """Play the episodes and estimate the reference, unless the folder has them."""
@@ -111,14 +108,13 @@ class Recording:
                 "command plays and judges them again"
             )
         self.episodes = list(read_jsonl(episodes))
-        self.states = [await replay_snapshots(make, episode) for episode in self.episodes]
         if summary.exists():
-            self.truth = read_struct(reference, list[Tables])
+            self.truth = read_struct(reference, list[Credit])
             return read_struct(summary, Recorded)
         found = _Reference(self._plan, self.model)
-        self.truth = await found.tables(self.episodes, self.states)
+        self.truth = await found.credit(self.episodes)
         write_struct(reference, self.truth)
-        rows = [row.right for row in self._rows(await _outcomes(self.episodes))]
+        rows = [row.right for row in self._rows(await Outcome()(self.episodes))]
         result = Recorded(
             episodes=len(self.episodes),
             solved=sum(episode.success is True for episode in self.episodes),
@@ -134,15 +130,16 @@ class Recording:
         """Score the episodes with one source, and compare with the reference."""
         began = time.process_time()
         if source == "outcome":
-            tables: Sequence[Tables] = await _outcomes(self.episodes)
+            tables: Sequence[Credit] = await Outcome()(self.episodes)
             calls = 0
         else:
-            one = assigner(source, self.graph, self.model, adapter=None)
-            assessed = await assess_all(one, self.episodes, self.states)
+            make = partial(RepeatedPhone, self._plan.attempts)
+            one = critic_of(source, make, self.graph, self.model, adapter=None)
+            assessed = await assess_all(one, self.episodes)
             tables, calls = assessed.tables, assessed.calls or 0
         seconds = time.process_time() - began
         rows = [row for row in self._rows(tables) if row.right is not None]
-        everything = self._rows(await _outcomes(self.episodes))
+        everything = self._rows(await Outcome()(self.episodes))
         return Judged(
             source=source,
             scored=len(rows) / max(1, sum(row.right is not None for row in everything)),
@@ -154,7 +151,7 @@ class Recording:
             seconds=round(seconds, 2),
         )
 
-    def _rows(self, tables: Sequence[Tables]) -> list[Scored]:
+    def _rows(self, tables: Sequence[Credit]) -> list[Scored]:
         return scored(self.episodes, tables, self.truth)
 
     def _tasks(self, rows: Sequence[Scored]) -> list[int]:
@@ -199,24 +196,23 @@ class _Reference:
         self._plan = plan
         alone = GraphPolicy(CollabGraph.solo(model, temperature=0.8), name="base, sampled")
         self._policy = alone
-        self._value = OutcomeValue(PhoneEnvironment, alone, samples=plan.continuations, seed=7)
+        make = partial(RepeatedPhone, plan.attempts)
+        self._judge = OutcomeJudge(make, alone, samples=plan.continuations, seed=7)
 
     @property
     def played(self) -> int:
         """Continuations so far, without those of whole tasks."""
-        return self._value.played
+        return self._judge.played
 
-    async def tables(
-        self, episodes: Sequence[Episode], states: Sequence[Sequence[object]]
-    ) -> list[Tables]:
+    async def credit(self, episodes: Sequence[Episode]) -> list[Credit]:
         at_start = await self._starts(episodes)
         gate = asyncio.Semaphore(8)
 
-        async def one(episode: Episode, at: Sequence[object]) -> Tables:
+        async def one(episode: Episode) -> Credit:
             async with gate:
-                return await self._of(episode, at, at_start[self._start(episode)])
+                return await self._of(episode, at_start[self._start(episode)])
 
-        return list(await asyncio.gather(*map(one, episodes, states)))
+        return list(await asyncio.gather(*map(one, episodes)))
 
     def _start(self, episode: Episode) -> tuple[str, int]:
         return episode.task, episode.seed // self._plan.attempts
@@ -231,38 +227,30 @@ class _Reference:
         won = [float(bool(episode.success)) for episode in played]
         return {s: sum(won[k * count : (k + 1) * count]) / count for k, s in enumerate(starts)}
 
-    async def _of(self, episode: Episode, states: Sequence[object], start: float) -> Tables:
+    async def _of(self, episode: Episode, start: float) -> Credit:
         before: float | None = start
         path: tuple[ActionKey, ...] = ()
-        found: list[CreditTable] = []
+        found: list[dict[str, float | None]] = []
+        states = await self._judge.states(episode)
         for record, state in zip(episode.steps, states, strict=True):
             executed = record.executed or WAIT
-            said = [m for m in record.trace.messages if m.sender in record.trace.agents]
-            actions = {m.action.key: m.action for m in said if m.action is not None}
-            actions[executed.key] = executed
+            said = {m.id: m.action for m in proposals(record.trace) if m.action is not None}
+            actions = {action.key: action for action in (*said.values(), executed)}
             # Attempts that did the same so far are in the same state, and share continuations.
             task, seed = self._start(episode)
-            run = f"{task}/{seed}/{digest(repr(path).encode())}"
-            rates = {
-                key: await self._after(record.trace, action, run, state)
-                for key, action in actions.items()
-            }
-            values = {
-                m.id: mark
-                for m in said
-                if m.action is not None
-                and (mark := verdict(before, rates[m.action.key])) is not None
-            }
-            found.append(CreditTable(values=as_matrix(record.trace, values), source=NAME))
+            place = hashlib.blake2b(repr(path).encode(), digest_size=16).hexdigest()
+            moment = Moment(f"{task}/{seed}/{place}", state.snapshot)
+            screen = record.trace.observation
+            rates = dict(
+                zip(
+                    actions,
+                    await self._judge.grade(screen, list(actions.values()), moment),
+                    strict=True,
+                )
+            )
+            found.append({id: verdict(before, rates[a.key]) for id, a in said.items()})
             before, path = rates[executed.key], (*path, executed.key)
-        return tuple(found)
-
-    async def _after(self, trace: Trace, action: Action, run: str, state: object) -> float | None:
-        return await self._value(replace(trace, run=run, action=action), state)
-
-
-async def _outcomes(episodes: Sequence[Episode]) -> list[Tables]:
-    return [await OutcomeCredit().assess(episode) for episode in episodes]
+        return Credit.of(episode, found, source=NAME)
 
 
 def _untrained_team(plan: Plan, model: LocalModel) -> CollabGraph:

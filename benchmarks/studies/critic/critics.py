@@ -21,6 +21,7 @@ from swarm_ui.experiment.critics.trained_critic import (
 )
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.model import Decision, Request
+from swarm_ui.optim.adversary import with_label
 from swarm_ui.optim.credit.analysis.judging import (
     JudgingFigures,
     Score,
@@ -29,15 +30,14 @@ from swarm_ui.optim.credit.analysis.judging import (
     majority,
     outcome,
 )
-from swarm_ui.optim.credit.assigners.learned_critic import (
+from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, save_critic
+from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, read_judged
+from swarm_ui.optim.credit.learned.train_critic import CriticConfig
+from swarm_ui.optim.credit.learned_critic import (
     ADAPTER,
     LearnedCritic,
     learned_critic,
 )
-from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, save_critic
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, read_judged
-from swarm_ui.optim.credit.learned.train_critic import CriticConfig
-from swarm_ui.optim.preferences.adversary import with_label
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.critics.trained_critic import JudgingModel

@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from benchmarks.studies.critic_errors.plan import CRITICS, TRUST, WITHOUT
+from benchmarks.studies.critic_errors.plan import CRITICS, WITHOUT
 from benchmarks.studies.rates import repeated
 from benchmarks.studies.weights import digest
+from benchmarks.support.critics import NoisyCritic
 from benchmarks.support.origin import commit
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Critic
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.settings import Settings
@@ -24,10 +25,11 @@ from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TrustMode
-from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.credit.trust import Trust
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import rollout_many
 from swarm_ui.stats import Outcome, outcomes
@@ -78,7 +80,7 @@ def train(
     """
     began = time.process_time()
     settings = dataclasses.replace(settings, seed=seed)
-    critic, mode = _critic(name, seed)
+    critic = _critic(name, seed)
     names = agent_names(settings.agents)
     own = random_dag(names, settings.density, random.Random(derive(seed, "team")))
     model = LocalModel.load(BASE_AGENT)
@@ -88,9 +90,9 @@ def train(
         rollout_arm(settings, own).graph(model),
         PhoneEnvironment,
         lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
-        config=dataclasses.replace(team_config(settings, phone.CONCURRENCY), critic_trust=mode),
+        config=team_config(settings, phone.CONCURRENCY),
         critic=critic,
-        adversary=ScriptedAdversary(),
+        guidance=Guidance(adversary=ScriptedAdversary()),
         callbacks=Callbacks(on_progress=lambda at: progress(at.iteration, at.phase)),
     )
     history = asyncio.run(trainer.run()).history
@@ -119,11 +121,11 @@ def played(model: LocalModel, arm: Arm, settings: Settings) -> list[Outcome]:
     return outcomes(asyncio.run(played))
 
 
-def _critic(name: str, seed: int) -> tuple[CreditAssigner | None, TrustMode]:
+def _critic(name: str, seed: int) -> Critic | None:
     if name == WITHOUT:
-        return None, "full"
+        return None
     which, _, trust = name.partition("-")
     errors = CRITICS[which]
     solver = ScriptedCritic(PhoneEnvironment)
     noisy = NoisyCritic(solver, flip=errors.flip, anti=errors.anti, seed=derive(seed, "critic"))
-    return noisy, TRUST[trust]
+    return Trust(noisy) if trust == "learned" else noisy

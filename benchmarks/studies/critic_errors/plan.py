@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import msgspec
 
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.optim.config import TrustMode
 
 UNTRAINED, WITHOUT = "untrained", "without"
 
@@ -27,15 +26,14 @@ CRITICS: dict[str, Errors] = {
     "30": Errors("30 % errors", flip=0.3),
     "anti": Errors("anti-correlated", anti=True),
 }
-TRUST: dict[str, TrustMode] = {"full": "full", "learned": "learned"}
-_TITLES = {"full": "trusted blindly", "learned": "learned weight"}
+TRUST = {"full": "trusted blindly", "learned": "learned weight"}
 LABELS: dict[str, str] = {
     UNTRAINED: "untrained",
     WITHOUT: "without a critic (outcome)",
     **{
-        f"{critic}-{trust}": f"{errors.label}, {_TITLES[trust]}"
+        f"{critic}-{trust}": f"{errors.label}, {title}"
         for critic, errors in CRITICS.items()
-        for trust in TRUST
+        for trust, title in TRUST.items()
     },
 }
 """What tables call the arms."""

@@ -14,16 +14,18 @@ import msgspec
 from benchmarks.studies.edge_credit.plan import CRITIC, ERROR_SHARE, ERRORS, OUTCOME, WITHOUT
 from benchmarks.studies.split.learning import AGENTS
 from benchmarks.studies.split_model.controls import answers
-from swarm_ui.credit import CreditAssigner, CreditTable, as_matrix, credited
+from benchmarks.support.critics import NoisyCritic, OutcomeJudge
+from swarm_ui.action import Action
+from swarm_ui.credit import Credit, Critic, credited
 from swarm_ui.environments.phone.split import SplitPhone
 from swarm_ui.experiment.split_facts import SplitTeams
-from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
-from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
-from swarm_ui.optim.credit.assigners.values import OutcomeValue
+from swarm_ui.observation import Observation
+from swarm_ui.optim.credit.counterfactual import LeaveOneOut
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.rollout import WAIT, GraphPolicy
-from swarm_ui.trace.records import EdgeName, Episode, Trace
+from swarm_ui.trace.records import EdgeName, Episode
 
 
 class NeededValues:
@@ -31,48 +33,50 @@ class NeededValues:
 
     A message in which an agent abstains is right (1.0) if it says a value that the task needs from
     the agent's own app, else wrong (0.0). It does not know who needs to hear it. An action is
-    graded by the environment's solver. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    graded by the environment's solver.
     """
 
-    calls = 0
     name = "scripted critic of needed values"
 
     def __init__(self) -> None:
         self._actions = ScriptedCritic(partial(SplitPhone, agents=AGENTS))
 
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """A grade for every message."""
-        table = await self._actions.assign(trace, state)
-        values = {
-            message.id: value
-            for message in trace.messages
-            if (value := table.values[message.round][trace.agents.index(message.sender)])
-            is not None
-        }
-        task, seed, _ = trace.run.rsplit("/", 2)
-        facts = answers(AGENTS, task, int(seed)).facts
-        said = {message.id: message for message in trace.messages}
-        for id in trace.passed:
-            own = [value for app, value in facts if app == said[id].sender]
-            values[id] = float(any(value in said[id].content for value in own))
-        return CreditTable(values=as_matrix(trace, values), source=self.name)
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See :class:`swarm_ui.Critic`."""
+        given = await self._actions(episodes)
+        return [self._all(episode, credit) for episode, credit in zip(episodes, given, strict=True)]
+
+    def _all(self, episode: Episode, credit: Credit) -> Credit:
+        found = []
+        for record, matrix in zip(episode.steps, credit.values, strict=True):
+            trace = record.trace
+            places = {(m.round, m.sender): m.id for m in trace.messages}
+            values = {
+                places[round, agent]: value
+                for round, row in enumerate(matrix)
+                for agent, value in zip(trace.agents, row, strict=True)
+                if value is not None
+            }
+            facts = answers(AGENTS, episode.task, episode.seed).facts
+            for message in map(trace.message, trace.passed):
+                own = [value for app, value in facts if app == message.sender]
+                values[message.id] = float(any(value in message.content for value in own))
+            found.append(values)
+        return Credit.of(episode, found, source=self.name)
 
 
 class CriticCredit:
-    """Credit of edges from an assigner that grades single decisions without calls."""
+    """Credit of edges from a critic that makes no calls."""
 
     calls = 0
 
-    def __init__(self, critic: CreditAssigner, discount: float) -> None:
+    def __init__(self, critic: Critic, discount: float) -> None:
         self._critic, self._discount = critic, discount
 
-    async def __call__(
-        self, episode: Episode, sample: EdgeSample, states: Sequence[object]
-    ) -> Mapping[EdgeName, float]:
+    async def __call__(self, episode: Episode, sample: EdgeSample) -> Mapping[EdgeName, float]:
         """See :class:`~benchmarks.studies.split.learning.EdgeCredit`."""
-        pairs = zip(episode.steps, states, strict=True)
-        tables = [await self._critic.assign(record.trace, state) for record, state in pairs]
-        return _of_edges(episode, tables, sample, self._discount)
+        (credit,) = await self._critic([episode])
+        return _of_edges(episode, credit, sample, self._discount)
 
 
 class WithoutMessage:
@@ -89,40 +93,30 @@ class WithoutMessage:
         self.calls = 0
         """Calls of agents so far, in replays and in continuations."""
 
-    async def __call__(
-        self, episode: Episode, sample: EdgeSample, states: Sequence[object]
-    ) -> Mapping[EdgeName, float]:
+    async def __call__(self, episode: Episode, sample: EdgeSample) -> Mapping[EdgeName, float]:
         """See :class:`~benchmarks.studies.split.learning.EdgeCredit`."""
         team = self._teams.team(episode.task, episode.seed, sample.edges)
-        credit = Counterfactual(team, _Ends(episode, GraphPolicy(team)))
+        critic = LeaveOneOut(team, _Ends(episode, GraphPolicy(team)))
         first = msgspec.structs.replace(episode, steps=episode.steps[:1])
-        tables = [await credit.assign(first.steps[0].trace, states[0])]
-        self.calls += credit.calls
-        return _of_edges(first, tables, sample, self._discount)
+        (credit,) = await critic([first])
+        self.calls += critic.calls
+        return _of_edges(first, credit, sample, self._discount)
 
 
-class _Ends:
-    """The outcome of an episode, known for the actions that it executed."""
-
-    name = "outcome"
+class _Ends(OutcomeJudge):
+    """The outcome of an episode, which is known for the action that it executed first."""
 
     def __init__(self, episode: Episode, policy: GraphPolicy) -> None:
-        self._success = episode.success
-        self._executed = {step.trace.run: (step.executed or WAIT).key for step in episode.steps}
-        self._other = OutcomeValue(partial(SplitPhone, agents=AGENTS), policy)
+        super().__init__(partial(SplitPhone, agents=AGENTS), policy)
+        self._first = (episode.steps[0].executed or WAIT).key
+        self._success = None if episode.success is None else float(episode.success)
 
-    @property
-    def calls(self) -> int:
-        """Calls of agents in continuations."""
-        return self._other.calls
-
-    async def __call__(self, trace: Trace, state: object | None) -> float | None:
-        """``None`` without an action: the acting agent's own message was left out."""
-        if trace.action is None or self._success is None:
-            return None
-        if trace.action.key == self._executed[trace.run]:
-            return float(self._success)
-        return await self._other(trace, state)
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        other = [action for action in actions if action.key != self._first]
+        found = iter(await super().grade(observation, other, state))
+        return [self._success if a.key == self._first else next(found) for a in actions]
 
 
 Source = CriticCredit | WithoutMessage
@@ -135,14 +129,14 @@ def source(arm: str, discount: float, seed: int) -> Source | None:
     if arm == WITHOUT:
         return WithoutMessage(discount)
     assert arm in (CRITIC, ERRORS), arm
-    critic = NeededValues()
+    critic: Critic = NeededValues()
     if arm == ERRORS:
         return CriticCredit(NoisyCritic(critic, flip=ERROR_SHARE, seed=seed), discount)
     return CriticCredit(critic, discount)
 
 
 def _of_edges(
-    episode: Episode, tables: Sequence[CreditTable], sample: EdgeSample, discount: float
+    episode: Episode, credit: Credit, sample: EdgeSample, discount: float
 ) -> Mapping[EdgeName, float]:
     # Agents without a path to the acting one are not called, so some edges of a sample are unused.
-    return episode_edge_credit([credited(episode, tables)], edges=sample.edges, discount=discount)
+    return episode_edge_credit([credited(episode, credit)], edges=sample.edges, discount=discount)

@@ -46,11 +46,10 @@ from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import GENERAL_AGENT, LocalModel
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.preferences.teacher import ScriptedTeacher
-from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
@@ -179,12 +178,12 @@ class Cells:
                 team_config(settings, phone.CONCURRENCY),
                 rank=self.plan.rank,
             ),
-            critic=Critics(
-                credit=solver if arm.critic else None,
-                judge=solver,
-                teacher=ScriptedTeacher(make_environment) if arm.teacher else None,
+            critic=solver if arm.critic else None,
+            guidance=Guidance(
+                solver,
+                ScriptedAdversary(),
+                ScriptedTeacher(make_environment) if arm.teacher else None,
             ),
-            adversary=ScriptedAdversary(),
             rehearse=Rehearsal(KNOWN_WORDS),
             callbacks=Callbacks(
                 on_progress=lambda at: tell(at.iteration, at.phase), on_episodes=count

@@ -15,7 +15,7 @@ import torch
 
 from demos.base_agent.stream import Rehearsal
 from swarm_ui.action import Action
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Judge
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.results import Cost
@@ -26,10 +26,10 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import GUIDE, TeamConfig
-from swarm_ui.optim.preferences.grading import score_of_action
+from swarm_ui.optim.credit.critic import judge_of
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.update import update_team
@@ -50,12 +50,10 @@ class Shown:
     adversary is shown instead.
     """
 
-    def __init__(
-        self, critic: CreditAssigner, guide: float, seed: int, *, supervisor_seed: int
-    ) -> None:
+    def __init__(self, critic: Judge, guide: float, seed: int, *, supervisor_seed: int) -> None:
         """
         Args:
-            critic: scores actions.
+            critic: grades actions.
             guide: probability of guidance.
             seed: decides which alternatives are shown.
             supervisor_seed: decides which decisions are guided.
@@ -82,7 +80,7 @@ class Shown:
 
     async def _chosen(self, trace: Trace, environment: PhoneEnvironment) -> Action:
         right, state = environment.expert(), environment.snapshot()
-        score = await score_of_action(self._critic, trace, right, state)
+        (score,) = await self._critic.grade(trace.observation, [right], state)
         if score is None or score > _RIGHT:
             return right
         seed = derive(self._seed, trace.run, trace.seed)
@@ -117,11 +115,12 @@ async def imitate(
     names = agent_names(settings.agents)
     began = time.process_time()
     make_environment = environment.make_environment
-    assert environment.critic is not None and not isinstance(make_environment, RolloutActors)
+    judge = judge_of(environment.critic)
+    assert judge is not None and not isinstance(make_environment, RolloutActors)
     add_adapters(model, names, config)
     for iteration in range(config.iterations):
         shown = Shown(
-            environment.critic,
+            judge,
             GUIDE if config.guide is None else config.guide,
             derive(settings.seed, "imitation", iteration),
             supervisor_seed=derive(settings.seed, "referee", iteration, 0),

@@ -18,7 +18,6 @@ import torch
 
 from benchmarks.support.edge_learners.cost_limit import CostLimit
 from benchmarks.support.edge_learners.score_function import ScoreFunction
-from swarm_ui.environment import Environment, Restorable
 from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SPLIT_APPS, SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams, tokens
@@ -27,7 +26,7 @@ from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD
 from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.trace.records import EdgeName, Episode, Trace
+from swarm_ui.trace.records import EdgeName, Episode
 
 AGENTS = 10
 Tried = tuple[Job, EdgeSample]
@@ -38,15 +37,12 @@ Graphs = Mapping[str, tuple[Edge, ...]]
 class EdgeCredit(Protocol):
     """A source of credit for the edges of a sampled graph."""
 
-    async def __call__(
-        self, episode: Episode, sample: EdgeSample, states: Sequence[object]
-    ) -> Mapping[EdgeName, float]:
+    async def __call__(self, episode: Episode, sample: EdgeSample) -> Mapping[EdgeName, float]:
         """Credit of the sample's edges.
 
         Args:
             episode: played on the sampled graph.
             sample: the graph.
-            states: the environment's snapshot at each decision.
         """
         ...
 
@@ -195,20 +191,12 @@ async def _play(
 
     async def one(job: Job, sample: EdgeSample) -> Played:
         policy = teams.policy("learning", lambda task, seed: sample.edges)
-        states: list[object] = []
-
-        async def keep(index: int, trace: Trace, environment: Environment) -> None:
-            assert isinstance(environment, Restorable)
-            states.append(environment.snapshot())
-
-        (episode,) = await rollout_many(
-            make, policy, [job], intervention=None if credit is None else keep
-        )
+        (episode,) = await rollout_many(make, policy, [job])
         return Played(
             success=None if episode.success is None else float(episode.success),
             tokens=float(tokens(episode)),
             calls=sum(len(step.trace.calls) for step in episode.steps),
-            credit={} if credit is None else await credit(episode, sample, states),
+            credit={} if credit is None else await credit(episode, sample),
         )
 
     return [await one(job, sample) for job, sample in tried]

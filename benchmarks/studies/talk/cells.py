@@ -22,8 +22,7 @@ from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train_team
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.grading import score_of_action
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.rollout import GraphPolicy, Intervention, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace
@@ -88,17 +87,13 @@ class Watch:
         return None
 
     async def _seen(self, trace: Trace, state: object) -> Seen:
-        table = await self._critic.assign(trace, state)
-        said = [m.action for m in trace.messages if m.round == trace.rounds - 1 and m.action]
-        said = said[: len(trace.agents)]
-        vote = 0.0
-        if trace.action is not None:
-            vote = await score_of_action(self._critic, trace, trace.action, state) or 0
-        return Seen(
-            right=[int((value or 0.0) > 0) for value in table.values[-1]],
-            alike=len({action.key for action in said}) == 1,
-            vote=int(vote > 0),
-        )
+        last = {m.sender: m.action for m in trace.messages if m.round == trace.rounds - 1}
+        asked = [last.get(agent) for agent in trace.agents] + [trace.action]
+        known = [action for action in asked if action is not None]
+        marks = iter(await self._critic.grade(trace.observation, known, state))
+        *right, vote = [0 if action is None else int((next(marks) or 0.0) > 0) for action in asked]
+        said = {action.key for action in asked[:-1] if action is not None}
+        return Seen(right=right, alike=len(said) == 1, vote=vote)
 
 
 def play(folder: Path, seed: int, plan: Plan, display: ProgressDisplay) -> Cell:

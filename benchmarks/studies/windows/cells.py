@@ -26,14 +26,14 @@ from benchmarks.studies.windows.samples import WindowStream
 from benchmarks.support.origin import commit
 from demos.base_agent.screens import ActionSample
 from demos.base_agent.stream import Stream
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
 from swarm_ui.optim.trainer import TeamTrainer
@@ -177,7 +177,7 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
     began = time.process_time()
     model = LocalModel.load(agent)
     given = own_graph(seed) if edges == "random" else ()
-    critic = ScriptedCritic(PhoneEnvironment, abstentions=True) if credit == "critic" else None
+    critic = ScriptedCritic(long_phone, abstentions=True) if credit == "critic" else None
     config = team_config(plan, edges, seed)
     if critic is None:
         config = replace(config, edge_credit=0.0)

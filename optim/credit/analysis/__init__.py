@@ -1,1 +1,1 @@
-"""Comparison and calibration of assigners of credit."""
+"""Comparison and calibration of critics."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.ranks import auc, auc_by_bootstrap, ratio_by_bootstrap
 from swarm_ui.stats import Interval, wilson
@@ -18,8 +17,8 @@ from swarm_ui.trace.records import Episode
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 
-Tables = Sequence[Sequence[CreditTable]]
-"""The credit tables of an assigner, as ``[episodes][steps]``."""
+Tables = Sequence[Credit]
+"""The credit that a critic gave: one record for each episode."""
 
 
 class Scored(NamedTuple):
@@ -64,12 +63,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """The calibration of one assigner: how well its scores predict which messages are right."""
+    """The calibration of one critic: how well its scores predict which messages are right."""
 
     source: str
     reference: str
     unscored: int
-    """Messages that the reference judged and this assigner did not."""
+    """Messages that the reference judged and this critic did not."""
     whole: Part
     episode_auc: Interval | None
     """AUC of an episode's mean score against its outcome."""
@@ -85,7 +84,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 def calibration(
     episodes: Sequence[Episode], tables: Tables, reference: Tables | None = None, *, bins: int = 10
 ) -> Calibration:
-    """The report on one assigner; masked episodes are left out.
+    """The report on one critic; masked episodes are left out.
 
     ``reference`` is credit that is taken as right, such as that of a scripted critic. Without it,
     scores are compared with outcomes only. The ``bins`` of the reliability curve are of equal
@@ -95,8 +94,14 @@ def calibration(
         raise ConfigError(f"calibration: bins must be at least 1, got {bins}")
     rows = scored(episodes, tables, reference)
     known = [row for row in rows if row.right is not None]
-    judged = [_bit(v) for t in _all(reference or ()) for row in t.unit().values for v in row]
-    signed = any(table.signed for table in _all(tables))
+    judged = [
+        _bit(v)
+        for c in reference or ()
+        for matrix in c.unit().values
+        for row in matrix
+        for v in row
+    ]
+    signed = any(credit.signed for credit in tables)
     right = [bool(row.right) for row in known]
     cells = () if signed else reliability([row.score for row in known], right, bins)
     by_episode = _grouped(rows, lambda row: row.episode)
@@ -133,13 +138,13 @@ def scored(
             "expected one table of each for every episode"
         )
     rows: list[Scored] = []
-    for number, (episode, steps, truth) in enumerate(zip(episodes, tables, given, strict=True)):
+    for number, (episode, credit, truth) in enumerate(zip(episodes, tables, given, strict=True)):
         if episode.success is None:
             continue
-        for k, (record, table) in enumerate(zip(episode.steps, steps, strict=True)):
-            values = table.unit().values
-            right = None if truth is None else truth[k].unit().values
-            for r, row in enumerate(values):
+        known = None if truth is None else truth.unit().values
+        for k, (record, matrix) in enumerate(zip(episode.steps, credit.unit().values, strict=True)):
+            right = None if known is None else known[k]
+            for r, row in enumerate(matrix):
                 for a, (agent, score) in enumerate(zip(record.trace.agents, row, strict=True)):
                     if score is not None:
                         bit = None if right is None else _bit(right[r][a])
@@ -214,12 +219,8 @@ def _bit(value: float | None) -> bool | None:
     return None if value is None or value == 0.5 else value > 0.5
 
 
-def _all(tables: Tables) -> Iterator[CreditTable]:
-    return chain.from_iterable(tables)
-
-
 def _source(tables: Tables) -> str:
-    return next((table.source for table in _all(tables)), "")
+    return next((table.source for table in tables), "")
 
 
 def _grouped(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

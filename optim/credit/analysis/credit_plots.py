@@ -1,4 +1,4 @@
-"""Plots of credit assigners, drawn without a display."""
+"""Plots of critics, drawn without a display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
-    """Share of messages that are right against their score, with one line for each assigner.
+    """Share of messages that are right against their score, with one line for each critic.
 
     On the diagonal a score is the probability of being right. The area of a mark grows with the
     number of messages; bars are 95 % intervals. Reports without bins are left out.
@@ -43,7 +43,7 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
 
 
 def plot_comparison(comparison: Comparison, path: Path) -> None:
-    """Rank correlations of all pairs, and the AUC and the cost of each assigner."""
+    """Rank correlations of all pairs, and the AUC and the cost of each critic."""
     sides = comparison.sides
     n = len(sides)
     figure, (left, right) = new_figure(5.5 + 1.05 * n, 2.2 + 0.45 * n, columns=2)

@@ -13,15 +13,15 @@ from swarm_ui.stats import Interval
 
 
 def report_tables(report: CreditReport) -> list[Table]:
-    """Scores, judgement and rank correlations of all assigners, and their calibration."""
+    """Scores, judgement and rank correlations of all critics, and their calibration."""
     found = report.comparison
     sides = list(enumerate(found.sides, start=1))
     said = f"says {found.reference}" if found.reference else "no reference"
     return [
         _table(
-            f"{len(found.sides)} assigners on {found.episodes} episodes, "
+            f"{len(found.sides)} critics on {found.episodes} episodes, "
             f"{found.decisions} decisions, {found.messages} messages",
-            ("#", "assigner", "scored %", "mean", "sd", "inside", "±", "calls", "s"),
+            ("#", "critic", "scored %", "mean", "sd", "inside", "±", "calls", "s"),
             [
                 (
                     f"{k}", side.name, _percent(side.share), _number(side.mean),
@@ -50,7 +50,7 @@ def report_tables(report: CreditReport) -> list[Table]:
         ),
         _table(
             "Calibration",
-            ("assigner", "scored", "mean", "agrees %", "right from wrong", "error"),
+            ("critic", "scored", "mean", "agrees %", "right from wrong", "error"),
             [row for each in report.calibration for row in _calibration_rows(each)],
         ),
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def _table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
     )  # fmt: skip
     for head in heads:
-        name = head == "assigner"
+        name = head == "critic"
         table.add_column(
             head,
             justify="left" if name or head == "#" else "right",

@@ -20,6 +20,7 @@ from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision, Request, ScoringModel
 from swarm_ui.node import derive
+from swarm_ui.optim.adversary import Adversary
 from swarm_ui.optim.credit.learned.judged import (
     JudgedEpisode,
     JudgedReply,
@@ -27,7 +28,6 @@ from swarm_ui.optim.credit.learned.judged import (
     Kind,
     Labels,
 )
-from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.stage1.corpus.walk import random_click
 from swarm_ui.rollout import Intervention, Job, LocalWorker, MakeEnvironment, Policy, Rollouts
 from swarm_ui.trace.records import Episode, Trace

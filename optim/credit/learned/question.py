@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_ui.action import Action
 from swarm_ui.model import ChatMessage, Decision
 from swarm_ui.observation import Observation
-from swarm_ui.optim.preferences.adversary import with_label
+from swarm_ui.optim.adversary import with_label
 from swarm_ui.prompts import PromptFormat
 
 OPTIONS = ("yes", "no")

@@ -13,7 +13,8 @@ from swarm_ui.action import Action
 from swarm_ui.budget import guess_tokens
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.optim.credit.judging_prompts import adversary_chat, critic_chat
+from swarm_ui.optim.adversary import adversary_chat
+from swarm_ui.optim.credit.llm import critic_chat
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.prompts import instructions_chat, judging_chat, questions_chat
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState

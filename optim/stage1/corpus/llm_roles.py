@@ -10,8 +10,8 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.json_text import objects
 from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
-from swarm_ui.optim.credit.assigners.llm_critic import read_verdict
-from swarm_ui.optim.credit.judging_prompts import adversary_chat, critic_chat
+from swarm_ui.optim.adversary import adversary_chat
+from swarm_ui.optim.credit.llm import critic_chat, read_verdict
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.prompts import instructions_chat, judging_chat, questions_chat
 from swarm_ui.optim.stage1.corpus.quality import canonical

@@ -1,7 +1,8 @@
 """Prompts of the synthesis: requests to the UI agent, and the critic's prompt for answers.
 
 The method (CollabUIAgents, arXiv 2502.14496) says what to ask for; the wording is ours. The prompts
-of the adversary and of the critic for actions are in :mod:`swarm_ui.optim.credit.judging_prompts`.
+of the adversary and of the critic for actions are in :mod:`swarm_ui.optim.adversary` and
+:mod:`swarm_ui.optim.credit.llm`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState, expert_of
 
 _WORDINGS = 3
@@ -52,7 +52,7 @@ class ScriptedAgent:
 
 class ScriptedOpponent:
     """An adversary that makes the mistakes of
-    :class:`~swarm_ui.optim.preferences.scripted_adversary.ScriptedAdversary`. It gives reasons in
+    :class:`~swarm_ui.optim.adversary.ScriptedAdversary`. It gives reasons in
     the same words as :class:`ScriptedAgent`."""
 
     name = "adversary (scripted)"

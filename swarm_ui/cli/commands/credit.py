@@ -1,4 +1,4 @@
-"""``swarm-ui credit``: assigners of credit, compared on the episodes of a run."""
+"""``swarm-ui credit``: critics, compared on the episodes of a run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def credit(
                    "there")] = None,
     replay: Annotated[bool, flags.declare("--replay", help="also counterfactual and Shapley "
                       "credit, which call the models again", panel="")] = False,
-    assigners: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
-                         "returns more assigners; repeatable")] = None,
-    reference: Annotated[str, typer.Option(metavar="NAME", help="assigner used as the reference; "
+    critics: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
+                         "returns more critics; repeatable")] = None,
+    reference: Annotated[str, typer.Option(metavar="NAME", help="critic used as the reference; "
                          "default: the scripted critic, or else the recorded credit")] = "",
     episodes: Annotated[int | None, typer.Option("--episodes", "-n", metavar="N", min=1,
                         help="only the first N (default: all)")] = None,
@@ -34,7 +34,7 @@ def credit(
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="write two plots")] = None,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Compare assigners of credit on the recorded episodes of a run.
+    """Compare critics on the recorded episodes of a run.
 
     Shows how often each agrees with the reference, AUC, rank correlation, calls, calibration.
     Example: [bold]swarm-ui credit runs/demo --plots plots[/]
@@ -43,7 +43,7 @@ def credit(
 
     output = Output(machine=json)
     expect_folder_place(plots)  # before calls are made
-    more = [assigner for place in assigners or () for assigner in made_by(place)]
+    more = [critic for place in critics or () for critic in made_by(place)]
     trusted = trust if replay else None
     report = asyncio.run(_report(run, env, trusted, more, reference, episodes))
     for made in report_tables(report):
@@ -79,7 +79,7 @@ async def _report(
             callable_of("environments", env)  # before anything is read
             make = functools.partial(user_environment, env)
         return await compare_recorded(
-            found, make_environment=make, graph=graph, assigners=more, reference=reference
+            found, make_environment=make, graph=graph, critics=more, reference=reference
         )
 
 

@@ -92,8 +92,8 @@ async def _place_size(
 def _speed(work: CriticRun, screens: list[JudgedScreen]) -> float:
     """Replies per second in training, with the real model."""
     from swarm_ui.experiment.critics.trained_critic import load_judge
-    from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER
     from swarm_ui.optim.credit.learned.train_critic import train_critic
+    from swarm_ui.optim.credit.learned_critic import ADAPTER
 
     short = msgspec.structs.replace(work, minutes=_SECONDS / 60, epochs=1.0).training()
     last = train_critic(load_judge(work.model, work.start), ADAPTER, screens, short)

@@ -193,8 +193,8 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
         trained_critic,
     )
     from swarm_ui.optim.credit.analysis.judging import judge
-    from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER
     from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
+    from swarm_ui.optim.credit.learned_critic import ADAPTER
 
     files = [judged_file(work, out, section, "train") for section in work.places]
     screens = read_screens(files)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.budget import Budget
+from swarm_ui.credit import Judge, as_matrix, proposals
 from swarm_ui.engine.scheduler import together
+from swarm_ui.environment import Environment, Restorable
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_report import CURVE_SPLIT
@@ -36,10 +39,10 @@ from swarm_ui.experiment.teams import (
     untrained_model_arms,
 )
 from swarm_ui.experiment.workers import WorkerPool
-from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.rollout import LocalWorker, Rollouts
+from swarm_ui.optim.credit.critic import inmost, judge_of, name_of
+from swarm_ui.rollout import Intervention, LocalWorker, Rollouts
+from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam
@@ -156,17 +159,26 @@ async def learn_with_model(run: DemoRun) -> Path:
 async def _play(
     run: DemoRun, place: Place, arms: Sequence[Arm], model: Any, *, judged: bool = False
 ) -> None:
-    """Play the remaining arms in this process. ``judged``: the critic, if any, assigns credit."""
-    seed = derive(run.settings.seed, "referee")
+    """Play the remaining arms in this process. ``judged``: the critic, if any, grades actions."""
     trials = [Trial(place.split, arm, place.jobs) for arm in arms]
     for trial in run.evaluator.left(trials):
-        critic = place.critic if judged else None
-        intervention = RolloutSupervisor(critic, seed=seed) if critic else None
+        judge = judge_of(place.critic) if judged else None
+        intervention = None if judge is None else partial(_grades, judge)
         policy = trial.arm.policy(model)
         async with Rollouts(
             [LocalWorker(place.make_environment, slots=place.concurrency)]
         ) as rollouts:
             await run.evaluator.play(trial, policy, rollouts, intervention=intervention)
+
+
+async def _grades(judge: Judge, index: int, trace: Trace, environment: Environment) -> Intervention:
+    """An intervention that records a judge's grades as credit, without any effect."""
+    world = inmost(environment)
+    state = world.snapshot() if isinstance(world, Restorable) else None
+    said = {m.id: m.action for m in proposals(trace) if m.action is not None}
+    grades = await judge.grade(trace.observation, list(said.values()), state)
+    values = dict(zip(said, grades, strict=True))
+    return Intervention(credit=as_matrix(trace, values), credit_source=name_of(judge))
 
 
 async def _untrained(run: DemoRun, workers: WorkerPool) -> None:

@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Critic
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
-from swarm_ui.optim.preferences.teacher import Teacher
+from swarm_ui.optim.adversary import Teacher
+from swarm_ui.optim.credit.critic import name_of
+from swarm_ui.optim.credit.llm import LLMCritic
 from swarm_ui.rollout import Job, MakeEnvironment
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Place(NamedTuple):
     make_environment: MakeEnvironment
     jobs: tuple[Job, ...]
     concurrency: int
-    critic: CreditAssigner | None
+    critic: Critic | None
     sample_jobs: SampleJobs | None = None
     """Chooses training episodes; ``None``: nothing is trained there."""
     teacher: Teacher | None = None
@@ -42,12 +43,12 @@ class Place(NamedTuple):
 @asynccontextmanager
 async def open_place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator[Place]:
     """The opened environment of the run."""
-    critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
-    source = "none" if critic is None else critic.name
+    critic: Critic | None = None if judge is None else LLMCritic(judge)
+    source = "none" if critic is None else name_of(critic)
     if settings.env == "phone":
         scripted = phone.training_phone(settings)
         jobs = tuple(phone.test_jobs(settings)["parameters"])
-        label = phone.training_label(settings) if critic is None else phone.label(critic.name)
+        label = phone.training_label(settings) if critic is None else phone.label(source)
         yield Place("parameters", phone.SPLITS["parameters"], label, scripted.make_environment,
                      jobs, EPISODES_AT_ONCE, critic or scripted.critic,
                      lambda _, count, rng: phone.training_jobs(settings, count, rng),

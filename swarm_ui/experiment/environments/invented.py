@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from swarm_ui.credit import CreditAssigner
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import phone_jobs
 from swarm_ui.experiment.environments.spec import (
@@ -14,11 +13,10 @@ from swarm_ui.experiment.environments.spec import (
     OpenEnvironment,
     Opening,
 )
-from swarm_ui.rollout import Job
+from swarm_ui.rollout import Job, MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.invented import InventedPhone
-    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 
@@ -54,18 +52,10 @@ def _test_jobs(section: EnvironmentSection) -> list[Job]:
     return phone_jobs.test_jobs(section, _phone(section).tasks)
 
 
-def _critic(seed: int) -> CreditAssigner:
+def _solver() -> MakeEnvironment:
     from swarm_ui.environments.phone.invented import InventedPhone
-    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 
-    return ScriptedCritic(InventedPhone, seed=seed)
-
-
-def _teacher() -> Teacher:
-    from swarm_ui.environments.phone.invented import InventedPhone
-    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
-
-    return ScriptedTeacher(InventedPhone)
+    return InventedPhone
 
 
 def _held_out() -> HeldOut:
@@ -89,6 +79,5 @@ SPEC = EnvironmentSpec(
     test_jobs=_test_jobs,
     training_jobs=phone_jobs.training_jobs,
     held_out=_held_out,
-    critic=_critic,
-    teacher=_teacher,
+    solver=_solver,
 )

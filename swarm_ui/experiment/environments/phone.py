@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import phone_jobs
@@ -23,7 +22,8 @@ from swarm_ui.node import derive
 from swarm_ui.rollout import Job, MakeEnvironment
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.preferences.teacher import Teacher
+    from swarm_ui.optim.adversary import Teacher
+    from swarm_ui.optim.credit.scripted import ScriptedCritic
     from swarm_ui.optim.stage1 import HeldOut
 
 SUITES = ("core", "extended")
@@ -95,18 +95,10 @@ def held_out() -> HeldOut:
     return HeldOut.of(tasks=others, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
 
-def _critic(seed: int) -> CreditAssigner:
+def _solver() -> MakeEnvironment:
     from swarm_ui.environments.phone import PhoneEnvironment
-    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 
-    return ScriptedCritic(PhoneEnvironment, seed=seed)
-
-
-def _teacher() -> Teacher:
-    from swarm_ui.environments.phone import PhoneEnvironment
-    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
-
-    return ScriptedTeacher(PhoneEnvironment)
+    return PhoneEnvironment
 
 
 SPEC = EnvironmentSpec(
@@ -122,8 +114,7 @@ SPEC = EnvironmentSpec(
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
     held_out=held_out,
-    critic=_critic,
-    teacher=_teacher,
+    solver=_solver,
 )
 
 
@@ -156,7 +147,7 @@ class TrainingPhone(NamedTuple):
     """Where a team of the demo learns, and from whom."""
 
     make_environment: MakeEnvironment
-    critic: CreditAssigner
+    critic: ScriptedCritic
     teacher: Teacher | None
 
 
@@ -164,8 +155,8 @@ def training_phone(settings: Settings) -> TrainingPhone:
     """The phone, and the invented devices if there are any, with their scripted roles."""
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.environments.phone.invented.mixed_phone import MixedPhone
-    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
+    from swarm_ui.optim.adversary import ScriptedTeacher
+    from swarm_ui.optim.credit.scripted import ScriptedCritic
 
     make: Callable[[], PhoneEnvironment] = PhoneEnvironment
     if settings.devices:
@@ -209,7 +200,7 @@ def validation_jobs(settings: Settings) -> list[Job]:
     return draw_jobs(names, settings.episodes_validation, TEST_DRAW, seeds=VALIDATION_SEEDS)
 
 
-def scripted_critic(settings: Settings) -> CreditAssigner:
+def scripted_critic(settings: Settings) -> ScriptedCritic:
     """The critic that knows the solution of the simulated tasks; ``critic_noise`` is the share of
     its verdicts that are wrong."""
     return training_phone(settings).critic

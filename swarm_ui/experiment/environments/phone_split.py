@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import phone_jobs
@@ -16,10 +15,9 @@ from swarm_ui.experiment.environments.spec import (
     OpenEnvironment,
     Opening,
 )
-from swarm_ui.rollout import Job, Policy
+from swarm_ui.rollout import Job, MakeEnvironment, Policy
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 
@@ -65,18 +63,10 @@ def _test_jobs(section: EnvironmentSection) -> list[Job]:
     return phone_jobs.test_jobs(section, _tasks(section))
 
 
-def _critic(seed: int) -> CreditAssigner:
+def _solver() -> MakeEnvironment:
     from swarm_ui.environments.phone.split import SplitPhone
-    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 
-    return ScriptedCritic(SplitPhone, seed=seed)
-
-
-def _teacher() -> Teacher:
-    from swarm_ui.environments.phone.split import SplitPhone
-    from swarm_ui.optim.preferences.teacher import ScriptedTeacher
-
-    return ScriptedTeacher(SplitPhone)
+    return SplitPhone
 
 
 def _held_out() -> HeldOut:
@@ -103,6 +93,5 @@ SPEC = EnvironmentSpec(
     training_jobs=phone_jobs.training_jobs,
     held_out=_held_out,
     demonstrators=_demonstrators,
-    critic=_critic,
-    teacher=_teacher,
+    solver=_solver,
 )

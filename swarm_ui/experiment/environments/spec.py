@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec.structs import replace
 
-from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
@@ -26,7 +25,6 @@ from swarm_ui.rollout import Job, MakeEnvironment, Policy
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.preferences.teacher import Teacher
     from swarm_ui.optim.stage1 import HeldOut
 
 DEFAULT_EPISODES = 20
@@ -117,10 +115,9 @@ class EnvironmentSpec:
     demonstrators: Callable[[EnvironmentSection], Policy] | None = None
     """A scripted team whose prompts and replies, in the compact format, are the corpus of stage 1;
     ``None``: one agent walks."""
-    critic: Callable[[int], CreditAssigner] | None = None
-    """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
-    teacher: Callable[[], Teacher] | None = None
-    """Creates a teacher that knows the environment's solution; ``None``: there is none."""
+    solver: Callable[[], MakeEnvironment] | None = None
+    """Gives the function that makes the environment, if it can grade actions and solve its tasks,
+    for the scripted critic and teacher; ``None``: credit by outcome, and no teacher."""
 
     def policy(self, arm: Arm, model: ChatModel) -> Policy:
         """The policy of an arm in this environment."""

@@ -33,7 +33,7 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
     apart = starts_apart(config)
     rules = (*_of_method(settings), *_of_iterations(settings, given, apart),
              *_of_edges(settings, config))  # fmt: skip
-    for name, used, because in (*rules, *_of_critic(config)):
+    for name, used, because in rules:
         path = tuple(name.split("."))
         if not used and _given(given, path):
             value, default = (_value(each, path) for each in (settings, TeamConfig()))
@@ -57,6 +57,8 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
     if settings.edges != "fixed" and typed(draft, ("team", "seed")):
         because = f"where edges are {settings.edges}; the seed of training is --seed"
         yield unused(("team", "seed"), config.team.seed, because)
+    if config.critic.trust and critic_kind(config) == "outcome":
+        yield unused(("critic", "trust"), True, "without a critic")
     if changed(config.critic, "key_env") and not asks_model(config):
         yield unused(("critic", "key_env"), config.critic.key_env, "without --critic llm")
 
@@ -89,11 +91,6 @@ def _of_edges(settings: TeamConfig, config: Config) -> Iterator[_Rule]:
     yield "edge_credit", credit, "without a critic"
     for name in ("density", "graphs"):
         yield name, settings.edges != "fixed", "on fixed edges"
-
-
-def _of_critic(config: Config) -> Iterator[_Rule]:
-    critic = critic_kind(config) != "outcome"
-    yield "critic_trust", critic, "without a critic"
 
 
 def _given(values: Mapping[str, Any], path: Name) -> bool:

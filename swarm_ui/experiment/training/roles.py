@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swarm_ui.action import Action
 from swarm_ui.adapter_metadata import CRITIC_FILE, read_metadata
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Critic, Judge
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSection
 from swarm_ui.experiment.environments import spec_of
-from swarm_ui.experiment.models import kind_of, learned_adapters, model_of_process, open_model
+from swarm_ui.experiment.models import (
+    kind_of,
+    learned_adapters,
+    model_of_process,
+    open_model,
+)
+from swarm_ui.experiment.plugins.wrapping import wrapped
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
-from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
-from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.preferences.teacher import LLMTeacher, Teacher
+from swarm_ui.observation import Observation
+from swarm_ui.optim.adversary import (
+    Adversary,
+    LLMAdversary,
+    LLMTeacher,
+    ScriptedAdversary,
+    ScriptedTeacher,
+    Teacher,
+)
+from swarm_ui.optim.credit.llm import LLMCritic
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.credit.trust import Trust
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.credit.learned_critic import LearnedCritic
+
+_ONLY_WATCH = ("recorder", "fault-injector")
+"""Wrappers that change neither screens nor actions."""
 
 
 class WorkerBase(NamedTuple):
@@ -36,9 +57,9 @@ class WorkerBase(NamedTuple):
 class TrainingRoles:
     """The roles other than the agents in a training run."""
 
-    critic: CreditAssigner | None = None
+    critic: Critic | None = None
     """``None``: the outcome is the credit of every message."""
-    judge: CreditAssigner | None = None
+    judge: Judge | None = None
     """``None``: the critic judges single actions. Without a critic and a judge, none is judged."""
     adversary: Adversary | None = None
     teacher: Teacher | None = None
@@ -49,7 +70,7 @@ def critic_kind(config: Config) -> str:
     """``scripted``, ``llm``, ``learned`` or ``outcome``, after the default is filled in."""
     if config.critic.kind:
         return config.critic.kind
-    return "scripted" if spec_of(config.environment.name).critic is not None else "outcome"
+    return "scripted" if spec_of(config.environment.name).solver is not None else "outcome"
 
 
 def describe_credit(config: Config) -> str:
@@ -83,7 +104,7 @@ def critic_findings(config: Config) -> Iterator[Finding]:
     section, at = config.critic, ("critic", "kind")
     kinds = {critic_kind(config), section.judge}
     yield from _teacher_findings(config)
-    if "scripted" in kinds and spec_of(config.environment.name).critic is None:
+    if "scripted" in kinds and spec_of(config.environment.name).solver is None:
         yield at, (f"'{config.environment.name}' has no scripted critic; expected llm, learned or "
                    "outcome")  # fmt: skip
     if "learned" in kinds:
@@ -119,7 +140,7 @@ def _teacher_findings(config: Config) -> Iterator[Finding]:
     section, name = config.critic, config.environment.name
     if section.teacher == "none":
         return
-    if section.teacher == "scripted" and spec_of(name).teacher is None:
+    if section.teacher == "scripted" and spec_of(name).solver is None:
         yield ("critic", "teacher"), f"'{name}' has no scripted teacher; expected llm or none"
     if critic_kind(config) == "outcome" and not section.judge:
         problem = "what a teacher shows needs a judge, and the credit is the outcome; "
@@ -153,26 +174,28 @@ async def open_critics(
     """
     section = config.critic
     async with AsyncExitStack() as opened:
-        made: dict[str, CreditAssigner | None] = {"outcome": None, "none": None, "": None}
         other: Any = None
         wanted = {critic_kind(config), section.judge}
         if asks_model(config):
             other = model
             if section.model or section.url:
                 other = await opened.enter_async_context(open_model(_model_section(section)))
-        for kind in wanted - made.keys():
-            if kind == "scripted":
-                make = spec_of(config.environment.name).critic
-                made[kind] = make(config.environment.seed) if make else None
-            elif kind == "llm":
-                made[kind] = LLMCritic(other)
-            elif in_workers is not None:
-                made[kind] = _critic_in_workers(config, in_workers)
-            else:
-                folder = adapter_folder(section.model)
-                base = _critic_base(config, folder)
-                asked = await opened.enter_async_context(open_model(base))
-                made[kind] = _learned_critic(asked, folder)
+        made: dict[str, Any] = {}
+        if "scripted" in wanted:
+            made["scripted"] = ScriptedCritic(_solver(config))
+        if "llm" in wanted:
+            made["llm"] = LLMCritic(other)
+        if "learned" in wanted:
+            folder = adapter_folder(section.model)
+            if in_workers is not None:
+                _check_critic(folder)
+            asked = await opened.enter_async_context(open_model(_critic_base(config, folder)))
+            made["learned"] = _learned_critic(asked, folder)
+        critic, judge = made.get(critic_kind(config)), made.get(section.judge)
+        if in_workers is not None and (section.judge or critic_kind(config)) == "learned":
+            judge = _WorkerJudge(_critic_in_workers(config, in_workers))
+        if section.trust and critic is not None:
+            judge, critic = judge or critic, Trust(critic)
         adversary: Adversary | None = None
         if section.adversary == "llm":
             adversary = LLMAdversary(other)
@@ -182,9 +205,29 @@ async def open_critics(
         if section.teacher == "llm":
             teacher = LLMTeacher(other)
         elif section.teacher == "scripted":
-            show = spec_of(config.environment.name).teacher
-            teacher = show() if show else None
-        yield TrainingRoles(made[critic_kind(config)], made[section.judge], adversary, teacher)
+            teacher = ScriptedTeacher(_solver(config))
+        yield TrainingRoles(critic, judge, adversary, teacher)
+
+
+def _solver(config: Config) -> Callable[[], Any]:
+    """Makes the environment in which scripted critic and teacher play episodes again: with the
+    wrappers that change screens or actions."""
+    solver = spec_of(config.environment.name).solver
+    assert solver is not None, "checked by critic_findings"
+    texts = [text for text in config.environment.wrap if text.split(":")[0] not in _ONLY_WATCH]
+    return wrapped(solver(), texts)
+
+
+class _WorkerJudge:
+    """A judge that each worker makes for itself, when it grades its first action there."""
+
+    def __init__(self, make: Callable[[], Judge]) -> None:
+        self._judge = make
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        return await self._judge().grade(observation, actions, state)
 
 
 def _model_section(section: CriticSection) -> ModelSection:
@@ -217,37 +260,39 @@ def _critic_base(config: Config, folder: Path) -> ModelSection:
     return ModelSection(name=base, device=config.model.device)
 
 
-def _learned_critic(model: Any, folder: Path, **options: str) -> CreditAssigner:
+def _learned_critic(model: Any, folder: Path, **options: str) -> LearnedCritic:
     with _needs_train():
-        from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
+        from swarm_ui.optim.credit.learned_critic import learned_critic
     return learned_critic(model, folder, **options)
 
 
-def _critic_in_workers(config: Config, agents_base: WorkerBase) -> CreditAssigner:
+def _check_critic(folder: Path) -> None:
+    """Raise ``ConfigError`` for a wrong folder before workers start."""
+    with _needs_train():
+        from swarm_ui.optim.credit.learned.critic_files import read_card
+    read_card(folder)
+
+
+def _critic_in_workers(config: Config, agents_base: WorkerBase) -> Callable[[], Judge]:
     """The learned critic of the configuration, made by each worker.
 
     If it was trained on the agents' base model, a worker holds only one copy of that model.
     """
     with _needs_train():
-        from swarm_ui.optim.credit.assigners.learned_critic import ADAPTER, critic_name
-        from swarm_ui.optim.credit.assigners.per_process_critic import PerProcessCritic
-        from swarm_ui.optim.credit.learned.critic_files import read_card
+        from swarm_ui.optim.credit.learned_critic import ADAPTER
     folder, agents = adapter_folder(config.critic.model).absolute(), config.model
-    read_card(folder)  # a wrong folder is told before workers start
     section = _critic_base(config, folder)
-    local = kind_of(agents) == "local"
     base = section
-    if local and not (agents.quantize or agents.vision):  # else its weights are others
-        base = agents_base.section
+    if kind_of(agents) == "local" and not (agents.quantize or agents.vision):
+        base = agents_base.section  # else its weights are others
     adapter = ADAPTER
     while adapter in learned_adapters(config):
         adapter += "_"
-    name = critic_name(folder, agents_base.name if local else section.name)
-    return PerProcessCritic(partial(_made_in_worker, base, folder, adapter), name)
+    return partial(_made_in_worker, base, folder, adapter)
 
 
 @cache
-def _made_in_worker(base: ModelSection, folder: Path, adapter: str) -> CreditAssigner:
+def _made_in_worker(base: ModelSection, folder: Path, adapter: str) -> Judge:
     try:
         return _learned_critic(model_of_process(base), folder, adapter=adapter)
     except (OSError, ConfigError) as error:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Critic, Judge
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
@@ -21,16 +21,14 @@ from swarm_ui.files import write_atomic
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
+from swarm_ui.optim.adversary import Adversary, ScriptedAdversary, Teacher
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.preferences.adversary import Adversary
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.preferences.teacher import Teacher
 from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update import Rehearse
@@ -51,10 +49,10 @@ class TrainingEnvironment(NamedTuple):
     make_environment: MakeEnvironment | RolloutActors
     """Makes environments in this process, or the actors in other processes that play."""
     sample_jobs: SampleJobs
-    critic: CreditAssigner | None
+    critic: Critic | None
     """``None``: the outcome is the credit of every agent."""
     concurrency: int
-    judge: CreditAssigner | None = None
+    judge: Judge | None = None
     """Judge of single actions; ``None``: the critic."""
     adversary: Adversary | None = ScriptedAdversary()
     """Author of wrong actions; ``None``: only real mistakes become rejected replies."""
@@ -108,8 +106,8 @@ async def train(
         environment.make_environment,
         environment.sample_jobs,
         config=config,
-        critic=Critics(environment.critic, environment.judge, teacher=environment.teacher),
-        adversary=environment.adversary,
+        critic=environment.critic,
+        guidance=Guidance(environment.judge, environment.adversary, environment.teacher),
         rehearse=environment.rehearse,
         folder=run.path,
         callbacks=dataclasses.replace(

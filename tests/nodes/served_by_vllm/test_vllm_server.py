@@ -24,10 +24,11 @@ from swarm_ui.errors import ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
+from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import read_jsonl
@@ -116,7 +117,7 @@ async def test_a_server_acts_while_this_process_learns(
     team = CollabGraph.collaborative(2, 1, model=model, edges=[], adapters=AGENTS, max_tokens=24)
     trainer = TeamTrainer(
         learner, team, PhoneEnvironment, sample_jobs, config=CONFIG,
-        critic=CRITIC, adversary=ScriptedAdversary(),
+        critic=CRITIC, guidance=Guidance(adversary=ScriptedAdversary()),
         folder=tmp_path / "run",
         callbacks=Callbacks(
             on_episodes=lambda _, found: episodes.append(list(found)), on_warning=warned.append

@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from learning_fakes import ButtonWorld, click, decided, screen
 from rich.console import Console
+from test_counterfactual_credit import vote_on
 
-from swarm_ui.credit import CreditTable, as_matrix
+from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError, Failure
+from swarm_ui.optim import DrMAS, LeaveOneOut, Outcome, ScriptedCritic
 from swarm_ui.optim.credit.analysis.calibration import calibration
-from swarm_ui.optim.credit.analysis.compare import Assessed, RecordedCredit, assess_all, compare
+from swarm_ui.optim.credit.analysis.compare import Assessed, assess_all, compare
 from swarm_ui.optim.credit.analysis.credit_plots import plot_reliability
 from swarm_ui.optim.credit.analysis.credit_report import CreditReport, compare_recorded
 from swarm_ui.optim.credit.analysis.credit_tables import report_tables
@@ -28,14 +30,8 @@ from swarm_ui.optim.credit.analysis.ranks import (
     ranks,
     spearman,
 )
-from swarm_ui.optim.credit.assigners.assigner import PerDecision
-from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
-from swarm_ui.optim.credit.assigners.group_advantages import DrMAS
-from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
-from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.rollout import GraphPolicy, rollout
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.records import Episode, StepRecord
 
 PNG = b"\x89PNG"
 
@@ -57,7 +53,7 @@ def given_credit(
 ) -> Assessed:
     """Credit of single-round decisions: ``[episodes][steps][agents]``."""
     tables = tuple(
-        tuple(CreditTable(values=(tuple(row),), source=name) for row in steps) for steps in rows
+        Credit(values=tuple((tuple(row),) for row in steps), source=name) for steps in rows
     )
     return Assessed(name=name, tables=tables, seconds=0.25, calls=calls)
 
@@ -141,7 +137,7 @@ def test_without_a_reference_only_the_outcome_is_compared_with() -> None:
 
 
 def test_signed_credit_is_no_probability() -> None:
-    tables = [[CreditTable(values=((0.5, -0.5),), source="s", signed=True)] for _ in range(2)]
+    tables = [Credit(values=(((0.5, -0.5),),), source="s", signed=True) for _ in range(2)]
     report = calibration([lived(0, True), lived(1, False)], tables, tables)
     assert report.bins == () and report.error is None
     assert report.whole.mean == 0.5 and report.whole.agreement == 1.0
@@ -160,7 +156,7 @@ def test_a_comparison_by_hand() -> None:
     expected = spearman([0.9, 0.1, 0.9, 0.3, 0.1, 0.6, 0.6], [1, 0, 1, 1, 0, 0, 0])
     assert found.ranks[1][0] == found.ranks[0][1] == pytest.approx(expected)
     assert found.ranks[2][0] is None and found.ranks[2][2] is None
-    with pytest.raises(ConfigError, match="no assigner 'x'; there are solver"):
+    with pytest.raises(ConfigError, match="no critic 'x'; there are solver"):
         compare(EPISODES, [TRUTH], reference="x")
     with pytest.raises(ConfigError, match="have the same name"):
         compare(EPISODES, [TRUTH, TRUTH])
@@ -168,48 +164,30 @@ def test_a_comparison_by_hand() -> None:
         compare(EPISODES, [])
 
 
-async def test_calls_seconds_and_errors_of_real_assigners() -> None:
-    from test_credit_counterfactual import vote_on
-
+async def test_calls_seconds_and_errors_of_real_critics() -> None:
     graph = vote_on(0, 1, 1)
     episode = await rollout(ButtonWorld(), GraphPolicy(graph, name="p"), task="press", seed=3)
-    states = [_states(3, len(episode.steps))]
-    critic = ScriptedCritic(ButtonWorld)
-    by_replay = PerDecision(Counterfactual(graph, CriticValue(critic), samples=2))
-    assessed = [await assess_all(a, [episode], states) for a in (OutcomeCredit(), by_replay)]
+    by_replay = LeaveOneOut(graph, ScriptedCritic(ButtonWorld), samples=2)
+    assessed = [await assess_all(critic, [episode]) for critic in (Outcome(), by_replay)]
     outcome, replayed = assessed
     assert outcome.calls == 0 and outcome.name == "outcome"
     assert replayed.calls == 3 * 2 * len(episode.steps)  # no edges: only the message itself
     found = compare([episode], assessed)
     assert found.sides[1].error == 0.0  # who is always the same has no variance
-    silent = await assess_all(PerDecision(Mute()), [episode])
-    assert silent.calls is None  # nobody counted
-    again = await assess_all(by_replay, [episode], states)
+    silent = await assess_all(Mute(), [episode])
+    assert (silent.name, silent.calls) == ("Mute", None)  # nobody counted
+    again = await assess_all(by_replay, [episode])
     assert again.calls == replayed.calls  # counted anew, not in total
 
 
 class Mute:
     """Counts nothing."""
 
-    name = "mute"
-
-    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        return CreditTable(values=as_matrix(trace, {}), source=self.name)
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        return [Credit.unscored(episode) for episode in episodes]
 
 
-def _states(seed: int, steps: int) -> list[object]:
-    return [(seed, 0, k) for k in range(steps)]
-
-
-async def test_recorded_credit_is_an_assigner_too() -> None:
-    episode = lived(0, True, 2)
-    first = msgspec.structs.replace(episode.steps[0], credit=((1.0, None),))
-    episode = msgspec.structs.replace(episode, steps=(first, episode.steps[1]))
-    tables = await RecordedCredit().assess(episode)
-    assert [t.values for t in tables] == [((1.0, None),), ((None, None),)]
-
-
-def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
+def test_tables_and_plots_show_every_critic(tmp_path: Path) -> None:
     found = compare(EPISODES, [TRUTH, CRITIC], reference="solver")
     reports = (calibration(EPISODES, CRITIC.tables, TRUTH.tables),)
     report = CreditReport(comparison=found, calibration=reports)
@@ -218,7 +196,7 @@ def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
     for table in report_tables(report):
         console.print(table)
     text = " ".join(out.getvalue().split())
-    assert "2 assigners on 3 episodes, 4 decisions, 8 messages" in text
+    assert "2 critics on 3 episodes, 4 decisions, 8 messages" in text
     assert "(says solver)" in text and "…" not in text  # 80 columns are enough
     assert "critic" in text and "round 1" in text and "agent_1" in text
     report.plot(tmp_path)
@@ -229,54 +207,35 @@ def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
         plot_reliability([], tmp_path / "x.jpg")
 
 
-class Second(AgreementCredit):
-    name = "agreement again"
-
-
 def names(report: CreditReport) -> list[str]:
     return [side.name for side in report.comparison.sides]
 
 
 async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> None:
-    from test_credit_counterfactual import vote_on
-
     graph = vote_on(0, 1, 1)
     policy = GraphPolicy(graph, name="p")
     episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(6)]
-    bare = await compare_recorded(episodes, assigners=[Second()])
-    always = ["outcome", "new screen", "agreement"]
-    assert names(bare) == [*always, "agreement again"] and bare.comparison.reference == ""
+    bare = await compare_recorded(episodes, critics=[DrMAS()])
+    assert names(bare) == ["outcome", DrMAS.name] and bare.comparison.reference == ""
     critic = await compare_recorded(episodes, make_environment=ButtonWorld)
-    assert names(critic) == ["scripted critic", *always]
+    assert names(critic) == ["scripted critic", "outcome"]
     assert critic.comparison.reference == "scripted critic"
-    assert [one.source for one in critic.calibration] == always
+    assert [one.source for one in critic.calibration] == ["outcome"]
     replayed = await compare_recorded(episodes, make_environment=ButtonWorld, graph=graph)
-    assert names(replayed)[4:] == [
+    assert names(replayed)[2:] == [
         "counterfactual, removed (scripted critic)", "Shapley over agents (scripted critic)",
     ]  # fmt: skip
     step = msgspec.structs.replace(episodes[0].steps[0], credit=((1.0, 0.0, 0.0),))
     credited = [msgspec.structs.replace(episodes[0], steps=(step, *episodes[0].steps[1:]))]
     recorded = await compare_recorded(credited)
-    assert names(recorded) == [*always, "recorded"]
+    assert names(recorded) == ["outcome", "recorded"]
     assert recorded.comparison.reference == "recorded"
     with pytest.raises(ConfigError, match="no episodes"):
         await compare_recorded([])
 
 
-async def test_assigners_of_a_batch_are_compared_too() -> None:
-    from test_credit_counterfactual import vote_on
-
-    policy = GraphPolicy(vote_on(0, 1, 1), name="p")
-    episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(4)]
-    report = await compare_recorded(episodes, assigners=[DrMAS()])
-    assert names(report)[3:] == [DrMAS.name]
-    assert report.comparison.sides[3].calls == 0
-
-
 async def test_the_reference_that_is_asked_for_is_used() -> None:
     """Recorded credit too, where the environment has a solver, whose grades it may be."""
-    from test_credit_counterfactual import vote_on
-
     policy = GraphPolicy(vote_on(0, 1, 1), name="p")
     played = await rollout(ButtonWorld(), policy, task="press", seed=0)
     for source in ("LLM critic", "scripted critic"):

@@ -5,27 +5,28 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import msgspec
 import pytest
 from learning_fakes import click, decided
 
 from benchmarks.support.vote_game import VoteGame, play
-from swarm_ui import CollabGraph
-from swarm_ui.action import Abstain
-from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.errors import ConfigError, Failure
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.collector import Collector, GraphRollout
-from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
-from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig, round_means
-from swarm_ui.optim.preferences.pairs import PairConfig
-from swarm_ui.optim.rollout_supervisor import Critics, RolloutSupervisor
+from swarm_ui import Abstain, ConfigError, Credit, Episode, Failure, StepRecord
+from swarm_ui.optim import Outcome, Trust
+from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.stats import over_seeds
-from swarm_ui.trace.records import Episode, StepRecord
+
+
+def trust_of(**settings: Any) -> Trust:
+    return Trust(Outcome(), **settings)
+
+
+def learn(trust: Trust, scores: list[list[float | None]], outcomes: list[float | None]) -> None:
+    """Learn from episodes of one task."""
+    trust.learn(scores, outcomes, [""] * len(scores))
 
 
 def draw(
@@ -43,14 +44,14 @@ def draw(
 
 
 def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
-    trust = CriticTrust(TrustConfig(confidence=1.0))
+    trust = trust_of(confidence=1.0)
     scores: list[list[float | None]] = [[0.0], [0.0], [1.0], [1.0], [1.0], [0.0]]
-    trust.learn(scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+    learn(trust, scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     r = 1 / 3  # of six episodes, four agree
     assert trust.rounds[0].correlation == pytest.approx(r)
     assert trust.weight(0) == 0.0  # five degrees of freedom say nothing
     for _ in range(200):
-        trust.learn(scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+        learn(trust, scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     known = trust.rounds[0].freedom
     assert known == pytest.approx(5 / (1 - 0.9), rel=1e-6)
     expected = math.tanh(math.atanh(r) - 1.0 / math.sqrt(known - 2))
@@ -59,18 +60,18 @@ def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
 
 
 def test_no_evidence_no_trust_and_each_round_has_its_own() -> None:
-    trust = CriticTrust()
+    trust = trust_of()
     assert trust.weight(0) == trust.weight(5) == 0.0
-    trust.learn(*draw(0.8, 300, rounds=2))
+    learn(trust, *draw(0.8, 300, rounds=2))
     assert trust.weight(0) < 0.1 < 0.3 < trust.weight(1)
     assert trust.weight(2) == 0.0
 
 
 def test_a_critic_that_prefers_what_is_wrong_ends_at_zero() -> None:
-    trust, turning = CriticTrust(), CriticTrust(TrustConfig(inverted=True))
+    trust, turning = trust_of(), trust_of(inverted=True)
     for batch in range(10):
         for one in (trust, turning):
-            one.learn(*draw(-0.8, 50, seed=batch))
+            learn(one, *draw(-0.8, 50, seed=batch))
         assert trust.weight(0) == 0.0
     assert turning.weight(0) < -0.2
 
@@ -78,8 +79,8 @@ def test_a_critic_that_prefers_what_is_wrong_ends_at_zero() -> None:
 def test_an_unrelated_critic_is_rarely_trusted() -> None:
     weights = []
     for seed in range(200):
-        trust = CriticTrust()
-        trust.learn(*draw(0.0, 60, seed=seed))
+        trust = trust_of()
+        learn(trust, *draw(0.0, 60, seed=seed))
         weights.append(trust.weight(0))
     assert sum(w > 0 for w in weights) <= 20  # 5 % expected
     assert sum(weights) / len(weights) < 0.01
@@ -95,51 +96,49 @@ def test_a_critic_that_only_knows_which_tasks_are_hard_earns_nothing() -> None:
         groups.append("hard" if hard else "easy")
         scores.append([0.2 * rng.random() + (0.0 if hard else 0.8)])
         outcomes.append(float(rng.random() < (0.1 if hard else 0.9)))
-    blind, fair = CriticTrust(), CriticTrust()
-    blind.learn(scores, outcomes)
+    blind, fair = trust_of(), trust_of()
+    learn(blind, scores, outcomes)
     fair.learn(scores, outcomes, groups)
     assert blind.weight(0) > 0.5
     assert fair.weight(0) < 0.1
-    single = CriticTrust()
+    single = trust_of()
     single.learn(scores, outcomes, [f"{k}" for k in range(400)])
     assert single.weight(0) == 0.0 and single.rounds[0].freedom == 0.0
 
 
 def test_trust_is_lost_when_the_critic_stops_predicting() -> None:
-    trust = CriticTrust(TrustConfig(memory=0.5))
-    trust.learn(*draw(1.0, 200))
+    trust = trust_of(memory=0.5)
+    learn(trust, *draw(1.0, 200))
     assert trust.weight(0) > 0.4
     for seed in range(8):
-        trust.learn(*draw(0.0, 200, seed=seed + 1))
+        learn(trust, *draw(0.0, 200, seed=seed + 1))
     assert trust.weight(0) < 0.1
-    trust.learn(*draw(1.0, 200))
+    learn(trust, *draw(1.0, 200))
     for _ in range(60):  # nothing but failures: no evidence either way, and the old one fades
-        trust.learn([[0.5]] * 20, [0.0] * 20)
+        learn(trust, [[0.5]] * 20, [0.0] * 20)
     assert trust.weight(0) == 0.0
 
 
 def test_a_prior_is_trusted_until_outcomes_speak() -> None:
-    trust = CriticTrust(TrustConfig(prior=(0.6, 50.0)))
+    trust = trust_of(prior=(0.6, 50.0))
     start = trust.weight(0)
     assert start == pytest.approx(math.tanh(math.atanh(0.6) - 1.645 / math.sqrt(48)))
     for seed in range(30):
-        trust.learn(*draw(-1.0, 50, seed=seed))
+        learn(trust, *draw(-1.0, 50, seed=seed))
     assert trust.weight(0) == 0.0
 
 
 def test_masked_and_unscored_episodes_are_left_out() -> None:
     scores, outcomes = draw(0.9, 100)
-    plain, holes = CriticTrust(), CriticTrust()
-    plain.learn(scores, outcomes)
-    holes.learn([*scores, [None], [1.0], []], [*outcomes, 1.0, None, 1.0])
+    plain, holes = trust_of(), trust_of()
+    learn(plain, scores, outcomes)
+    learn(holes, [*scores, [None], [1.0], []], [*outcomes, 1.0, None, 1.0])
     assert holes.state_dict() == plain.state_dict()
-    with pytest.raises(ConfigError, match="1 episodes with scores, 2 outcomes"):
-        plain.learn([[1.0]], [1.0, 0.0])
 
 
 def test_state_survives_a_save() -> None:
-    trust, other = CriticTrust(), CriticTrust()
-    trust.learn(*draw(0.8, 100, rounds=3))
+    trust, other = trust_of(), trust_of()
+    learn(trust, *draw(0.8, 100, rounds=3))
     other.load_state_dict(trust.state_dict())
     assert other.state_dict() == trust.state_dict()
     assert [other.weight(r) for r in range(3)] == [trust.weight(r) for r in range(3)]
@@ -149,83 +148,82 @@ def test_state_survives_a_save() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"memory": 1.5}, {"confidence": -1.0}, {"prior": (1.0, 3.0)}])
-def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="critic trust"):
-        TrustConfig(**settings)  # type: ignore[arg-type]
+def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="Trust"):
+        trust_of(**settings)
 
 
-def lived(score: float | None, success: bool | None, task: str = "t") -> Episode:
+class Says:
+    """A critic that gives the same credit to every agent of a round."""
+
+    def __init__(self, scores: dict[int, float | None]) -> None:
+        self.scores = scores
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        return [self.credit(episode) for episode in episodes]
+
+    def credit(self, episode: Episode) -> Credit:
+        score = self.scores[episode.seed]
+        values: list[dict[str, float | None]] = [
+            {"agent_0:0": score, "agent_1:0": 0.5, "agent_0:1": score}
+        ]
+        why = [dict.fromkeys(values[0], "because")]
+        return Credit.of(episode, values, source="critic x", rationale=why)
+
+
+def lived(seed: int, success: bool | None, task: str = "t") -> Episode:
     trace = decided([[click(0), click(1)], [click(0), None]])
-    credit = ((score, 0.5), (score, None)) if success is not None else None
     fault = Failure(kind="environment", message="x") if success is None else None
     return Episode(
-        environment="e", task=task, seed=0, success=success, fault=fault,
-        steps=(StepRecord(trace=trace, executed=trace.action, credit=credit),),
+        environment="e", task=task, seed=seed, success=success, fault=fault,
+        steps=(StepRecord(trace=trace, executed=trace.action),),
     )  # fmt: skip
 
 
-async def test_settling_learns_and_mixes_with_the_outcome() -> None:
+async def test_it_learns_and_mixes_with_the_outcome() -> None:
     rng = random.Random(1)
-    batch = [lived(s, bool(rng.random() < 0.1 + 0.8 * s)) for s in [0.0, 1.0] * 60]
-    batch += [lived(None, None), lived(None, True)]
-    assert round_means(batch[1]) == [0.75, 1.0] and round_means(batch[-2]) == []
-    critic = TrustedCritic()
-    settled = await critic.settle(batch)
-    w0, w1 = critic.trust.weight(0), critic.trust.weight(1)
+    scores: dict[int, float | None] = dict(enumerate([0.0, 1.0] * 60))
+    batch = [lived(k, bool(rng.random() < 0.1 + 0.8 * (s or 0))) for k, s in scores.items()]
+    scores |= {120: 0.3, 121: None}
+    batch += [lived(120, None), lived(121, True)]
+    critic = Trust(Says(scores))
+    *settled, masked, quiet = await credit_of(critic, batch)
+    w0, w1 = critic.weight(0), critic.weight(1)
     assert 0.4 < w0 < 0.9 and 0.4 < w1 < 0.9
-    for before, after in zip(batch[:-2], settled, strict=False):
-        assert before.success is not None
-        y, (record,) = float(before.success), before.steps
-        assert record.credit is not None and record.credit[0][0] is not None
-        s = record.credit[0][0]
-        assert after.steps[0].credit == (
+    for before, after in zip(batch, settled, strict=False):
+        y, s = float(before.success or 0), scores[before.seed] or 0.0
+        assert after.values[0] == (
             (pytest.approx(w0 * s + (1 - w0) * y), pytest.approx(w0 * 0.5 + (1 - w0) * y)),
             (pytest.approx(w1 * s + (1 - w1) * y), y),
         )
-    assert settled[-2].steps[0].credit == ((None, None), (None, None))
-    assert settled[-1].steps[0].credit == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
-    again = TrustedCritic()
-    again.trust.load_state_dict(critic.trust.state_dict())
-    assert await again.mixed(batch[0]) == settled[0]
-
-
-async def test_settled_credit_says_whose_it_is_and_how_much_the_critic_weighed() -> None:
-    (plain,) = lived(1.0, True).steps
-    record = msgspec.structs.replace(plain, credit_source="critic x", rationale=("good", ""))
-    spoken = msgspec.structs.replace(lived(1.0, True), steps=(record,))
-    critic = TrustedCritic()
-    (settled,) = (await critic.mixed(spoken)).steps
-    assert settled.credit_source == "critic x, weighed against outcome"
-    assert settled.rationale == (
-        f"good (weight {critic.trust.weight(0):.2f})",
-        f"(weight {critic.trust.weight(1):.2f})",
-    )
-    (bare,) = (await critic.mixed(lived(1.0, True))).steps
-    assert bare.rationale == ("the episode was solved",) * 2
+    assert masked.scored == 0
+    assert quiet.values[0] == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
+    assert settled[0].source == "critic x, weighed against outcome"
+    assert settled[0].rationale[0][0] == f"agent_0, agent_1: because (weight {w0:.2f})"
 
 
 async def test_an_untrusted_critic_leaves_the_outcome_alone() -> None:
-    batch = [lived(s, s < 0.5) for s in [0.0, 1.0] * 20]
-    for episode, before in zip(await TrustedCritic().settle(batch), batch, strict=True):
-        y = float(before.success or 0)
-        assert episode.steps[0].credit == ((y, y), (y, y))
+    scores: dict[int, float | None] = dict(enumerate([0.0, 1.0] * 20))
+    batch = [lived(k, (s or 0) < 0.5) for k, s in scores.items()]
+    for credit, episode in zip(await Trust(Says(scores))(batch), batch, strict=True):
+        y = float(episode.success or 0)
+        assert credit.values[0] == ((y, y), (y, y))
 
 
 async def test_abstentions_get_the_credit_that_they_get_without_a_critic() -> None:
     quiet = decided([[click(1), None]], said={"agent_1:0": Abstain().json()})
     trace = msgspec.structs.replace(
-        quiet, messages=(quiet.messages[0], msgspec.structs.replace(quiet.messages[1], error=None))
+        quiet,
+        messages=(
+            quiet.messages[0],
+            msgspec.structs.replace(quiet.messages[1], error=None, abstains=True),
+        ),
     )
-    step = StepRecord(trace=trace, executed=trace.action, credit=((0.0, None),))
+    step = StepRecord(trace=trace, executed=trace.action)
     episode = Episode(environment="e", task="t", seed=0, success=True, steps=(step,))
-    config = TeamConfig(critic_trust="learned", pairs=PairConfig(abstentions=0.5))
-    graph = CollabGraph.collaborative(2, 1, model=ScriptedModel([]))
-    critic = ScriptedCritic(PhoneEnvironment)
-    rollout = GraphRollout((), None, [episode], RolloutSupervisor(None), 0)
-    for given in (Critics(), Critics(critic)):
-        collector = Collector(graph, PhoneEnvironment, lambda *_: [], config, given)
-        (settled,) = await collector.settle([rollout])
-        assert settled.episodes[0].steps[0].credit == ((1.0, 1.0),)
+    for critic in (Outcome(abstentions=True), Trust(Outcome(), abstentions=True)):
+        (credit,) = await critic([episode])
+        assert credit.values[0] == ((1.0, 1.0),)
 
 
 GAME = VoteGame(screens=3, batches=15, episodes=32)

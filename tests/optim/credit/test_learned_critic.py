@@ -10,23 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, screen
+from learning_fakes import click, decided, screen
 
 from swarm_ui.action import Action
-from swarm_ui.credit import CreditAssigner
+from swarm_ui.credit import Judge, Matrix
 from swarm_ui.errors import ConfigError
-from swarm_ui.message import Message
 from swarm_ui.model import Completion, Decision, Request
-from swarm_ui.optim.collector import Collector
-from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.credit.assigners.learned_critic import LearnedCritic, learned_critic
+from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, read_card
 from swarm_ui.optim.credit.learned.question import OPTIONS, question
 from swarm_ui.optim.credit.learned.scaling import Scaling, fit_scaling, log_odds
-from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.preferences.grading import score_of_action
-from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.credit.learned_critic import LearnedCritic, learned_critic
 from swarm_ui.prompts import FORMATS, format_named
+from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 COMPACT = format_named("compact")
 
@@ -60,32 +56,40 @@ class KnowsTheGoal:
     async def close(self) -> None: ...
 
 
+async def credit_by(critic: LearnedCritic, trace: Trace) -> Matrix:
+    steps = (StepRecord(trace=trace),)
+    episode = Episode(environment="e", task="t", seed=0, steps=steps, success=True)
+    (credit,) = await credit_of(critic, [episode])
+    assert credit.source == critic.name
+    return credit.values[0]
+
+
 async def test_each_distinct_proposal_is_asked_about_once_in_one_call() -> None:
     model = KnowsTheGoal()
-    critic: CreditAssigner = LearnedCritic(model)
+    critic = LearnedCritic(model)
+    assert critic.name == "learned critic (knows)"
     trace = decided([[click(0), click(1), click(0)], [click(1), click(1), click(2)]])
-    table = await critic.assign(trace, None)
-    assert [pytest.approx(row) for row in table.values] == [(0.9, 0.1, 0.9), (0.1, 0.1, 0.1)]
-    assert table.source == critic.name == "learned critic (knows)"
+    values = await credit_by(critic, trace)
+    assert [pytest.approx(row) for row in values] == [(0.9, 0.1, 0.9), (0.1, 0.1, 0.1)]
     assert model.calls == [3]
-    assert await critic.assign(trace, None) == table
+    assert await credit_by(critic, trace) == values
     assert model.calls == [3]
 
 
 async def test_what_cannot_be_judged_is_wrong_or_unscored() -> None:
     model = KnowsTheGoal()
     trace = decided([[click(0), None, None]], errors={"agent_2:0": "TimeoutError: 5 s"})
-    assert (await LearnedCritic(model).assign(trace)).values == ((pytest.approx(0.9), 0.0, None),)
+    assert await credit_by(LearnedCritic(model), trace) == ((pytest.approx(0.9), 0.0, None),)
     nothing = decided([[None]], errors={"agent_0:0": "TimeoutError: 5 s"})
-    assert (await LearnedCritic(model).assign(nothing)).values == ((None,),)
+    assert await credit_by(LearnedCritic(model), nothing) == ((None,),)
     assert model.calls == [1]
 
 
-async def test_it_grades_an_adversary_s_action_too() -> None:
-    trace = decided([[click(0), click(0)]])
+async def test_it_grades_single_actions_too() -> None:
     critic = LearnedCritic(KnowsTheGoal())
-    assert await score_of_action(critic, trace, click(0), None) == pytest.approx(0.9)
-    assert await score_of_action(critic, trace, click(1), None) == pytest.approx(0.1)
+    assert isinstance(critic, Judge)
+    grades = await critic.grade(screen(), [click(0), click(1)], None)
+    assert grades == [pytest.approx(0.9), pytest.approx(0.1)]
 
 
 async def test_the_scaling_of_the_card_is_used() -> None:
@@ -118,35 +122,6 @@ def test_a_text_in_a_reply_stays_in_the_turn_of_the_reply() -> None:
     assert [turn.role for turn in chat] == ["system", "user", "assistant", "user"]
     assert chat[-1] == question(screen(), click(0), COMPACT)[-1]
     assert "\n" not in chat[-2].content
-
-
-async def test_stage_2_takes_its_credit_and_guidance_from_it() -> None:
-    model = KnowsTheGoal()
-    config = TeamConfig(iterations=1, episodes=4, guide=1.0, edges="fixed", concurrency=2)
-    collector = Collector(
-        button_team(TinyModel(["agent_0", "agent_1", "agent_2"])),
-        ButtonWorld,
-        lambda iteration, count, rng: [("press", seed) for seed in range(count)],
-        config,
-        Critics(LearnedCritic(model)),
-    )
-    plan = collector.plan(0, EdgeDistribution(["agent_0", "agent_1", "agent_2"]))
-    (rollout,) = await collector.settle(await collector.play(plan))
-    credited = 0
-    for episode in rollout.episodes:
-        world = ButtonWorld()
-        for record in episode.steps:
-            await world.reset(task="press", seed=episode.seed)
-            assert record.credit is not None
-            assert record.credit_source == "learned critic (knows)"
-            said = {(m.round, m.sender): m for m in record.trace.messages}
-            for r, row in enumerate(record.credit):
-                for agent, value in zip(record.trace.agents, row, strict=True):
-                    message: Message = said[r, agent]
-                    assert value is not None and message.action is not None
-                    assert (value > 0.5) == (world.grade(message.action) > 0.5)
-                    credited += 1
-    assert credited
 
 
 # -- scaling --------------------------------------------------------------------------------------

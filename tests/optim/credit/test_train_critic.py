@@ -15,7 +15,6 @@ from learning_fakes import BUTTONS, click, screen
 from benchmarks.studies.critic.tiny_model import write_tiny_model
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.credit.assigners.learned_critic import LearnedCritic, learned_critic
 from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
 from swarm_ui.optim.credit.learned.judged import JudgedReply, JudgedScreen
 from swarm_ui.optim.credit.learned.scaling import Scaling
@@ -25,6 +24,7 @@ from swarm_ui.optim.credit.learned.train_critic import (
     TrainableJudge,
     train_critic,
 )
+from swarm_ui.optim.credit.learned_critic import LearnedCritic, learned_critic
 
 CONFIG = CriticConfig(
     learning_rate=5e-3, epochs=20.0, tokens_per_batch=800, warmup=3, rank=8, most=4

@@ -13,9 +13,8 @@ from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, sample_jobs, trainer
 
 from swarm_ui import CollabGraph, ConfigError
-from swarm_ui.optim import EdgeDistribution, ProbabilitySGD, edge_loss
-from swarm_ui.optim.credit.assigners.counterfactual import as_recorded
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim import EdgeDistribution, ProbabilitySGD, ScriptedCritic, edge_loss
+from swarm_ui.optim.credit.counterfactual import as_recorded
 from swarm_ui.optim.edges.credit import edge_credit
 from swarm_ui.optim.trainer import TeamTrainer
 

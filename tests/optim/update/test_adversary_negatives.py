@@ -12,8 +12,7 @@ from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.preferences.adversary import LLMAdversary, fits, negative
-from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.adversary import LLMAdversary, ScriptedAdversary, fits, negative
 
 SCREEN = Observation(
     goal="Set the title to Milk and the note to Eggs",

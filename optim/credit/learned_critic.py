@@ -8,16 +8,15 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditTable, as_matrix
+from swarm_ui.credit import Credit, proposals, unreadable
+from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChoosingModel, Request
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.assigner import unparsed_messages
-from swarm_ui.optim.credit.assigners.critic import digest
 from swarm_ui.optim.credit.learned.critic_files import AdapterFiles, CriticCard, read_card
 from swarm_ui.optim.credit.learned.question import question
 from swarm_ui.prompts import format_named
-from swarm_ui.trace.records import Trace
+from swarm_ui.trace.records import Episode
 
 _CACHED_SCREENS = 20_000
 ADAPTER = "critic"
@@ -29,7 +28,7 @@ class LearnedCritic:
 
     The model sees goal, history, screen and one action, never the solution, the sender or its
     reason. One call scores all distinct proposals of a decision. Each proposal is scored once for
-    a screen. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    a screen. A :class:`~swarm_ui.credit.Judge` too.
     """
 
     def __init__(
@@ -49,23 +48,37 @@ class LearnedCritic:
         """
         self._model, self._adapter, self._card = model, adapter, card or CriticCard()
         self._form = format_named(self._card.prompt_format)
-        self._known: dict[str, dict[ActionKey, float]] = {}
+        self._known: dict[bytes, dict[ActionKey, float]] = {}
         self.name = name or f"learned critic ({model.name})"
         self.calls = 0
         """Questions to the model so far; each is about one action."""
 
-    async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action.
 
-        A node that failed or abstained is unscored. The state is not used. Raises ``ModelError``
-        if the model cannot answer.
+        A node that failed or abstained is unscored. Raises ``ModelError`` if the model cannot
+        answer.
         """
-        said = {m.action.key: m.action for m in trace.messages if m.action is not None}
-        found = await self.scores(trace.observation, list(said.values()), run=trace.run)
-        scores = dict(zip(said, found, strict=True))
-        values = dict.fromkeys(unparsed_messages(trace), 0.0)
-        values |= {m.id: scores[m.action.key] for m in trace.messages if m.action is not None}
-        return CreditTable(values=as_matrix(trace, values), source=self.name)
+        return await together([self._credit(episode) for episode in episodes])
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        """See :class:`swarm_ui.Judge`; the state is not used."""
+        return [*await self.scores(observation, actions)]
+
+    async def _credit(self, episode: Episode) -> Credit:
+        if episode.success is None:
+            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
+        values: list[dict[str, float | None]] = []
+        for record in episode.steps:
+            said = {m.id: m.action for m in proposals(record.trace) if m.action is not None}
+            found = await self.scores(
+                record.trace.observation, list(said.values()), run=record.trace.run
+            )
+            values.append(dict.fromkeys(unreadable(record.trace), 0.0))
+            values[-1] |= dict(zip(said, found, strict=True))
+        return Credit.of(episode, values, source=self.name)
 
     async def scores(
         self, observation: Observation, actions: Sequence[Action], *, run: str = ""
@@ -78,7 +91,7 @@ class LearnedCritic:
             run: the run that asks. The model serves several runs in turn.
         """
         screen = msgspec.structs.replace(observation, png=None)
-        known = self._known.setdefault(digest(msgspec.json.encode(screen)), {})
+        known = self._known.setdefault(msgspec.json.encode(screen), {})
         new = {a.key: a for a in actions if a.key not in known}
         if new:
             asked = [
@@ -109,9 +122,6 @@ def learned_critic(model: object, folder: Path, *, adapter: str = ADAPTER) -> Le
             be the model of the agents.
         folder: the adapter with its ``critic.json``.
         adapter: the name of the adapter in the model.
-
-    The critic belongs to this process. If workers play the episodes, each makes its own:
-    :class:`~swarm_ui.optim.credit.assigners.per_process_critic.PerProcessCritic`.
 
     Raises:
         ConfigError: there is no critic in the folder, it does not fit the model, or the model

@@ -15,7 +15,7 @@ import msgspec
 
 from swarm_ui.credit import Matrix
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.assigners.progress_credit import screen_key
+from swarm_ui.optim.credit.critic import mean, screen_key
 from swarm_ui.trace.records import Episode, StepRecord
 
 By = Literal["batch", "agent", "agent and round", "state"]
@@ -62,7 +62,7 @@ def normalise(
                 for agent, value in zip(record.trace.agents, row, strict=True):
                     if value is not None:
                         members.setdefault(key(record, round, agent), []).append(value)
-    means = {group: _mean(vs) for group, vs in members.items()}
+    means = {group: mean(vs) for group, vs in members.items()}
     spreads = {
         group: math.sqrt(math.fsum((v - means[group]) ** 2 for v in vs) / len(vs))
         for group, vs in members.items()
@@ -90,9 +90,3 @@ def normalise(
         ),
         groups=sum(len(vs) > 1 for vs in members.values()),
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    # The mean of equal values may differ from them by rounding, which the floor would not hide.
-    equal = min(values) == max(values)
-    return values[0] if equal else math.fsum(values) / len(values)

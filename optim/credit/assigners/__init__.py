@@ -1,1 +1,0 @@
-"""Assigners of credit to messages."""

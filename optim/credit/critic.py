@@ -1,0 +1,135 @@
+"""What critics share: checked results, the states of recorded decisions, keys of screens."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from swarm_ui.credit import Credit, Critic, Judge
+from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.observation import Observation
+from swarm_ui.trace.records import Episode, Trace
+
+
+def name_of(critic: object) -> str:
+    """The name of a critic or judge in tables and texts: its ``name``, or that of its class."""
+    return str(getattr(critic, "name", "") or type(critic).__name__)
+
+
+def judge_of(critic: object) -> Judge | None:
+    """The judge of single actions that a critic is, or that it weighs; ``None``: it is none."""
+    inner = getattr(critic, "critic", critic)
+    return inner if isinstance(inner, Judge) else None
+
+
+def check_roles(critic: object, judge: object, teacher: object) -> None:
+    """Raise ``ConfigError`` for an object that cannot play its role in a training."""
+    for role, given, method in (
+        ("critic", critic, "__call__"),
+        ("judge", judge, "grade"),
+        ("teacher", teacher, "show"),
+    ):
+        if isinstance(given, type) or (given is not None and not hasattr(given, method)):
+            raise ConfigError(
+                f"team training: expected a {role}, an object with {method}(), got {given!r:.80}"
+            )
+    if teacher is not None and judge is None:
+        raise ConfigError(
+            f"team training: the actions of '{name_of(teacher)}' need a judge, and there is none; "
+            "give Guidance(judge=...), or leave the teacher out"
+        )
+
+
+def calls_of(critic: object) -> int | None:
+    """Number of calls to agents and models so far, from the attribute ``calls``; ``None``: it does
+    not count them."""
+    calls: int | None = getattr(critic, "calls", None)
+    return calls
+
+
+async def credit_of(critic: Critic, episodes: Sequence[Episode]) -> list[Credit]:
+    """The credit that a critic gives, with its name as the source where it names none.
+
+    Raises:
+        LearningError: the critic returned something else than one :class:`Credit` of the right
+            shape for each episode, or a number outside of its range.
+    """
+    found: object = await critic(episodes)
+    name = name_of(critic)
+    if (
+        not isinstance(found, Sequence)
+        or len(found) != len(episodes)
+        or not all(isinstance(each, Credit) for each in found)
+    ):
+        raise LearningError(
+            f"the critic '{name}' must return a list with one Credit for each of "
+            f"{len(episodes)} episodes, got {found!r:.80}; see Credit.each and Credit.of"
+        )
+    for episode, credit in zip(episodes, found, strict=True):
+        for mistake in _mistakes(episode, credit):
+            raise LearningError(
+                f"the critic '{name}' gave wrong credit to episode "
+                f"'{episode.task}/{episode.seed}': {mistake}"
+            )
+    return [c if c.source else msgspec.structs.replace(c, source=name) for c in found]
+
+
+def _mistakes(episode: Episode, credit: Credit) -> Iterator[str]:
+    wanted = [(record.trace.rounds, len(record.trace.agents)) for record in episode.steps]
+    for what in ("values", "errors", "advantages"):
+        table = getattr(credit, what)
+        if table is None:
+            continue
+        shapes = [(len(matrix), *{len(row) for row in matrix}) for matrix in table]
+        if shapes != wanted:
+            yield f"expected {what} of (rounds, agents) {wanted} in its steps, got {shapes}"
+    low = -1.0 if credit.signed else 0.0
+    for step, matrix in enumerate(credit.values):
+        for value in (v for row in matrix for v in row if v is not None):
+            if not (isinstance(value, int | float) and low <= value <= 1.0):
+                yield f"expected numbers in [{low:g}, 1] or None, got {value!r} at step {step}"
+    if episode.success is None and credit.scored:
+        yield "a fault masked it, so nothing may be scored"
+
+
+async def states_of(judge: Judge, episode: Episode) -> Sequence[object]:
+    """The state at each step, for a judge that needs it; ``None`` everywhere for the others."""
+    states = getattr(judge, "states", None)
+    if states is None:
+        return [None] * len(episode.steps)
+    found: Sequence[object] = await states(episode)
+    return found
+
+
+async def made_by(make_environment: Callable[[], Any]) -> Any:
+    """A new environment from a function, which may be asynchronous."""
+    made = make_environment()
+    return await made if inspect.isawaitable(made) else made
+
+
+def inmost(environment: Any) -> Any:
+    """The environment without its wrappers. Its snapshots fit any other one of its class."""
+    return getattr(environment, "innermost", environment)
+
+
+def delivered(trace: Trace) -> list[str]:
+    """Ids of the agents' messages that can get credit, in the order they were sent. Those of calls
+    that failed are left out; abstentions and unreadable replies are not."""
+    agents = frozenset(trace.agents)
+    failed = {call.message for call in trace.calls if call.error is not None}
+    return [m.id for m in trace.messages if m.sender in agents and m.id not in failed]
+
+
+def screen_key(observation: Observation) -> bytes:
+    """A key of a screen: all of the observation but the history and the screenshot."""
+    return msgspec.json.encode(msgspec.structs.replace(observation, history=(), png=None))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean, which equals each of equal values exactly."""
+    equal = min(values) == max(values)
+    return values[0] if equal else math.fsum(values) / len(values)

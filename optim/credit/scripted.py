@@ -1,0 +1,198 @@
+"""A critic that knows the solution: the environment grades each action itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.credit import SOLVER_CREDIT, Credit, proposals, unreadable
+from swarm_ui.environment import Graded, Restorable, check_factory
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.node import derive
+from swarm_ui.observation import Observation
+from swarm_ui.optim.credit.critic import inmost, made_by, screen_key
+from swarm_ui.rollout import WAIT
+from swarm_ui.trace.records import Call, Episode, Trace
+
+_NEARER = {True: "nearer to success", False: "not nearer to success"}
+
+
+@runtime_checkable
+class Grader(Restorable, Protocol):
+    """The part of an environment that a scripted critic uses besides ``reset`` and ``step``; see
+    :class:`~swarm_ui.environment.Graded`."""
+
+    def grade(self, action: Action) -> float: ...
+
+
+class ScriptedCritic:
+    """Grades each distinct proposal with an environment of its own, set to the same state.
+
+    The states of a finished episode come from replaying its executed actions. So it also judges
+    episodes from files and from other processes, of any environment in wrappers that can be made
+    again and gives equal screens. A :class:`~swarm_ui.credit.Judge` too.
+    """
+
+    calls = 0
+
+    def __init__(
+        self,
+        make_environment: Callable[[], Any],
+        *,
+        flips: float = 0.0,
+        seed: int = 0,
+        abstentions: bool = False,
+    ) -> None:
+        """
+        Args:
+            make_environment: makes an environment in which the episodes can be played again.
+            flips: share of grades to invert, in [0, 1]. A repeated action on an equal screen gets
+                the same grade.
+            seed: decides which grades are inverted.
+            abstentions: whether right abstentions get credit. It needs an environment with a
+                solver.
+        """
+        if not 0.0 <= flips <= 1.0:
+            raise ConfigError(f"ScriptedCritic: flips must be in [0, 1], got {flips}")
+        check_factory(make_environment)
+        self.name = SOLVER_CREDIT + (f", {100 * flips:g} % flipped" if flips else "")
+        self._make, self._flips, self._seed = make_environment, flips, seed
+        self._abstentions = abstentions
+        self._own: Grader | None = None
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """1.0 for a proposal that brings the state nearer to success, else 0.0.
+
+        A reply without a valid action gets 0.0. A node that failed is unscored, and so is an
+        abstention. With ``abstentions`` it gets 1.0 if the agent could refer neither to the
+        solver's next action nor to a right proposal of this decision.
+
+        Raises:
+            ConfigError: the environment cannot grade, or a replay shows another screen.
+        """
+        return [await self._credit(episode) for episode in episodes]
+
+    async def grade(
+        self, observation: Observation, actions: Sequence[Action], state: object
+    ) -> list[float | None]:
+        """See :class:`swarm_ui.Judge`. Raises ``ConfigError`` without a snapshot."""
+        environment = await self._at(state)
+        return [self._noisy(observation, a, environment.grade(a)) for a in actions]
+
+    async def states(self, episode: Episode) -> list[object]:
+        """A snapshot of the environment at each decision, from playing the episode again.
+
+        Raises:
+            ConfigError: the environment has no snapshots, or shows other screens.
+            EnvironmentFault: the environment failed.
+        """
+        where = f"{self.name}: episode {episode.task}/{episode.seed}"
+        environment = await self._made()
+        found: list[object] = []
+        try:
+            observation = await environment.reset(task=episode.task, seed=episode.seed)
+            for number, record in enumerate(episode.steps):
+                if _plain(observation) != _plain(record.trace.observation):
+                    raise ConfigError(
+                        f"{where}: the replay shows another screen at step {number}; give the "
+                        "critic the environment, with its wrappers, in which it was played"
+                    )
+                found.append(inmost(environment).snapshot())
+                if number + 1 < len(episode.steps):
+                    step = await environment.step(record.executed or WAIT)
+                    if step.fault is not None:
+                        raise EnvironmentFault(f"{where}, step {number}: {step.fault}")
+                    observation = step.observation
+        finally:
+            await environment.close()
+        return found
+
+    async def _credit(self, episode: Episode) -> Credit:
+        if episode.success is None:
+            return Credit.unscored(episode, self.name, f"masked: {episode.fault}")
+        try:
+            states = await self.states(episode)
+        except EnvironmentFault as error:
+            return Credit.unscored(episode, self.name, f"not graded: {error}")
+        values: list[dict[str, float | None]] = []
+        why: list[dict[str, str]] = []
+        for record, state in zip(episode.steps, states, strict=True):
+            trace, said = record.trace, proposals(record.trace)
+            actions = {m.action.key: m.action for m in said if m.action is not None}
+            grades = await self.grade(trace.observation, list(actions.values()), state)
+            known = dict(zip(actions, grades, strict=True))
+            wrong = unreadable(trace)
+            marks: dict[str, float | None] = dict.fromkeys(wrong, 0.0)
+            marks |= {m.id: known[m.action.key] for m in said if m.action is not None}
+            values.append(marks)
+            why.append({id: _NEARER[bool(mark)] for id, mark in marks.items()})
+            why[-1] |= dict.fromkeys(wrong, "no valid action")
+            if self._abstentions:
+                right = [actions[key] for key, mark in known.items() if mark]
+                passed = await self._right_abstentions(trace, right, state)
+                values[-1] |= dict.fromkeys(passed, 1.0)
+                why[-1] |= dict.fromkeys(passed, "saw no right action")
+        return Credit.of(episode, values, source=self.name, rationale=why)
+
+    async def _right_abstentions(
+        self, trace: Trace, right: Sequence[Action], state: object
+    ) -> list[str]:
+        """Ids of the abstentions of agents that could refer to no right action."""
+        calls = [call for call in trace.calls if call.message in set(trace.passed)]
+        if not calls:
+            return []
+        environment = await self._at(state)
+        if not isinstance(environment, Graded):
+            raise ConfigError(
+                f"{self.name}: abstentions need an environment with expert(), and "
+                f"{type(environment).__name__} has none. Leave abstentions out"
+            )
+        known = [*right, environment.expert()]
+        return [call.message for call in calls if not _any_reachable(trace, call, known)]
+
+    async def _at(self, state: object) -> Grader:
+        """The critic's own environment, restored to this state."""
+        if state is None:
+            raise ConfigError(
+                f"{self.name}: no snapshot of the environment; it needs an environment with "
+                "snapshot() and restore(). Use a language-model critic instead"
+            )
+        if self._own is None:
+            self._own = inmost(await self._made())
+        self._own.restore(state)
+        return self._own
+
+    async def _made(self) -> Any:
+        environment = await made_by(self._make)
+        if not isinstance(inmost(environment), Grader):
+            raise ConfigError(
+                f"{self.name}: '{environment.name}' cannot grade actions; expected an environment "
+                "with snapshot(), restore() and grade(). Use a language-model critic instead"
+            )
+        return environment
+
+    def _noisy(self, observation: Observation, action: Action, grade: float) -> float:
+        if not self._flips:
+            return grade
+        screen = hashlib.blake2b(screen_key(observation), digest_size=16).hexdigest()
+        flipped = derive(self._seed, screen, repr(action.key)) / 2**53 < self._flips
+        return 1.0 - grade if flipped else grade
+
+    def __getstate__(self) -> dict[str, object]:
+        """The critic as other processes get it: they make their own environment."""
+        return {**self.__dict__, "_own": None}
+
+
+def _plain(observation: Observation) -> Observation:
+    return msgspec.structs.replace(observation, png=None)
+
+
+def _any_reachable(trace: Trace, call: Call, actions: Sequence[Action]) -> bool:
+    """Whether the agent of a call could propose any of these actions of the screen."""
+    view, decision = trace.view(call), trace.decision(call)
+    told = [view.from_screen_with_hidden(action) for action in actions]
+    return any(action is not None and decision.reaches(action) for action in told)

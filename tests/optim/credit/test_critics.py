@@ -1,0 +1,279 @@
+"""Credit of an episode, what a critic may return, and the critics that need no model."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from learning_fakes import ButtonWorld, click, decided, screen
+
+from swarm_ui import (
+    Action,
+    CollabGraph,
+    ConfigError,
+    Credit,
+    Episode,
+    Failure,
+    GraphPolicy,
+    Judge,
+    LearningError,
+    Message,
+    NodeContext,
+    NodeReply,
+    Observation,
+    Step,
+    StepRecord,
+    Trace,
+)
+from swarm_ui.credit import credited
+from swarm_ui.environments.wrappers import ActionFilter, StepLimit
+from swarm_ui.optim import Outcome, ScriptedCritic
+from swarm_ui.optim.credit.critic import credit_of, name_of
+from swarm_ui.optim.credit.outcome import Recorded
+from swarm_ui.rollout import rollout
+
+
+def episode(*steps: StepRecord, success: bool | None = True) -> Episode:
+    fault = Failure(kind="environment", message="x") if success is None else None
+    return Episode(environment="e", task="t", seed=0, steps=steps, success=success, fault=fault)
+
+
+def spoken() -> Trace:
+    """A right and a wrong proposal, words without an action, and a node that failed."""
+    return decided([[click(0), click(1), None, None]], errors={"agent_3:0": "TimeoutError: 5 s"})
+
+
+class Votes:
+    """Agents that click fixed buttons."""
+
+    def __init__(self, id: str, index: int) -> None:
+        self.id, self.index = id, index
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        return NodeReply(content="so", action=click(self.index))
+
+
+def played(world: Any, *clicks: int, seed: int = 3) -> Episode:
+    """An episode in which the first agent decides."""
+    agents = [Votes(f"agent_{k}", index) for k, index in enumerate(clicks)]
+    team = CollabGraph(agents, output="agent_0")
+    return asyncio.run(rollout(world, GraphPolicy(team, name="p"), task="press", seed=seed))
+
+
+def right_button(seed: int = 3) -> int:
+    world = ButtonWorld()
+    asyncio.run(world.reset(task="press", seed=seed))
+    index = world.expert().index
+    assert index is not None
+    return index
+
+
+# -- the record -------------------------------------------------------------------------------
+
+
+def test_each_proposal_is_scored_and_only_what_can_be_wrong_is_wrong() -> None:
+    def score(message: Message, trace: Trace) -> float | None:
+        assert message.action is not None and trace.observation.goal
+        return None if message.action.index == 1 else 0.75
+
+    one = episode(StepRecord(trace=spoken()), StepRecord(trace=decided([[click(1)] * 4])))
+    credit = Credit.each(one, score, source="mine")
+    assert credit.values == (((0.75, None, 0.0, None),), ((None,) * 4,))
+    assert (credit.shape, credit.scored, credit.source) == ((2, 1, 4), 2, "mine")
+    masked = Credit.each(episode(StepRecord(trace=spoken()), success=None), score)
+    assert masked.shape == (1, 1, 4) and masked.scored == 0
+    assert Credit.each(episode(), score).shape == (0, 0, 0)
+
+
+def test_a_difference_of_nothing_is_neither_right_nor_wrong() -> None:
+    one = episode(StepRecord(trace=decided([[click(0), click(1)]])))
+    signed = Credit.of(
+        one, [{"agent_0:0": -1.0, "agent_1:0": 0.0}], source="s", signed=True,
+        errors=[{"agent_0:0": 0.5}], advantages=[{"agent_0:0": -7.0}],
+        rationale=[{"agent_0:0": "harmed", "agent_1:0": "harmed"}],
+    )  # fmt: skip
+    unit = signed.unit()
+    assert unit.values == (((0.0, 0.5),),) and unit.errors == (((0.25, None),),)
+    assert unit.unit() is unit
+    (record,) = credited(one, signed).steps
+    assert record.credit == ((0.0, 0.5),) and record.advantages == ((-7.0, None),)
+    assert (record.credit_source, record.rationale) == ("s", ("agent_0, agent_1: harmed",))
+    with pytest.raises(ValueError):
+        credited(episode(), signed)
+
+
+class Returns:
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    async def __call__(self, episodes: Sequence[Episode]) -> Any:
+        return self.found
+
+
+ONE = Credit(values=(((1.0,),),))
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (None, "one Credit"),
+        ({"agent_0": 1.0}, "one Credit"),
+        ([[1.0]], "one Credit"),
+        ([ONE, ONE], "one Credit"),
+        ([Credit(values=())], "(rounds, agents)"),
+        ([Credit(values=(((1.0, 1.0),),))], "(rounds, agents)"),
+        ([Credit(values=(((2.0,),),))], "got 2.0 at step 0"),
+        ([Credit(values=(((-0.5,),),))], "[0, 1]"),
+        ([Credit(values=(((float("nan"),),),))], "got nan"),
+        ([Credit(values=(((-2.0,),),), signed=True)], "[-1, 1]"),
+    ],
+)
+async def test_a_critic_that_returns_something_else_is_named(found: Any, told: str) -> None:
+    with pytest.raises(LearningError) as raised:
+        await credit_of(Returns(found), [episode(StepRecord(trace=decided([[click(0)]])))])
+    assert "'Returns'" in str(raised.value) and told in str(raised.value)
+
+
+async def test_credit_has_the_name_of_its_critic() -> None:
+    one = episode(StepRecord(trace=decided([[click(0)]])))
+    (credit,) = await credit_of(Returns([ONE]), [one])
+    assert credit.source == name_of(Returns(None)) == "Returns"
+    masked = msgspec.structs.replace(
+        one, success=None, fault=Failure(kind="environment", message="x")
+    )
+    with pytest.raises(LearningError, match="fault"):
+        await credit_of(Returns([ONE]), [masked])
+
+
+# -- outcome and recorded credit --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("success", [True, False])
+async def test_the_outcome_is_the_same_for_everyone_who_spoke(success: bool) -> None:
+    one = episode(StepRecord(trace=spoken()), success=success)
+    (credit,) = await Outcome()([one])
+    value = float(success)
+    assert credit.values == (((value, value, value, None),),)
+    masked = episode(StepRecord(trace=spoken()), success=None)
+    assert [c.scored for c in await Outcome()([masked, one])] == [0, 3]
+
+
+async def test_recorded_credit_is_that_of_the_steps() -> None:
+    trace = decided([[click(0), click(1)]])
+    one = episode(StepRecord(trace=trace, credit=((1.0, None),)), StepRecord(trace=trace))
+    (credit,) = await Recorded()([one])
+    assert credit.values == (((1.0, None),), ((None, None),))
+
+
+# -- the scripted critic ----------------------------------------------------------------------
+
+
+def test_every_decision_is_graded_in_its_own_state() -> None:
+    right = right_button()
+    one = played(ButtonWorld(), right, (right + 1) % 4)
+    assert one.success and len(one.steps) == 2
+    critic = ScriptedCritic(ButtonWorld)
+    (credit,) = asyncio.run(critic([one]))
+    assert credit.values == (((1.0, 0.0),),) * 2
+    assert credit.source == critic.name == "scripted critic"
+    assert credit.rationale[0] == ("agent_0: nearer to success; agent_1: not nearer to success",)
+    again = msgspec.json.decode(msgspec.json.encode(one), type=Episode)  # as from a file
+    assert asyncio.run(critic([again])) == [credit]
+
+
+def test_words_without_an_action_are_wrong_but_a_failed_node_is_unscored() -> None:
+    world = ButtonWorld()
+    look = asyncio.run(world.reset(task="press", seed=3))
+    trace = msgspec.structs.replace(spoken(), observation=look)
+    one = msgspec.structs.replace(episode(StepRecord(trace=trace)), task="press", seed=3)
+    (credit,) = asyncio.run(ScriptedCritic(ButtonWorld)([one]))
+    assert credit.values[0][0][2:] == (0.0, None)
+    assert "no valid action" in credit.rationale[0][0]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda env: StepLimit(env, steps=1), lambda env: ActionFilter(env, deny=(), apps=("x",))],
+    ids=["step limit", "refused actions"],
+)
+def test_episodes_of_a_wrapped_environment_are_graded_too(wrap: Any) -> None:
+    def make() -> Any:
+        return wrap(ButtonWorld())
+
+    async def later() -> Any:
+        return make()
+
+    right = right_button()
+    one = played(make(), right, (right + 1) % 4)
+    for factory in (make, later):
+        (credit,) = asyncio.run(ScriptedCritic(factory)([one]))
+        assert credit.values[0] == ((1.0, 0.0),)
+
+
+def test_a_replay_that_shows_other_screens_is_an_error_that_says_where() -> None:
+    class Other(ButtonWorld):
+        def _look(self) -> Observation:
+            return screen(goal=f"other {self.taken}")
+
+    one = played(ButtonWorld(), 0)
+    with pytest.raises(ConfigError, match=r"press/3.*another screen at step 0"):
+        asyncio.run(ScriptedCritic(Other)([one]))
+
+
+def test_an_environment_that_fails_in_the_replay_leaves_the_episode_unscored() -> None:
+    one = played(ButtonWorld(), 0)
+    assert len(one.steps) > 1
+    (credit,) = asyncio.run(ScriptedCritic(lambda: ButtonWorld(frozenset({3})))([one]))
+    assert credit.scored == 0 and "black" in credit.rationale[0][0]
+
+
+def test_an_environment_that_cannot_grade_is_refused_and_named() -> None:
+    class Bare:
+        name = "bare"
+        tasks = ("press",)
+
+        async def reset(self, *, task: str, seed: int) -> Observation:
+            return screen()
+
+        async def step(self, action: Action) -> Step:
+            raise AssertionError
+
+        async def close(self) -> None: ...
+
+    with pytest.raises(ConfigError, match="'bare' cannot grade"):
+        asyncio.run(ScriptedCritic(Bare)([played(ButtonWorld(), 0)]))
+    with pytest.raises(ConfigError, match="function that makes an environment"):
+        ScriptedCritic(ButtonWorld())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="flips"):
+        ScriptedCritic(ButtonWorld, flips=1.5)
+
+
+async def test_it_judges_single_actions_in_a_state_also_after_a_journey() -> None:
+    world, right = ButtonWorld(), 0
+    look = await world.reset(task="press", seed=3)
+    right = world.expert().index or 0
+    critic = ScriptedCritic(ButtonWorld)
+    assert isinstance(critic, Judge)
+    actions = [click(k) for k in range(4)]
+    grades = await critic.grade(look, actions, world.snapshot())
+    assert grades == [float(k == right) for k in range(4)]
+    sent: ScriptedCritic = pickle.loads(pickle.dumps(critic))
+    assert await sent.grade(look, actions, world.snapshot()) == grades
+    with pytest.raises(ConfigError, match="no snapshot"):
+        await critic.grade(look, actions, None)
+
+
+async def test_simulated_errors_have_their_share_and_stay_the_same() -> None:
+    world = ButtonWorld()
+    await world.reset(task="press", seed=3)
+    state, good = world.snapshot(), world.expert()
+    one, other = (ScriptedCritic(ButtonWorld, flips=0.25, seed=3) for _ in range(2))
+    assert one.name == "scripted critic, 25 % flipped"
+    looks = [screen(goal=f"goal {k}") for k in range(400)]
+    grades = [(await one.grade(look, [good], state))[0] for look in looks]
+    assert grades == [(await other.grade(look, [good], state))[0] for look in looks]
+    assert 70 <= grades.count(0.0) <= 130  # 100 expected, standard deviation 8.7
