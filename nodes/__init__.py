@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.ask import Ask
 from swarm_ui.nodes.chat import ChatNode, Tool, mcp_tools
+from swarm_ui.nodes.fallback import Fallback
 from swarm_ui.nodes.function import FunctionNode, function_node
-from swarm_ui.nodes.map_node import MapNode, map_node
+from swarm_ui.nodes.map import Map
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
-    "ChatOptions", "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel",
+    "ChatOptions", "Fallback", "FunctionNode", "LocalModel", "MajorityVote", "Map", "OpenAIModel",
     "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "Tool",
-    "VLLMModel", "VisionModel", "function_node", "map_node", "mcp_tools",
+    "VLLMModel", "VisionModel", "function_node", "mcp_tools",
 ]  # fmt: skip
 
 _LAZY = {

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError
-from swarm_ui.message import Message
+from swarm_ui.message import PERSON, Message
 from swarm_ui.node import NodeContext, NodeReply
-
-PERSON = "person"
-"""Name of the model in the record of an answer that a person gave."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.worker_thread import in_thread
+from swarm_ui.nodes.threads import in_thread
 
 Answer = str | Action | Message | NodeReply | None
 NodeFunction = Callable[[Sequence[Message], NodeContext], Answer | Awaitable[Answer]]

@@ -135,7 +135,7 @@ async def _weigh(
     for source in sources:
         node, model = _scorer(source)
         request = context.pinned(model, node.request(source.decision))
-        request = msgspec.structs.replace(request, run=context.run)
+        request = msgspec.structs.replace(request, run=context.run_id)
         seen = ((key, source.view.from_screen(action)) for key, action in acts.items())
         asked.setdefault(id(model), (model, []))[1].extend(
             (key, request, shown.json()) for key, shown in seen if shown is not None

@@ -62,8 +62,7 @@ from swarm_ui.rollout import (
     Policy,
     rollout_many,
 )
-from swarm_ui.storage import DirectoryStore, SQLiteStore
-from swarm_ui.storage.protocol import KeptRun, RunRecord
+from swarm_ui.storage.journal import Journal, RunRecord
 from swarm_ui.trace.jsonl import (
     append_jsonl,
     iter_jsonl,
@@ -79,13 +78,13 @@ from swarm_ui.version import __version__
 __all__ = [
     "Abstain", "Action", "Budget", "BudgetExceeded", "Call",
     "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError",
-    "Credit", "Critic", "Decision", "DirectoryStore", "Element", "Environment",
+    "Credit", "Critic", "Decision", "Element", "Environment",
     "EnvironmentFault", "Episode", "Failure", "Graded", "GraphError",
-    "GraphPolicy", "Heard", "Intervention", "Judge", "KeptRun", "LearningError", "Limits",
+    "GraphPolicy", "Heard", "Intervention", "Journal", "Judge", "LearningError", "Limits",
     "LoopEscapePolicy", "Message", "MissingExtra", "ModelError", "ModelUnavailable",
     "Node", "NodeContext", "NodeError", "NodeReply", "NodeTimeout", "Observation", "Pane", "Policy",
     "Price", "Question", "ReplyError", "Request", "Restorable",
-    "RunFailed", "RunPaused", "RunRecord", "SQLiteStore", "ScoringModel",
+    "RunFailed", "RunPaused", "RunRecord", "ScoringModel",
     "Step", "StepRecord", "StreamingModel", "SwarmError",
     "TeamSpec", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
     "Window", "__version__", "append_jsonl", "chat_of", "credited",

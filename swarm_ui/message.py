@@ -61,6 +61,10 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The format of the content."""
 
 
+PERSON = "person"
+"""Name of the model in the record of an answer that a person gave."""
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question of a node to a person."""
 

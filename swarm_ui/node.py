@@ -13,7 +13,7 @@ to a call is passed in its :class:`NodeContext`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -26,13 +26,10 @@ from swarm_ui.json_text import encodable
 from swarm_ui.message import Message, Question, Usage
 from swarm_ui.model import ChatModel, Decision, Dropped, Request
 from swarm_ui.observation import Observation
-from swarm_ui.trace.records import Call
+from swarm_ui.trace.records import Call, RecordedCall
 
 if TYPE_CHECKING:
     from swarm_ui.engine.limits import Limits
-    from swarm_ui.engine.run_context import RunContext
-else:
-    RunContext = Any  # help(NodeContext) evaluates the annotations of the record
 
 Scope = Literal["last", "all"]
 Ties = Literal["seed", "top"]
@@ -78,10 +75,6 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     ballot: dict[str, float] | None = None
     """Weight of each proposal in a vote, keyed by the action's JSON."""
-    inner: tuple[tuple[Message, Call], ...] = ()
-    """Messages sent inside a nested graph."""
-    skipped: tuple[str, ...] = ()
-    """Ids of the skipped calls inside a nested graph."""
     prompt_format: str = "json"
     """The format of the content, see :mod:`swarm_ui.prompts`."""
     dropped: Dropped | None = None
@@ -101,9 +94,13 @@ class Source(NamedTuple):
 
 
 class Witness(Protocol):
-    """Returns the origin of every message of a run; implemented by the executor."""
+    """The graph in which a call is made; implemented by the engine."""
 
     def source(self, message: Message) -> Source: ...
+
+    async def run_inside(
+        self, graph: Any, inbox: Sequence[Message], context: NodeContext, name: str
+    ) -> NodeReply: ...
 
 
 class NodeContext(msgspec.Struct):
@@ -121,21 +118,20 @@ class NodeContext(msgspec.Struct):
     run_seed: int
     own: Message | None
     """The node's own message of the last round; also the first of the inbox."""
-    session: RunContext
-    """The part of the context that all calls of the run share."""
+    session: Any
+    """The :class:`~swarm_ui.engine.session.Session` that all calls of the run share."""
     witness: Witness
-    inner: list[tuple[Message, Call]] | None = None
-    """Calls made inside this one, see :mod:`swarm_ui.nodes.inner_calls`; ``None``: none so far.
-    They are kept in the trace also if this call fails."""
 
     @property
-    def run(self) -> str:
+    def run_id(self) -> str:
         """Name of the run."""
-        return self.session.run
+        name: str = self.session.run
+        return name
 
     @property
     def limits(self) -> Limits:
-        return self.session.limits
+        limits: Limits = self.session.limits
+        return limits
 
     @property
     def seed(self) -> int:
@@ -161,17 +157,18 @@ class NodeContext(msgspec.Struct):
         """Pass a piece of the answer to the callback of the run."""
         if self.session.on_event is not None:
             piece = Token(
-                run=self.run, id=self.message_id, node=self.node, round=self.round, text=text
+                run=self.run_id, id=self.message_id, node=self.node, round=self.round, text=text
             )
             self.session.on_event(piece)
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """The request, pinned to the adapter version that was current when the run started."""
-        return self.session.pinned(model, request)
+        pinned: Request = self.session.pinned(model, request)
+        return pinned
 
     def final(self, model: ChatModel, request: Request) -> Request:
         """The request to send for this call: edited by a replay, if any, and pinned."""
-        return self.session.pinned(model, self.session.rewritten(self.message_id, request))
+        return self.pinned(model, self.session.rewritten(self.message_id, request))
 
     async def ask(self, question: str) -> str:
         """A person's answer to a question.
@@ -180,10 +177,70 @@ class NodeContext(msgspec.Struct):
         pauses with a :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is
         called again and receives the answer.
         """
-        text = encodable(question)
-        return await self.session.ask(
-            Question(id=self.message_id, node=self.node, round=self.round, text=text)
+        answer: str = await self.session.ask(
+            Question(id=self.message_id, node=self.node, round=self.round, text=encodable(question))
         )
+        return answer
+
+    async def run(self, graph: Any, inbox: Sequence[Message], name: str = "") -> NodeReply:
+        """Run a graph inside this call; its calls are in the same trace.
+
+        Args:
+            graph: a :class:`~swarm_ui.graph.graph.CollabGraph`.
+            inbox: what its first nodes receive.
+            name: tells several graphs inside one call apart; it is a part of their message ids
+                (``"team:1/agent_0:0"``, with a name ``"team:1/name/agent_0:0"``).
+
+        Returns:
+            the answer of the output node. It has an error if nothing reached it.
+        """
+        return await self.witness.run_inside(graph, inbox, self, name)
+
+    async def step(
+        self,
+        name: str,
+        heard: Sequence[Message],
+        answer: Answer,
+        *,
+        number: int | None = None,
+        model: str = "",
+        tool: str = "",
+        arguments: str = "",
+        tolerant: bool = False,
+        limited: bool = False,
+    ) -> RecordedCall:
+        """Make a step inside this call, such as a turn of a conversation or a call of a tool.
+
+        The first step of ``writer`` is recorded as the call ``writer:0/model:0`` of the node
+        ``writer/model``; it has events, and is in the journal as soon as it is made. A recorded
+        step that hears the same messages is not made again.
+
+        Args:
+            name: the name of the model, tool or node.
+            heard: messages that the step depends on.
+            answer: a node, or a function that answers like one. Its context has the name, round,
+                id and seed of the step.
+            number: number of the step; ``None``: the next one.
+            model: for a turn, the name of the model that is asked.
+            tool: the name of the tool that is called.
+            arguments: the arguments of a tool call.
+            tolerant: record an exception and return it, instead of raising it.
+            limited: the step takes a slot of the run and has a time limit, like a node.
+
+        Raises:
+            ConfigError, BudgetExceeded: also if ``tolerant``.
+            Exception: whatever ``answer`` raises, after it was recorded.
+        """
+        made: RecordedCall = await self.session.step(
+            self, name, heard, answer,
+            number=number, arguments=arguments, tolerant=tolerant, limited=limited,
+            **({"model": model} if model else {"tool": tool} if tool else {}),
+        )  # fmt: skip
+        return made
+
+    def left_out(self, id: str) -> bool:
+        """Whether a replay leaves the message with this id out."""
+        return id in self.session.edits.without
 
     def source(self, message: Message) -> Source:
         """The origin of a message that this node receives.
@@ -209,6 +266,36 @@ class Node(Protocol):
         An exception becomes a tombstone or aborts the run, depending on the limits of the run.
         """
         ...
+
+
+Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Message]]
+"""A node, or a function that answers like one."""
+
+
+class CompositeNode(Node, Protocol):
+    """A node with nodes inside, such as a graph, a map or a fallback.
+
+    Its calls take no slot and have no time limit; those inside do. In a replay it is called again,
+    and only the calls inside that are affected are made.
+    """
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes inside, by name."""
+        ...
+
+    def with_node(self, node: Node, *, name: str) -> Node:
+        """The same with one of these nodes replaced."""
+        ...
+
+
+def parts_of(node: object) -> Mapping[str, Node]:
+    """The nodes inside a :class:`CompositeNode`; of other nodes, an empty mapping."""
+    found = getattr(node, "nodes", None)
+    return found if isinstance(found, Mapping) else _NO_PARTS
+
+
+_NO_PARTS: Mapping[str, Node] = {}
 
 
 class ClosingNode(Node, Protocol):

@@ -52,7 +52,7 @@ class RecordedMessages:
         return cls({name: tuple(own) for name, own in sorted(sent.items())}, seed)
 
     def __call__(self, message: Message, context: NodeContext) -> Message:
-        rng = random.Random(derive(self.seed, context.run, context.node, message.id))
+        rng = random.Random(derive(self.seed, context.run_id, context.node, message.id))
         other = rng.choice(self.sent[rng.choice([s for s in self.sent if s != message.sender])])
         return msgspec.structs.replace(
             message,

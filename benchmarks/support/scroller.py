@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from swarm_ui.agent_view import windows
-from swarm_ui.engine.executor import trace_of
 from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.run import trace_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Message

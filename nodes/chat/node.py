@@ -16,7 +16,6 @@ from swarm_ui.nodes.chat.prompt import Prompt, check_template, first_chat
 from swarm_ui.nodes.chat.schema import ReplySchema
 from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool, cut_result, tools_of
 from swarm_ui.nodes.completion import completed
-from swarm_ui.nodes.inner_calls import InnerCalls
 from swarm_ui.prompts import read_calls, with_schema, written_calls
 
 MODEL = "model"
@@ -35,7 +34,7 @@ class ChatNode:
     The content of its message is the text of the reply; with a ``schema`` it is the JSON value, and
     :meth:`value` parses it. A node with a schema or tools has a conversation with the model. The
     trace records its turns and tool calls as calls nested in the node's call
-    (``writer:0/model:0``, ``writer:0/search:1``; :mod:`swarm_ui.nodes.inner_calls`).
+    (``writer:0/model:0``, ``writer:0/search:1``).
 
     If the run has listeners and the model can stream, pieces of replies are
     :class:`~swarm_ui.engine.events.Token` events.
@@ -141,11 +140,12 @@ class _Conversation:
             ModelError: the model cannot answer.
         """
         if not self._tools and self._schema is None:
-            return await self._ask(self._context)
-        inner, repairs = InnerCalls(self._context), 0
+            return await self._ask(self._heard, self._context)
+        repairs = 0
         while True:
             refused = self._left < 0
-            said = await inner.make(MODEL, self._heard, self._ask, model=self._node.model.name)
+            model = self._node.model.name
+            said, _ = await self._context.step(MODEL, self._heard, self._ask, model=model)
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
@@ -156,7 +156,7 @@ class _Conversation:
                 )
             if calls:
                 for call in calls:
-                    await self._call(inner, said, call)
+                    await self._call(said, call)
                 continue
             try:
                 content = text if self._schema is None else self._schema.find(text)
@@ -172,7 +172,7 @@ class _Conversation:
                 # Prompts, usage and seeds are those of the calls inside.
                 return NodeReply(content=content, adapter=said.adapter)
 
-    async def _ask(self, context: NodeContext) -> NodeReply:
+    async def _ask(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """Ask the model for the next turn. ``context`` is that of the call that records it."""
         node, schema = self._node, self._schema
         request = Request(
@@ -181,7 +181,7 @@ class _Conversation:
             temperature=node.temperature,
             max_tokens=node.max_tokens,
             seed=context.seed,
-            run=context.run,
+            run=context.run_id,
             # With tools, a server that enforces a schema would not let the model call one.
             json_schema=None if schema is None or self._tools else schema.text,
             tools=tuple([tool.spec for tool in self._tools.values()]),
@@ -218,12 +218,12 @@ class _Conversation:
             named.append(call)
         return text, tuple(named)
 
-    async def _call(self, inner: InnerCalls, said: Message, call: ToolCall) -> None:
+    async def _call(self, said: Message, call: ToolCall) -> None:
         """Call a tool; the model sees the result, or why there is none."""
         self._left -= 1
         left = self._left >= 0
 
-        async def run(context: NodeContext) -> NodeReply:
+        async def run(inbox: object, context: object) -> NodeReply:
             if not left:
                 raise ReplyError("no tool calls are left; reply without a tool, with what you know")
             tool = self._tools.get(call.name)
@@ -233,7 +233,9 @@ class _Conversation:
             return NodeReply(content=await tool.run(call.arguments))
 
         name = call.name if TOOL_NAME.fullmatch(call.name) else "unknown"
-        result = await inner.make(name, [said], run, arguments=call.arguments, tolerant=True)
+        result, _ = await self._context.step(
+            name, [said], run, tool=name, arguments=call.arguments, tolerant=True
+        )
         self._heard.append(result)
         text = result.content if result.error is None else cut_result(f"error: {result.error}")
         self._chat.append(ChatMessage("tool", text, answers=call.id))

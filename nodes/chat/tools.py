@@ -15,7 +15,7 @@ import msgspec
 from swarm_ui.errors import UNREADABLE, ConfigError, ReplyError, brief
 from swarm_ui.model import ToolSpec
 from swarm_ui.nodes.chat.schema import schema_of
-from swarm_ui.nodes.worker_thread import in_thread
+from swarm_ui.nodes.threads import in_thread
 
 LONGEST_RESULT = 20_000
 """Maximum number of characters of a result that a model sees; the middle of a longer one is cut."""

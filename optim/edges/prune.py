@@ -65,7 +65,7 @@ def find_broken(
                 failed.setdefault(agent, [])
             for call in step.trace.calls:
                 if call.node in failed:
-                    failed[call.node].append(call.error is not None or call.rescued is not None)
+                    failed[call.node].append(call.error is not None)
             for agent, gap in _gaps(step.trace.agents, step.credit or ()).items():
                 of_episode[agent].append(gap)
         for agent, values in of_episode.items():

@@ -1,6 +1,6 @@
 """Adapter versions that stay the same during an episode, even if newer ones are loaded.
 
-A run of a graph leases the versions of its adapters (:mod:`swarm_ui.engine.run_context`). An
+A run of a graph leases the versions of its adapters (:mod:`swarm_ui.engine.session`). An
 episode has many runs, one for each decision. Inside :func:`same_versions`, the versions of the
 first run stay leased, and later runs use them too.
 """

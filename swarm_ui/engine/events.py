@@ -1,11 +1,13 @@
-"""Events of a run, as :meth:`CollabGraph.stream` yields them.
+"""Events of a run, and the stream of them that :meth:`CollabGraph.stream` returns.
 
 Times are seconds since the start of the run. Every event contains the name of its run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Self
 
 import msgspec
 
@@ -51,7 +53,7 @@ class CallFinished(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
 
 
 class Failed(CallEvent, frozen=True, kw_only=True, tag="error"):
-    """A node failed. A tombstone, the answer of its fallback or the end of the run follows."""
+    """A node failed. A tombstone or the end of the run follows."""
 
     error: Failure
 
@@ -110,3 +112,64 @@ def traceparent_of(on_event: OnEvent | None) -> str:
     """The W3C trace context of the run that a listener follows; empty if it makes no spans."""
     found: str = getattr(on_event, "traceparent", "")
     return found
+
+
+class RunStream:
+    """The events of one run, in the order they happen; the last is ``Finished``.
+
+    The run starts when the iteration starts. If the run fails, the iteration first yields the
+    earlier events and then raises the exception. Leaving an ``async with`` block, or calling
+    :meth:`aclose`, cancels an unfinished run and waits until its tasks have ended::
+
+        async with team.stream(observation) as events:
+            async for event in events:
+                ...
+        events.trace
+    """
+
+    def __init__(self, begin: Callable[[OnEvent], Coroutine[Any, Any, Trace]]) -> None:
+        self._begin = begin
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._task: asyncio.Task[Trace] | None = None
+        self._trace: Trace | None = None
+        self._over = False
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the finished run. Raises ``RuntimeError`` if the run is not over yet."""
+        if self._trace is None:
+            raise RuntimeError("the run has not finished: iterate over its events first")
+        return self._trace
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._over:
+            raise StopAsyncIteration
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._begin(self._queue.put_nowait))
+            self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
+        event = await self._queue.get()
+        if event is None:
+            self._over = True
+            self._task.result()
+            raise StopAsyncIteration
+        if isinstance(event, Finished):
+            self._trace = event.trace
+        return event
+
+    async def aclose(self) -> None:
+        """Cancel the run if it is not over; no task of it is left when this returns."""
+        self._over = True
+        task = self._task
+        if task is None or task.done():
+            return
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,4 +1,4 @@
-"""Replays recorded runs, unchanged or with edits.
+"""Recorded runs, continued or made again with changes.
 
 If a call would receive the recorded messages, its reply is taken from the record. Only edited
 calls, and calls that receive other messages because of an edit, are made again. This makes
@@ -8,21 +8,25 @@ counterfactual credit cheap.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
-from swarm_ui.engine.executor import execute, recorded, trace_of
+from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
-from swarm_ui.engine.run_context import Edits, Rewrite
+from swarm_ui.engine.plan import count_spent
+from swarm_ui.engine.run import run, trace_of
 from swarm_ui.engine.scheduler import together
+from swarm_ui.engine.session import Edits, Rewrite
+from swarm_ui.engine.telemetry import in_trace
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.check import unknown
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
-from swarm_ui.message import Message
+from swarm_ui.message import PERSON, Message
 from swarm_ui.model import Request
-from swarm_ui.node import Node
+from swarm_ui.node import Node, parts_of
 from swarm_ui.prompts import chat_of
+from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Call, Trace
 
 Prompt = str | Rewrite
@@ -45,24 +49,25 @@ async def replay(
 
     ``samples``: number of the sample to draw, by message id. Sample 0 has the recorded seed.
     """
-    again = frozenset(again)
     for name, node in (nodes or {}).items():
         graph = _with_node(graph, name, node)
-    edited = dict(messages or {})
-    gone, rewrites, drawn = frozenset(without), dict(prompts or {}), dict(samples or {})
-    past = recorded(trace)
-    for id in (*edited, *gone, *rewrites, *drawn, *again):
+    edited, gone, repeated = dict(messages or {}), frozenset(without), frozenset(again)
+    rewrites, drawn = dict(prompts or {}), dict(samples or {})
+    past = trace.recorded()
+    for id in (*edited, *gone, *rewrites, *drawn, *repeated):
         if id not in past:
-            raise ConfigError(_no_message(id, past))
-    redone = {id for id, (_, call) in past.items() if _is_changed(call, nodes or {})}
+            known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
+            raise ConfigError(f"no message '{id}' in the trace; it has {known}")
+    changed = {id for id, (_, call) in past.items() if _is_changed(call, nodes or {})}
     edits = Edits(
         messages={id: _said(past[id][0], new) for id, new in edited.items()},
         without=gone,
-        again=frozenset(redone) | again | frozenset(rewrites) | frozenset(drawn),
+        again=repeated | changed | frozenset(rewrites) | frozenset(drawn),
         samples=drawn,
         rewrites={id: _rewrite(new) for id, new in rewrites.items()},
+        answers={id: said.content for id, (said, call) in past.items() if call.model == PERSON},
     )
-    running = execute(
+    running = run(
         graph,
         trace.observation,
         seed=trace.seed,
@@ -88,33 +93,27 @@ async def resample(
     )
 
 
-def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
-    """The graph with another node under a name, which may lie in a nested graph."""
+def _with_node(graph: Any, path: str, node: Node, around: str = "") -> Any:
+    """The graph with another node under a name, which may lie inside another node."""
     name, _, inside = path.partition("/")
-    if name not in graph.nodes:
+    members = parts_of(graph)
+    if name not in members:
         where = f"inside '{around[:-1]}': " if around else ""
-        raise GraphError(where + unknown("node", name, graph.nodes))
+        raise GraphError(where + unknown("node", name, members))
     if inside:
-        nested = graph.nodes[name]
-        inner = inner_graph(nested)
-        if inner is None:
-            raise GraphError(f"'{name}' is not a graph, so there is no node '{path}'")
-        changed = _with_node(inner, inside, node, f"{around}{name}/")
-        whole = nested.with_graph(changed) if isinstance(nested, MappedGraph) else changed
-        node = whole  # type: ignore[assignment]
+        if not parts_of(members[name]):
+            raise GraphError(f"'{name}' has no nodes inside, so there is no node '{path}'")
+        node = _with_node(members[name], inside, node, f"{around}{name}/")
     return graph.with_node(node, name=name)
 
 
 def _is_changed(call: Call, nodes: Mapping[str, Node]) -> bool:
-    """Whether a call's node is one of the changed nodes, or is inside one of them.
-
-    Or around one of them, if the call failed: then the calls inside it are not recorded.
-    """
+    """Whether a call's node is one of the changed nodes, or is inside one of them; or around one of
+    them, if it failed."""
     parts = call.node.split("/")
     if any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1)):
         return True
-    failed = call.error is not None or call.rescued is not None
-    return failed and any(name.startswith(f"{call.node}/") for name in nodes)
+    return call.error is not None and any(name.startswith(f"{call.node}/") for name in nodes)
 
 
 def _said(message: Message, new: Message | str) -> Message:
@@ -132,6 +131,80 @@ def _rewrite(new: Prompt) -> Rewrite:
     return ask
 
 
-def _no_message(id: str, past: Mapping[str, object]) -> str:
-    known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
-    return f"no message '{id}' in the trace; it has {known}"
+# -- runs that wait for a person ----------------------------------------------------------------
+
+
+async def resume(
+    graph: Dag,
+    run_id: str | Trace,
+    answers: Mapping[str, str],
+    *,
+    journal: Journal | None = None,
+    edge_logprob: float | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+) -> Trace:
+    """Continue a run that waits for a person; see
+    :meth:`swarm_ui.graph.graph.CollabGraph.resume`."""
+    for key, answer in answers.items():
+        _check_asks(graph, key)
+        if not isinstance(answer, str):
+            raise ConfigError(
+                f"resume: the answer to '{key}' is a {type(answer).__name__}; expected a str"
+            )
+    edits = Edits(answers=dict(answers))
+    if isinstance(run_id, Trace):
+        before = run_id
+        _check_open(answers, before.recorded(), before.run)
+        count_spent(graph, before.run, before.seed, before.recorded())
+        with in_trace(before.traceparent):
+            return await run(
+                graph,
+                before.observation,
+                seed=before.seed,
+                run_id=before.run,
+                edge_logprob=before.edge_logprob,
+                cached=before,
+                limits=limits,
+                on_event=on_event,
+                edits=edits,
+            )
+    if journal is None:
+        raise ConfigError(
+            f"resume: to find the run '{run_id}' by its name, set journal=; or pass the attribute "
+            "'partial' of the RunPaused error instead of the name"
+        )
+    record = journal.read(run_id)
+    _check_open(answers, record.calls, run_id)
+    with in_trace(next((q.traceparent for q in record.questions.values()), "")):
+        return await run(
+            graph,
+            record.head.observation,
+            seed=record.head.seed,
+            run_id=run_id,
+            edge_logprob=edge_logprob,
+            limits=limits,
+            journal=journal,
+            on_event=on_event,
+            edits=edits,
+        )
+
+
+def _check_asks(graph: Dag, key: str) -> None:
+    """Raise unless an answer is for a node of the graph, by its name or a message id."""
+    members: Mapping[str, Node] = graph.nodes
+    for part in key.split("/"):
+        name = part.partition(":")[0]
+        if name in members:
+            members = parts_of(members[name])
+        elif members is graph.nodes or ":" not in part:  # else the name of a run inside a node
+            raise ConfigError(f"resume, answer to '{key}': {unknown('node', name, members)}")
+
+
+def _check_open(answers: Mapping[str, str], made: Mapping[str, object], run: str) -> None:
+    for key in answers:
+        if key in made:
+            raise ConfigError(
+                f"resume: '{key}' of run '{run}' is answered already; to change an answer use "
+                f"graph.replay(trace, messages={{'{key}': answer}})"
+            )

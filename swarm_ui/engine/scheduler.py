@@ -1,55 +1,33 @@
-"""Runs numbered jobs, each as soon as the jobs it depends on are done.
-
-There is no barrier: a job that is ready never waits for others. A job that never awaits needs no
-separate task: one worker runs jobs one after another. When a job has to wait, the other ready jobs
-get workers. A graph of plain functions therefore costs little more than calling the functions, and
-in a graph of models all ready calls run concurrently.
-
-Work without dependencies runs :func:`together`.
-"""
+"""Numbered jobs that start as soon as those they depend on are done, and their time limits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from math import inf
+from threading import Thread
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 DoJob = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
 """Runs job ``k`` inside a task. An exception ends the run."""
 
 
-class Jobs(Protocol):
-    """Numbered jobs; each depends on some with smaller numbers."""
-
-    @property
-    def inputs(self) -> Sequence[Sequence[int]]: ...
-    @property
-    def successors(self) -> Sequence[Sequence[int]]: ...
-
-
-async def run_part(job: DoJob, jobs: Jobs, part: range) -> None:
-    """Run the jobs of some consecutive numbers, once all jobs before them are done.
-
-    Raises what a job raised, as :meth:`Scheduler.finish` does.
-    """
-
-    def shifted(k: int, task: asyncio.Task[None]) -> Awaitable[None]:
-        return job(part.start + k, task)
-
-    if part:
-        waiting = [sum(j in part for j in jobs.inputs[k]) for k in part]
-        successors = [[s - part.start for s in jobs.successors[k] if s in part] for k in part]
-        await Scheduler(shifted, waiting, successors).finish()
-
-
 class Scheduler:
     """The workers of one run.
 
-    A version with one task of ``asyncio.TaskGroup`` for each ready job took 1.6 to 3 times the CPU
-    time per node on every shape but chains (``benchmarks/graph_engine.py --quick``), so it is not
-    used. ``asyncio.timeout`` needs a timer for each call; see :mod:`swarm_ui.engine.deadlines`.
+    There is no barrier: a job that is ready never waits for others. A job that never awaits needs
+    no separate task: one worker runs jobs one after another, without recursion. When a job has to
+    wait, the other ready jobs get workers. A graph of plain functions therefore costs little more
+    than calling the functions, and in a graph of models all ready calls run concurrently.
+
+    A task for each job takes 1.6 to 3 times the CPU time per node on every shape but chains
+    (``benchmarks/graph_engine.py --quick``), and eager tasks need Python 3.12.
     """
 
     __slots__ = (
@@ -58,18 +36,20 @@ class Scheduler:
     )  # fmt: skip
 
     def __init__(
-        self, job: DoJob, waiting: Sequence[int], successors: Sequence[Sequence[int]]
+        self, job: DoJob, jobs: range, waiting: Sequence[int], successors: Sequence[Sequence[int]]
     ) -> None:
         """
         Args:
             job: what to do for a number.
-            waiting: how many jobs each one waits for.
+            jobs: the numbers.
+            waiting: how many jobs each one waits for; for a number that is not in ``jobs``, a
+                large number.
             successors: which jobs wait for each one.
         """
         self._job, self._successors = job, successors
         self._waiting = list(waiting)
-        self._ready = deque(k for k, count in enumerate(waiting) if count == 0)
-        self._left = len(waiting)
+        self._ready = deque(k for k in jobs if waiting[k] == 0)
+        self._left = len(jobs)
         self._hired = 0
         self._relaying = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -159,6 +139,63 @@ class Scheduler:
             raise asyncio.CancelledError
 
 
+class Deadlines:
+    """Cancels the task of each call whose time is over, with one timer for all calls.
+
+    ``asyncio.timeout`` sets and cancels a timer for each call, which is most of the cost of
+    thousands of short calls. Belongs to one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
+        self._next = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
+        self._fired: set[int] = set()
+
+    def open(self, task: asyncio.Task[Any], due: float) -> int:
+        """Watch a call that ``task`` makes, until ``due`` on the loop's clock; returns a ticket."""
+        self._next = ticket = self._next + 1
+        self._running[ticket] = (due, task)
+        if due < self._due:
+            self._wake(due)
+        return ticket
+
+    def fired(self, ticket: int) -> bool:
+        """Whether the time of the call ran out, so that this class cancelled its task."""
+        return ticket in self._fired
+
+    def close(self, ticket: int) -> bool:
+        """Stop watching a call; return whether its time had run out."""
+        if self._running.pop(ticket, None) is None:
+            self._fired.discard(ticket)
+            return True
+        return False
+
+    def stop(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._due = None, inf
+
+    def _wake(self, due: float) -> None:
+        self.stop()
+        self._timer, self._due = self._loop.call_at(due, self._expire), due
+
+    def _expire(self) -> None:
+        """Cancel the calls whose time is over, and set the timer for the next one."""
+        now = max(self._due, self._loop.time())  # timers may be a tick early
+        for ticket, (due, task) in list(self._running.items()):
+            if due <= now:
+                del self._running[ticket]
+                self._fired.add(ticket)
+                task.cancel()
+        self._timer, self._due = None, inf
+        if self._running:
+            self._wake(min(due for due, _ in self._running.values()))
+
+
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of coroutines that run concurrently. No task is left running when this returns or
     raises.
@@ -175,3 +212,47 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from synchronous code.
+
+    Inside a running event loop (a notebook) it runs in a thread with a separate loop, and with a
+    copy of the context variables. An interrupt cancels it.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass  # run below, so that errors of the run do not have this one as their context
+    else:
+        return _run_in_thread(coroutine)
+    return asyncio.run(coroutine)
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    begun: Future[Callable[[], object]] = Future()
+    done: Future[T] = Future()
+
+    async def main() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        begun.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await coroutine
+
+    def run() -> None:
+        try:
+            done.set_result(asyncio.run(main()))
+        except BaseException as error:  # raised by the caller
+            done.set_exception(error)
+
+    # A pool would not wait for a thread whose start was interrupted.
+    thread = Thread(target=copy_context().run, args=(run,))
+    try:
+        thread.start()
+        return done.result()
+    except KeyboardInterrupt:
+        with suppress(RuntimeError):  # the loop is closed: the run has just ended
+            begun.result()()
+        raise
+    finally:
+        thread.join()

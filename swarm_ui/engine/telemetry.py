@@ -21,8 +21,7 @@ Conventions: https://github.com/open-telemetry/semantic-conventions-genai (all o
 in development there). Other attributes are named ``swarm_ui.*``: ``run``, ``seed``, ``rounds``,
 ``skipped`` (ids of calls that got no message and were not made) and ``undecided`` (why there is no
 decision) of a run; ``id``, ``round``, ``heard`` (ids of the messages it received), ``adapter``,
-``logprob``, ``action_type`` and ``rescued`` (why the node failed, if its fallback answered) of a
-call.
+``logprob`` and ``action_type`` of a call.
 """
 
 from __future__ import annotations
@@ -309,8 +308,6 @@ def _described(message: Message, call: Call) -> dict[str, _Value]:
         found["swarm_ui.logprob"] = float(call.logprob)
     if message.action is not None:
         found["swarm_ui.action_type"] = message.action.action_type
-    if call.rescued is not None:
-        found["swarm_ui.rescued"] = str(call.rescued)
     return found
 
 

@@ -19,9 +19,9 @@ from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.experiment.user_code import graph_named
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
+from swarm_ui.node import parts_of
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import left_out
 from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
@@ -144,8 +144,9 @@ async def _replay_with(
             graph = graph if edge in graph.edges else graph.with_edge(*edge)
     after = await _replayed(graph, before, changes)
     kept = {id(call) for call in before.calls}
-    # A nested graph is entered again, whatever is made in it; an edited message is not made.
-    nested = {name for name, node in graph.nodes.items() if inner_graph(node) is not None}
+    # A node with nodes inside is entered again, whatever is made in it; an edited message is not
+    # made.
+    nested = {name for name, node in graph.nodes.items() if parts_of(node)}
     made = [c for c in after.calls if id(c) not in kept and c.node not in nested]
     return Replayed(before, after, sum(c.message not in changes.say for c in made))
 

@@ -10,13 +10,7 @@ from types import MappingProxyType
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, descendants
-from swarm_ui.node import Condition, Node, Until, scope_of
-
-
-class GraphNode:
-    """A node that runs a graph, once (a :class:`~swarm_ui.graph.dag.Dag`) or for every item."""
-
-    nodes: Mapping[str, Node]
+from swarm_ui.node import Condition, Node, Until, parts_of, scope_of
 
 
 def closes(node: Node) -> bool:
@@ -26,7 +20,7 @@ def closes(node: Node) -> bool:
 
 def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     """Nodes by name, in the order given."""
-    if isinstance(nodes, GraphNode):
+    if parts_of(nodes):
         raise GraphError("nodes: expected a list of nodes, got a graph; write [graph] to nest it")
     if isinstance(nodes, Mapping):
         pairs = list(nodes.items())
@@ -151,9 +145,9 @@ def _hint(name: str, members: Mapping[str, Node]) -> str:
 def _inside(members: Mapping[str, Node]) -> Iterator[str]:
     """Full names of all nodes in nested graphs, such as ``team/agent_0``."""
     for name, node in members.items():
-        if isinstance(node, GraphNode):
-            yield from (f"{name}/{label}" for label in node.nodes)
-            yield from (f"{name}/{path}" for path in _inside(node.nodes))
+        parts = parts_of(node)
+        yield from (f"{name}/{label}" for label in parts)
+        yield from (f"{name}/{path}" for path in _inside(parts))
 
 
 def electorate(
@@ -198,17 +192,6 @@ def check_conditions(
                 f"bool, got a {type(condition).__name__}"
             )
     return MappingProxyType(dict(when))
-
-
-def check_fallbacks(
-    members: Mapping[str, Node], fallbacks: Mapping[str, Node]
-) -> Mapping[str, Node]:
-    """The fallbacks, after checking that each belongs to a node and is callable."""
-    for name, node in fallbacks.items():
-        if name not in members:
-            raise GraphError(unknown("fallback for: node", name, members))
-        check_speaks(f"fallback for '{name}'", node)
-    return MappingProxyType(dict(fallbacks))
 
 
 def check_delays(edges: Iterable[Edge], delays: Mapping[Edge, int]) -> Mapping[Edge, int]:

@@ -75,7 +75,7 @@ def start(like: G, other: Node | Sequence[Part]) -> tuple[G, tuple[str, ...]]:
 def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tuple[str, ...]]:
     """One graph in which the first nodes of every part follow the ends, and the new open ends."""
     nodes, edges = dict(graph.nodes), list(graph.edges)
-    when, fallbacks, delays = dict(graph.when), dict(graph.fallbacks), dict(graph.delays)
+    when, delays = dict(graph.when), dict(graph.delays)
     tips: list[str] = []
     until = graph.until
     for part in parts:
@@ -86,7 +86,6 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
         edges += new.edges
         nodes |= new.nodes
         when |= new.when
-        fallbacks |= new.fallbacks
         delays |= new.delays
         tips += its
     whole = type(graph)(
@@ -96,7 +95,6 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
         rounds=graph.rounds,
         name=graph.name,
         when=when,
-        fallbacks=fallbacks,
         delays=delays,
         until=until,
     )

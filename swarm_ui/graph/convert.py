@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import function_name
-from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
+from swarm_ui.graph.dag import Dag, inner_graph
 from swarm_ui.graph.topology import Edge
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, parts_of
 
 if TYPE_CHECKING:
     import networkx
@@ -24,9 +23,13 @@ def structure(graph: Dag) -> dict[str, Any]:
     """Names, classes of nodes, edges, conditions, delays and rounds; functions by their names."""
 
     def entry(name: str, node: Node) -> dict[str, Any]:
-        inner = inner_graph(node)
-        inside = {} if inner is None else {"inside": structure(inner)}
-        return {"id": name, "kind": type(node).__name__, **inside}
+        found: dict[str, Any] = {"id": name, "kind": type(node).__name__}
+        inner, parts = inner_graph(node), parts_of(node)
+        if inner is not None:
+            found["inside"] = structure(inner)
+        elif parts:
+            found["inside"] = [entry(*part) for part in parts.items()]
+        return found
 
     found: dict[str, Any] = {
         "name": graph.name,
@@ -35,7 +38,6 @@ def structure(graph: Dag) -> dict[str, Any]:
         "output": graph.output,
         "rounds": graph.rounds,
         "when": [[*e, function_name(graph.when[e])] for e in graph.edges if e in graph.when],
-        "fallbacks": [entry(name, node) for name, node in graph.fallbacks.items()],
         "delays": [[*edge, delay] for edge, delay in graph.delays.items()],
         "until": "" if graph.until is None else function_name(graph.until),
     }
@@ -59,8 +61,6 @@ def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
     )
     for name, node in graph.nodes.items():
         digraph.add_node(name, node=node)
-        if name in graph.fallbacks:
-            digraph.nodes[name]["fallback"] = graph.fallbacks[name]
     for place, edge in enumerate(graph.edges):
         digraph.add_edge(*edge, place=place)
         if edge in graph.when:
@@ -107,7 +107,6 @@ def from_networkx(
         rounds=said.get("rounds", 1) if rounds is None else rounds,
         name=said.get("name", "team") if name is None else name,
         when=when,
-        fallbacks={str(n): d["fallback"] for n, d in digraph.nodes(data=True) if "fallback" in d},
         delays=delays,
         until=said.get("until"),
     )
@@ -152,8 +151,8 @@ def _mermaid(graph: Dag, prefix: str) -> Iterator[str]:
         id, label = ids[name], name.translate(_QUOTED)
         inner = inner_graph(node)
         if inner is not None:
-            if isinstance(node, MappedGraph):
-                label += f", for each of {function_name(node.over)}".translate(_QUOTED)
+            if not isinstance(node, Dag):
+                label += ", for each item"
             yield f'subgraph {id}["{label}"]'
             yield "    direction LR"
             yield from ("    " + line for line in _mermaid(inner, f"{id}_"))

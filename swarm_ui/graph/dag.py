@@ -9,11 +9,9 @@ from typing import Any, Self, TypedDict, Unpack
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import (
-    GraphNode,
     check_conditions,
     check_delays,
     check_delivered,
-    check_fallbacks,
     check_heard,
     check_name,
     check_rounds,
@@ -38,12 +36,11 @@ class _Options(TypedDict, total=False):
     rounds: int
     name: str
     when: Mapping[Edge, Condition]
-    fallbacks: Mapping[str, Node]
     delays: Mapping[Edge, int]
     until: Until | None
 
 
-class Dag(GraphNode):
+class Dag:
     """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
 
     The edges without a delay are acyclic. An edge with a delay may close a cycle: unrolled over
@@ -61,8 +58,6 @@ class Dag(GraphNode):
     """For edges that deliver a message in a later round: how many rounds later, at least 1."""
     when: Mapping[Edge, Condition]
     """Conditions of those edges that have one."""
-    fallbacks: Mapping[str, Node]
-    """Nodes that answer in place of a node that failed, by its name."""
     output: str
     rounds: int
     until: Until | None
@@ -80,7 +75,6 @@ class Dag(GraphNode):
         name: str = "team",
         *,
         when: Mapping[Edge, Condition] = MappingProxyType({}),
-        fallbacks: Mapping[str, Node] = MappingProxyType({}),
         delays: Mapping[Edge, int] = MappingProxyType({}),
         until: Until | None = None,
     ) -> None:
@@ -94,7 +88,6 @@ class Dag(GraphNode):
             name: the graph's own name, used when it is a node of another graph.
             when: conditions of some edges: which of the sender's messages they carry. A node that
                 has incoming edges and receives no message is skipped, and so are its successors.
-            fallbacks: for some nodes, a node that answers in their place when they fail.
             delays: for some edges between agents, how many rounds later a message is delivered;
                 0, the default: in the same round.
             until: a function that gets the newest message of each agent and returns whether the
@@ -113,7 +106,6 @@ class Dag(GraphNode):
         self.edges = electorate(members, checked_edges(members, edges), delays)
         self.delays = check_delays(self.edges, delays)
         self.when = check_conditions(self.edges, when)
-        self.fallbacks = check_fallbacks(members, fallbacks)
         self.rounds, self.until = rounds, check_until(until)
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
         topological(predecessors(members, self.immediate) if delays else self.predecessors)
@@ -137,7 +129,6 @@ class Dag(GraphNode):
             "rounds": self.rounds,
             "name": self.name,
             "when": dict(self.when),
-            "fallbacks": dict(self.fallbacks),
             "delays": dict(self.delays),
             "until": self.until,
         }
@@ -245,10 +236,6 @@ class Dag(GraphNode):
             delays={**self.delays, edge: delay},
         )
 
-    def with_fallback(self, name: str, node: Node) -> Self:
-        """``node`` answers in place of ``name`` when that one fails; the failure is recorded."""
-        return self._with(fallbacks={**self.fallbacks, name: node})
-
     def without_edge(self, sender: str, listener: str) -> Self:
         return self.without_edges([(sender, listener)])
 
@@ -325,7 +312,6 @@ class Dag(GraphNode):
             edges=[pair(edge) for edge in self.edges],
             output=names.get(self.output, self.output),
             when={pair(edge): condition for edge, condition in self.when.items()},
-            fallbacks={names.get(n, n): node for n, node in self.fallbacks.items()},
             delays={pair(edge): delay for edge, delay in self.delays.items()},
         )
 
@@ -336,8 +322,7 @@ class Dag(GraphNode):
         edges: Iterable[Edge] | None = None,
         **changes: Unpack[_Options],
     ) -> Self:
-        """A copy with some parts replaced. Conditions, delays and fallbacks stay with their edge or
-        node."""
+        """A copy with some parts replaced. Conditions and delays stay with their edge."""
         members = self.nodes if nodes is None else nodes
         pairs = self.edges if edges is None else tuple(edges)
         left = frozenset(pairs)
@@ -346,12 +331,17 @@ class Dag(GraphNode):
             "rounds": self.rounds,
             "name": self.name,
             "when": {edge: c for edge, c in self.when.items() if edge in left},
-            "fallbacks": {name: f for name, f in self.fallbacks.items() if name in members},
             "delays": {edge: d for edge, d in self.delays.items() if edge in left},
             "until": self.until,
         }
         options.update(changes)
         return type(self)(members, pairs, **options)
+
+
+def inner_graph(node: object) -> Dag | None:
+    """The graph that a node runs, such as itself; ``None`` for a node that runs none."""
+    found = node if isinstance(node, Dag) else getattr(node, "graph", None)
+    return found if isinstance(found, Dag) else None
 
 
 def _rebuilt(

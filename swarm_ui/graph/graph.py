@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
-from swarm_ui.engine.events import Listeners, OnEvent
-from swarm_ui.engine.executor import RunOptions, execute, nested, run_blocking
+from swarm_ui.engine.events import Listeners, OnEvent, RunStream
 from swarm_ui.engine.limits import Limits
-from swarm_ui.engine.replay import Prompt, replay, resample
-from swarm_ui.engine.resume import resume
-from swarm_ui.engine.stream import RunStream
+from swarm_ui.engine.replay import Prompt, replay, resample, resume
+from swarm_ui.engine.run import RunOptions, run
+from swarm_ui.engine.scheduler import run_blocking
 from swarm_ui.errors import GraphError
 from swarm_ui.graph import convert, shapes
 from swarm_ui.graph.check import function_name, named
@@ -30,7 +29,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
-from swarm_ui.storage.protocol import ReadableStore
+from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
@@ -78,15 +77,30 @@ class CollabGraph(Dag):
     # -- running ------------------------------------------------------------------------------
 
     async def run(self, observation: Observation | str, **options: Unpack[RunOptions]) -> Trace:
-        """Decide once; see :func:`swarm_ui.engine.executor.execute`.
+        """Decide once.
 
         Args:
             observation: the screen; a string is a goal without a screen.
-            options: the keyword arguments of ``execute``, such as ``seed=7, run_id="monday"``.
+            seed: seed of every random choice in the run; equal seeds and answers give equal traces.
+            run_id: name of the run, for the trace, for errors and for the journal.
+            edge_logprob: log-probability (nats) of the graph's edges, if they were sampled.
+            limits: time, concurrency, failure policy.
+            cached: a trace; its calls are reused as long as they receive the same messages.
+            journal: keeps every call when it has finished; a run that is already in it is
+                continued.
+            on_event: called with every event of the run.
+
+        Raises:
+            NodeError: a node failed and the policy is ``abort``.
+            RunFailed: no node succeeded and at least one failed; under any policy but ``abort``,
+                which raises earlier. Its ``partial`` is the complete trace.
+            RunPaused: a node asked a person.
+            ConfigError, BudgetExceeded: under any policy. Like every
+                :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
         """
         if isinstance(observation, str):
             observation = Observation(goal=observation, elements=())
-        return await execute(self, observation, **options)
+        return await run(self, observation, **options)
 
     def run_sync(self, observation: Observation | str, **options: Unpack[RunOptions]) -> Trace:
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
@@ -118,7 +132,8 @@ class CollabGraph(Dag):
     ) -> Trace:
         """Replay a recorded run with changes; only the calls that they affect are made again.
 
-        Without changes it makes no call and returns the same trace. A graph with other edges may
+        Without changes it makes no call and returns the same trace. Answers of people stand, also
+        where the question changes. A graph with other edges may
         replay the trace: nodes that receive other messages over these edges are called again.
 
         Args:
@@ -149,10 +164,10 @@ class CollabGraph(Dag):
 
     async def resume(
         self,
-        run: str | Trace,
+        run_id: str | Trace,
         answers: Mapping[str, str] = MappingProxyType({}),
         *,
-        store: ReadableStore | None = None,
+        journal: Journal | None = None,
         edge_logprob: float | None = None,
         limits: Limits | None = None,
         on_event: OnEvent | None = None,
@@ -162,10 +177,10 @@ class CollabGraph(Dag):
         Only the calls that are missing are made.
 
         Args:
-            run: name of the run in ``store``; or its trace so far, ``RunPaused.partial``.
+            run_id: name of the run in ``journal``; or its trace so far, ``RunPaused.partial``.
             answers: by message id (``"approve:0"``), or by the node's name for all its questions.
-            store: where the run is.
-            edge_logprob: see :func:`~swarm_ui.engine.executor.execute`; for a run in a store.
+            journal: where the run is.
+            edge_logprob: see :meth:`run`; for a run in a journal.
             limits: the limits of the run.
             on_event: called with every event.
 
@@ -175,9 +190,9 @@ class CollabGraph(Dag):
         """
         return await resume(
             self,
-            run,
+            run_id,
             answers,
-            store=store,
+            journal=journal,
             edge_logprob=edge_logprob,
             limits=limits,
             on_event=on_event,
@@ -200,7 +215,7 @@ class CollabGraph(Dag):
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """The graph as a node: its first nodes receive the inbox, and its output is the answer."""
-        return await nested(self, inbox, context)
+        return await context.run(self, inbox)
 
     def parameters(self) -> list[Any]:
         """The weights of its agents' LoRA adapters, as an optimiser of torch takes them.

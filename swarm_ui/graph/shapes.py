@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import TypedDict, TypeVar
 
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.check import GraphNode, check_unique, named
+from swarm_ui.graph.check import check_unique, named
 from swarm_ui.graph.topology import Edge, forward_edges, shuffled
-from swarm_ui.node import Node, Until
+from swarm_ui.node import Node, Until, parts_of
 
 T = TypeVar("T")
 Shape = Callable[[Sequence[str]], Iterable[Edge]]
@@ -113,7 +113,7 @@ def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
     """The layers as lists, after checking that each is a list with at least one entry."""
     found: list[list[T]] = []
     for k, layer in enumerate(layers):
-        if isinstance(layer, str | GraphNode) or not isinstance(layer, Iterable):
+        if isinstance(layer, str) or parts_of(layer) or not isinstance(layer, Iterable):
             raise GraphError(f"layer {k} must be a list, got {layer!r}: write [[a], [b, c], [d]]")
         found.append(list(layer))
         if not found[-1]:

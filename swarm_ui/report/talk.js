@@ -102,7 +102,6 @@ const messageCard = (m, now, selected) => {
     make("div", "who", make("span", "", m.sender), make("small", "", credit)),
     m.action ? make("div", "", m.action, m.chosen ? make("span", "tag", "chosen") : null) : null,
     m.error ? make("div", "error", m.error) : null,
-    m.rescued ? make("div", "error", `failed, its fallback spoke: ${m.rescued}`) : null,
     m.heard.length ? make("small", "", `heard ${heardBy(m, now)}`) : null,
     m.left_out ? make("small", "", `its prompt leaves out ${m.left_out}`) : null,
     m.text ? make("pre", "", m.text) : null,

@@ -134,7 +134,6 @@ def _message(message: Message, call: Call | None, step: StepRecord) -> Json:
         "credit": _credit(message, step),
         "tokens": [message.usage.prompt_tokens, message.usage.completion_tokens],
         "seconds": _finite(call.ended - call.started) if call else None,
-        "rescued": str(call.rescued) if call and call.rescued else None,
         **(_read(message, call) if call else {}),
     }
 

@@ -61,15 +61,18 @@ class Call(
     ended: float = 0.0
     error: Failure | None = None
     """Why the call failed; its message is then a tombstone."""
-    rescued: Failure | None = None
-    """Why the node itself failed, if its fallback answered."""
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, if tokenising the reply's text would not give them; else empty."""
     arguments: str = ""
     """Arguments of a tool call, as the model wrote them; empty for other calls."""
     step: int | None = None
-    """Number, from 0, of a step inside a node's call, such as a conversation turn or a tool call.
+    """Number, from 0, of a step inside a node's call: a turn of a conversation, a call of a tool,
+    an item of a map, a part of a fallback.
     ``None``: the call of a node, nested or not."""
+
+
+RecordedCall = tuple[Message, Call]
+"""A message and the record of the call that produced it."""
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -158,6 +161,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise KeyError(f"no message '{id}' in this trace{hint}")
 
+    def recorded(self) -> dict[str, RecordedCall]:
+        """The calls with their messages, by message id."""
+        said = {message.id: message for message in self.messages}
+        return {call.message: (said[call.message], call) for call in self.calls}
+
     def matrix(self) -> list[list[Action | None]]:
         """Proposals, shape ``[rounds, agents]``; ``None`` where there is no valid one."""
         said = {(m.round, m.sender): m.action for m in self.messages}
@@ -179,10 +187,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             id = self.message(call).id
             call = next(each for each in self.calls if each.message == id)
         view = self.view(call)
+        screen = view.observation
+        if "/item:" in call.message:  # the goal of a run of a map is its item
+            around = [m for m in self.messages if call.message.startswith(f"{m.id}/")]
+            goal = max((m for m in around if m.sender.endswith("/item")), key=lambda m: len(m.id))
+            screen = msgspec.structs.replace(screen, goal=goal.content)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
-        return Decision(
-            observation=view.observation, heard=heard, partial=view.partial, dropped=call.dropped
-        )
+        return Decision(observation=screen, heard=heard, partial=view.partial, dropped=call.dropped)
 
     def __repr__(self) -> str:
         """One line: the run, its size, what failed, and the result."""

@@ -12,7 +12,7 @@ import msgspec
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
-from swarm_ui.viz.svg import AMBER, GREY, INK, RED, SMALL, WORDS, Box, group, rect, small, text
+from swarm_ui.viz.svg import GREY, INK, RED, SMALL, WORDS, Box, group, rect, small, text
 from swarm_ui.viz.svg_text import clipped, listed, width
 
 # Colour-blind readers can tell these apart, on light and on dark pages. Red marks failures only.
@@ -116,8 +116,6 @@ def tooltip_text(cell: Cell, most: int) -> str:
         return f"{lines[0]}\nskipped: no edge to it carried anything"
     if call.error is not None:
         lines.append(f"failed: {clipped(str(call.error), most)}")
-    if call.rescued is not None:
-        lines.append(f"failed: {clipped(str(call.rescued), most)}\nits fallback answered instead")
     if call.adapter is not None:
         lines.append(f"adapter {call.adapter}")
     if call.heard:
@@ -152,16 +150,16 @@ def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) 
         outline = rect(box, GREY, alpha=0.04, dash="2 3", thick=1.0)
         name = text(x, y, cell.name, room=room, bold=True)
         return group(tooltip_text(cell, most), outline, name, _words(cell, x, y), opacity=0.5)
-    failed, rescued = call.error is not None, call.rescued is not None
-    edge = RED if failed else AMBER if rescued else INK
-    fill = RED if failed else AMBER if rescued else GREY
-    alpha = 0.2 if failed or rescued else 0.16 if last else 0.08
-    thick = 1.6 if failed or rescued or last else 1.0
+    failed = call.error is not None
+    edge = RED if failed else INK
+    fill = RED if failed else GREY
+    alpha = 0.2 if failed else 0.16 if last else 0.08
+    thick = 1.6 if failed or last else 1.0
     parts = [rect(box, fill, alpha=alpha, stroke=edge, thick=thick, radius=8)]
     if cell.action is not None and not failed:
         stripe = Box(box.x + 3.5, box.y + 6, 3.5, box.height - 12)
         parts.append(rect(stripe, colours.of(cell.action), alpha=1.0, stroke=None, radius=1.5))
-    badge = "failed" if failed else "rescued" if rescued else ""
+    badge = "failed" if failed else ""
     if badge:
         parts.append(small(box.right - 9, y, badge, anchor="end", colour=edge, bold=True))
     parts.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))

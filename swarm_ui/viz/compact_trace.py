@@ -39,7 +39,7 @@ def compact(
         y += 26 + call_cells.ballot_rows(trace.ballot) * call_cells.BAR
     rest = sum(len(panel.cells) for panel in panels) - (_MOST_CELLS - left)
     note = (
-        "each square is a call in the colour of its proposal; a cross: failed; amber: rescued; "
+        "each square is a call in the colour of its proposal; a cross: failed; "
         "dashed: skipped; tooltips say who heard whom"
     )
     note = f"{rest:,} more calls are not drawn; {note}" if rest else note
@@ -93,6 +93,6 @@ def _square(cell: Cell, box: Box, colours: Palette) -> str:
         cross = f"M{number(x - 4)} {number(y - 4)}l8 8m0 -8l-8 8"
         mark = tag("path", d=cross, stroke=svg.RED, stroke_width=2)
         return group(tooltip, rect(box, svg.RED, alpha=0.25, stroke=svg.RED, radius=3), mark)
-    edge, thick = (svg.INK, 0.6) if call.rescued is None else (svg.AMBER, 2.4)
+    edge, thick = svg.INK, 0.6
     alpha, colour = (0.1 if cell.action is None else 0.8), colours.of(cell.action)
     return group(tooltip, rect(box, colour, alpha=alpha, stroke=edge, thick=thick, radius=3))

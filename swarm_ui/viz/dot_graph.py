@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.mapped_graph import inner_graph
+from swarm_ui.graph.dag import Dag, inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.viz.layered_layout import Point, bend, centred, mean
 from swarm_ui.viz.svg import BLUE, INK, Box, Canvas, arrow, frame, group, small, tag

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from swarm_ui.graph.check import function_name
-from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
+from swarm_ui.graph.dag import Dag, inner_graph
 from swarm_ui.graph.topology import Edge
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, parts_of
 from swarm_ui.viz import svg
 from swarm_ui.viz.delayed_lines import delayed_lines, margins
 from swarm_ui.viz.dot_graph import dots
@@ -223,18 +222,18 @@ def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:
 
 
 def _note(graph: Dag, name: str) -> str:
-    """The second line of a node: its adapter, its size and its fallback."""
-    node, fallback = graph.nodes[name], graph.fallbacks.get(name)
+    """The second line of a node: its adapter, its size, and the nodes inside."""
+    node = graph.nodes[name]
     adapter: str | None = getattr(node, "adapter", None)
     notes = [] if adapter is None else [adapter]
     inner = inner_graph(node)
     if inner is not None:
         repeats = f", {inner.rounds}×" if inner.rounds > 1 else ""
         notes.append(f"{len(inner.nodes)} nodes{repeats}")
-    if isinstance(node, MappedGraph):
-        notes.append(f"for each of {function_name(node.over)}")
-    if fallback is not None:
-        notes.append(f"else {_called(fallback)}")
+        if not isinstance(node, Dag):
+            notes.append("for each item")
+    elif parts := parts_of(node):
+        notes.append(" or ".join(parts))
     return " · ".join(notes)
 
 
@@ -253,12 +252,10 @@ def _tooltip(graph: Dag, name: str) -> str:
     inner = inner_graph(node)
     if inner is not None:
         lines.append(f"{len(inner.nodes)} nodes, {len(inner.edges)} edges, rounds {inner.rounds}")
-    if isinstance(node, MappedGraph):
-        lines.append(f"is run for each item that {function_name(node.over)} gives")
+        if not isinstance(node, Dag):
+            lines.append("is run for each item")
     if graph.predecessors[name]:
         lines.append(f"hears {listed(graph.predecessors[name])}")
-    if name in graph.fallbacks:
-        lines.append(f"if it fails, {_called(graph.fallbacks[name])} answers instead")
     if name == graph.output:
         lines.append("the output")
     return "\n".join(lines)

@@ -50,10 +50,10 @@ def timeline_svg(trace: Trace) -> str:
 
 
 def _bar(cell: Cell, call: Call, box: Box, colours: Palette) -> str:
-    failed, rescued = call.error is not None, call.rescued is not None
+    failed = call.error is not None
     colour = svg.RED if failed else colours.of(cell.action)
-    edge = svg.RED if failed else svg.AMBER if rescued else svg.INK
-    mark = rect(box, colour, alpha=0.6, stroke=edge, thick=1.8 if rescued else 0.8, radius=3)
+    edge = svg.RED if failed else svg.INK
+    mark = rect(box, colour, alpha=0.6, stroke=edge, thick=0.8, radius=3)
     return group(tooltip_text(cell, 160), mark)
 
 

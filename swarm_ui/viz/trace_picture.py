@@ -59,13 +59,11 @@ def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[fl
 
 def _caption(trace: Trace) -> list[Words]:
     failed = sum(call.error is not None for call in trace.calls)
-    rescued = sum(call.rescued is not None for call in trace.calls)
     tokens = sum(c.usage.prompt_tokens + c.usage.completion_tokens for c in trace.calls)
     counts = [
         _counted(len(trace.agents), "agent") + ", " + _rounds(trace),
         _counted(len(trace.calls), "call"),
         f"{failed:,} failed" if failed else "",
-        f"{rescued:,} rescued" if rescued else "",
         f"{len(trace.skipped):,} skipped" if trace.skipped else "",
         f"{tokens:,} tokens" if tokens else "",
         seconds(max((call.ended for call in trace.calls), default=0.0)),

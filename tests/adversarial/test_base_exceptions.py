@@ -13,19 +13,18 @@ from graph_fakes import BLANK, FixedModel, Sleeper, in_virtual_time
 from swarm_ui import (
     Action,
     CollabGraph,
-    DirectoryStore,
     GraphPolicy,
+    Journal,
     Limits,
     Message,
     NodeContext,
     NodeReply,
-    SQLiteStore,
     Step,
     rollout_many,
 )
 from swarm_ui.engine.events import Aborted, Event
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.storage.write_batches import Batches
+from swarm_ui.nodes import Fallback
 
 
 class Odd(BaseException):
@@ -62,8 +61,8 @@ def nested(kind: type[BaseException], seconds: float) -> CollabGraph:
 
 def fallback(kind: type[BaseException], seconds: float) -> CollabGraph:
     broken = Sleeper("a", 1, fails=ValueError("no"))
-    graph = CollabGraph([broken, Sleeper("b")], [("a", "b")])
-    return graph.with_fallback("a", Raises("second", kind, seconds))
+    node = Fallback(broken, Raises("second", kind, seconds))
+    return CollabGraph([node, Sleeper("b")], [("a", "b")])
 
 
 def condition(kind: type[BaseException], seconds: float) -> CollabGraph:
@@ -88,18 +87,16 @@ def test_the_run_ends_with_it(
 
 
 @pytest.mark.parametrize("kind", [Odd, GeneratorExit])
-def test_a_stream_tells_how_it_ended_and_a_run_in_a_store_can_go_on(
+def test_a_stream_tells_how_it_ended_and_a_run_in_a_journal_can_go_on(
     kind: type[BaseException], tmp_path: Path
 ) -> None:
-    for store in (DirectoryStore(tmp_path / "folder"), SQLiteStore(tmp_path / "runs.db")):
-        with store:
-            seen: list[Event] = []
-            with pytest.raises(kind):
-                first(kind, 0).run_sync(BLANK, run_id="r", store=store, on_event=seen.append)
-            assert isinstance(seen[-1], Aborted) and seen[-1].error.error == kind.__name__
-            assert store.read("r").calls == ()
-            with pytest.raises(kind):  # the run is not left open
-                first(kind, 0).run_sync(BLANK, run_id="r", store=store)
+    journal, seen = Journal(tmp_path / "runs.jsonl"), list[Event]()
+    with pytest.raises(kind):
+        first(kind, 0).run_sync(BLANK, run_id="r", journal=journal, on_event=seen.append)
+    assert isinstance(seen[-1], Aborted) and seen[-1].error.error == kind.__name__
+    assert journal.read("r").calls == {}
+    with pytest.raises(kind):  # the run is not left open
+        first(kind, 0).run_sync(BLANK, run_id="r", journal=journal)
 
 
 class Breaks(PhoneEnvironment):
@@ -130,21 +127,6 @@ async def within(doing: Coroutine[Any, Any, Any]) -> Any:
         return await doing
 
 
-async def test_a_write_that_ends_oddly_is_told_to_all_who_wait() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    def commit(items: list[int]) -> None:
-        raise Odd("out")
-
-    with ThreadPoolExecutor(1) as pool:
-        batches = Batches(pool, commit)
-        added = [batches.add(k) for k in range(3)]
-        for written, done in added:
-            with pytest.raises(Odd):
-                await within(wait(written))
-            assert done.is_set()
-
-
 class Cancels:
     id = "a"
 
@@ -157,7 +139,3 @@ async def test_a_node_that_cancels_by_itself_ends_the_stream() -> None:
     jobs = [("contacts-add", seed) for seed in range(5)]
     with pytest.raises(asyncio.CancelledError):
         await within(rollout_many(PhoneEnvironment, policy, jobs, concurrency=2))
-
-
-async def wait(future: asyncio.Future[None]) -> None:
-    await future

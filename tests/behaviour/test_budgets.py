@@ -22,8 +22,8 @@ from swarm_ui import (
     BudgetExceeded,
     ChatMessage,
     CollabGraph,
-    DirectoryStore,
     Element,
+    Journal,
     Observation,
     Price,
     Request,
@@ -121,21 +121,22 @@ def team_with_a_person(url: str, budget: Budget) -> tuple[CollabGraph, OpenAIMod
     return CollabGraph(nodes, edges), model
 
 
-@pytest.mark.parametrize("kept", ["store", "trace"])
+@pytest.mark.parametrize("kept", ["journal", "trace"])
 async def test_a_budget_counts_what_a_resumed_run_spent_before(kept: str, tmp_path: Path) -> None:
     prices = {"tiny": Price(prompt=1e6, completion=0)}
     async with Loopback() as server:
         graph, model = team_with_a_person(server.url, Budget(max_calls=3))
-        with DirectoryStore(tmp_path) as store, pytest.raises(RunPaused) as paused:
-            await graph.run(SCREEN, run_id="r", store=store)
+        journal = Journal(tmp_path / "runs.jsonl")
+        with pytest.raises(RunPaused) as paused:
+            await graph.run(SCREEN, run_id="r", journal=journal)
         await model.close()
         assert len(server.requests) == 2
         # What follows happens in another process, whose budget has counted nothing.
         budget = Budget(max_calls=3, prices=prices)
         graph, model = team_with_a_person(server.url, budget)
-        with DirectoryStore(tmp_path) as store, pytest.raises(BudgetExceeded, match="max_calls"):
-            if kept == "store":
-                await graph.resume("r", {"person": "yes"}, store=store)
+        with pytest.raises(BudgetExceeded, match="max_calls"):
+            if kept == "journal":
+                await graph.resume("r", {"person": "yes"}, journal=journal)
             else:
                 await graph.resume(paused.value.partial, {"person": "yes"})
         await model.close()
@@ -147,11 +148,11 @@ async def test_calls_of_this_process_are_counted_once(tmp_path: Path) -> None:
     budget = Budget(max_calls=4)
     async with Loopback() as server:
         graph, model = team_with_a_person(server.url, budget)
-        with DirectoryStore(tmp_path) as store:
-            with pytest.raises(RunPaused):
-                await graph.run(SCREEN, run_id="r", store=store)
-            await graph.resume("r", {"person": "yes"}, store=store)
-            await graph.run(SCREEN, run_id="r", store=store)
+        journal = Journal(tmp_path / "runs.jsonl")
+        with pytest.raises(RunPaused):
+            await graph.run(SCREEN, run_id="r", journal=journal)
+        await graph.resume("r", {"person": "yes"}, journal=journal)
+        await graph.run(SCREEN, run_id="r", journal=journal)
         await model.close()
     assert budget.calls == len(server.requests) == 4
 

@@ -19,9 +19,9 @@ from swarm_ui import (
     CollabGraph,
     Completion,
     ConfigError,
-    DirectoryStore,
     Element,
     GraphPolicy,
+    Journal,
     Limits,
     Message,
     ModelError,
@@ -157,16 +157,15 @@ async def test_a_replay_returns_the_trace_also_if_no_node_succeeds() -> None:
 
 
 def test_a_stored_run_in_which_every_call_failed_is_made_again(tmp_path: Path) -> None:
-    model = Failing(ModelError("no key"), "a")
+    model, journal = Failing(ModelError("no key"), "a"), Journal(tmp_path / "runs.jsonl")
     graph = team(model, "a")
     for _ in range(2):
-        with pytest.raises(RunFailed), DirectoryStore(tmp_path) as store:
-            graph.run_sync(SCREEN, run_id="r", store=store)
+        with pytest.raises(RunFailed):
+            graph.run_sync(SCREEN, run_id="r", journal=journal)
     model.error = None
-    with DirectoryStore(tmp_path) as store:
-        assert [kept.finished for kept in store.runs()] == [False]
-        assert graph.run_sync(SCREEN, run_id="r", store=store).action is not None
-        assert [kept.finished for kept in store.runs()] == [True]
+    assert not journal.read("r").finished
+    assert graph.run_sync(SCREEN, run_id="r", journal=journal).action is not None
+    assert journal.read("r").finished
 
 
 def test_abort_raises_at_the_first_failure() -> None:
@@ -272,29 +271,29 @@ def following(spans: InMemorySpanExporter) -> Spans:
     return Spans(provider)
 
 
-@pytest.mark.parametrize("kept", ["store", "trace"])
+@pytest.mark.parametrize("kept", ["journal", "trace"])
 async def test_the_spans_of_a_resumed_run_belong_to_the_same_trace(
     spans: InMemorySpanExporter, kept: str, tmp_path: Path
 ) -> None:
     model = Failing(ModelError("unused"))
     nodes = [AgentNode("a", model), Ask("first", "Go on?"), Ask("second", "Sure?")]
     graph = CollabGraph(nodes, [("a", "first"), ("first", "second")])
-    with DirectoryStore(tmp_path) as store:
-        with pytest.raises(RunPaused) as paused:
-            await graph.run(SCREEN, run_id="r", store=store, on_event=following(spans))
-        for answered in ("first", "second"):
-            run = "r" if kept == "store" else paused.value.partial
-            resuming = graph.resume(
-                run,
-                {answered: "yes"},
-                store=store if kept == "store" else None,
-                on_event=following(spans),
-            )
-            if answered == "first":
-                with pytest.raises(RunPaused) as paused:
-                    await resuming
-            else:
-                assert (await resuming).traceparent == ""
+    journal = Journal(tmp_path / "runs.jsonl")
+    with pytest.raises(RunPaused) as paused:
+        await graph.run(SCREEN, run_id="r", journal=journal, on_event=following(spans))
+    for answered in ("first", "second"):
+        run = "r" if kept == "journal" else paused.value.partial
+        resuming = graph.resume(
+            run,
+            {answered: "yes"},
+            journal=journal if kept == "journal" else None,
+            on_event=following(spans),
+        )
+        if answered == "first":
+            with pytest.raises(RunPaused) as paused:
+                await resuming
+        else:
+            assert (await resuming).traceparent == ""
     finished = spans.get_finished_spans()
     assert len([span for span in finished if span.name.startswith("invoke_workflow")]) == 3
     assert len({span.context.trace_id for span in finished}) == 1

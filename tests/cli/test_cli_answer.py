@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 
-from swarm_ui import CollabGraph, DirectoryStore, Message, RunPaused, SQLiteStore
-from swarm_ui.nodes import Ask, function_node, map_node
-from swarm_ui.storage.line_store import LineStore
+from swarm_ui import CollabGraph, Journal, Message, RunPaused
+from swarm_ui.nodes import Ask, Map, function_node
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Trace
 
@@ -37,7 +36,7 @@ letters = CollabGraph(
 changed = CollabGraph([approve, send], [("approve", "send")])
 names = CollabGraph([Ask("who", "From whom?"), Ask("to", "To whom?"), send],
                     [("who", "send"), ("to", "send")])  # fmt: skip
-each = map_node("each", CollabGraph([Ask("ok", "ok?")]), over=lambda message: ["x", "y"])
+each = Map("each", CollabGraph([Ask("ok", "ok?")]), over=lambda message: ["x", "y"])
 items = CollabGraph([writer, each], [("writer", "each")])
 turns = CollabGraph([Ask("more", "More?")], rounds=2)
 
@@ -54,9 +53,9 @@ def broken() -> CollabGraph:
     raise LookupError("no settings")
 
 
-def pause(graph: CollabGraph, store: LineStore, run: str) -> None:
+def pause(graph: CollabGraph, journal: Journal, run: str) -> None:
     with pytest.raises(RunPaused):
-        asyncio.run(graph.run("thank Ada", run_id=run, store=store))
+        asyncio.run(graph.run("thank Ada", run_id=run, journal=journal))
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +63,9 @@ def no_calls() -> None:
     CALLS.clear()
 
 
-@pytest.mark.parametrize("kind", ["folder", "file"])
-def test_a_question_is_listed_and_answered(shell: Shell, kind: str) -> None:  # noqa: F811
-    with DirectoryStore("kept") if kind == "folder" else SQLiteStore("kept") as store:
-        pause(letters, store, "letter/1")
-        pause(letters, store, "letter/2")
+def test_a_question_is_listed_and_answered(shell: Shell) -> None:  # noqa: F811
+    pause(letters, Journal("kept"), "letter/1")
+    pause(letters, Journal("kept"), "letter/2")
     found = shell("answer kept --json").json["questions"]
     assert [(q["run"], q["id"]) for q in found] == [("letter/1", "approve:0"),
                                                     ("letter/2", "approve:0")]  # fmt: skip
@@ -91,7 +88,7 @@ def test_a_question_is_listed_and_answered(shell: Shell, kind: str) -> None:  # 
 
 
 def test_an_answer_is_not_given_if_its_trace_cannot_be_written(shell: Shell) -> None:  # noqa: F811
-    pause(letters, DirectoryStore("kept"), "letter")
+    pause(letters, Journal("kept"), "letter")
     words = "answer kept letter yes --graph test_cli_answer:letters --out"
     done = shell(f"{words} right.txt/trace.jsonl")
     assert done.code == 2 and "right.txt/trace.jsonl" in done.err, done.err
@@ -101,8 +98,8 @@ def test_an_answer_is_not_given_if_its_trace_cannot_be_written(shell: Shell) -> 
 
 
 def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
-    store = DirectoryStore("kept")
-    pause(names, store, "r")
+    journal = Journal("kept")
+    pause(names, journal, "r")
     shown = shell("answer kept r")
     assert "answer kept r TEXT --node who:0" in shown.err
     done = shell("answer kept r Bob --graph test_cli_answer:names")
@@ -116,7 +113,7 @@ def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
     assert [q["id"] for q in shell("answer kept r --json").json["questions"]] == ["to:0"]
     last = shell("answer kept r Ada --graph test_cli_answer:names --json").json
     assert (last["finished"], last["output"]) == (True, "Bob Ada")
-    pause(items, store, "i")
+    pause(items, journal, "i")
     done = shell("answer kept i fine --node each/ok --graph test_cli_answer:items")
     assert done.code == 2 and "name one of the nodes with --node: each:0/item:0/ok:0" in done.err
     for number in (0, 1):
@@ -127,7 +124,7 @@ def test_one_of_several_questions_is_named(shell: Shell) -> None:  # noqa: F811
 
 
 def test_an_answer_may_lead_to_the_next_question(shell: Shell) -> None:  # noqa: F811
-    pause(turns, DirectoryStore("kept"), "r")
+    pause(turns, Journal("kept"), "r")
     first = shell("answer kept r yes --node more --graph test_cli_answer:turns --json").json
     assert [q["id"] for q in first["questions"]] == ["more:1"], "one answer for one question"
     assert shell("answer kept r no --graph test_cli_answer:turns").out.strip() == "no"
@@ -136,9 +133,8 @@ def test_an_answer_may_lead_to_the_next_question(shell: Shell) -> None:  # noqa:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("nowhere", "there is no store 'nowhere'"),
-        ("right.txt", "'right.txt' is not a store"),
-        ("empty", "'empty' is not a store"),
+        ("nowhere", "there is no journal nowhere"),
+        ("right.txt", "right.txt: not a journal"),
         ("kept other", "there is no run 'other'"),
         ("kept letter/1 yes", "--graph MODULE:NAME: name the graph"),
         ("kept letter/1 yes --graph nowhere:team", "no module 'nowhere'"),
@@ -150,9 +146,8 @@ def test_an_answer_may_lead_to_the_next_question(shell: Shell) -> None:  # noqa:
     ],
 )
 def test_what_cannot_be_answered(shell: Shell, words: str, said: str) -> None:  # noqa: F811
-    with DirectoryStore("kept") as store:
-        pause(letters, store, "letter/1")
-    Path("empty").touch()
+    journal = Journal("kept")
+    pause(letters, journal, "letter/1")
     before = sorted(shell.folder.rglob("*"))
     done = shell(f"answer {words}")
     told = " ".join(done.err.split())

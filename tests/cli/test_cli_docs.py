@@ -9,7 +9,7 @@ import pytest
 from cli_reference import PAGE, commands, filled
 from cli_world import Shell, shell  # noqa: F401
 
-from swarm_ui import DirectoryStore, RunPaused
+from swarm_ui import Journal, RunPaused
 from swarm_ui.experiment.live.server import LiveServer
 from swarm_ui.experiment.user_code import graph_named
 
@@ -46,7 +46,7 @@ def test_examples_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  #
     (shell.folder / "letters_team.py").write_text(LETTERS, encoding="utf-8")
     with pytest.raises(RunPaused):
         graph_named("letters_team:team").run_sync(
-            "thank Ada", run_id="letter/1", store=DirectoryStore("letters")
+            "thank Ada", run_id="letter/1", journal=Journal("letters.jsonl")
         )
     for example in EXAMPLES:
         words = shlex.split(example)

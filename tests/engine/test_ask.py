@@ -14,17 +14,14 @@ from swarm_ui import (
     Action,
     CollabGraph,
     ConfigError,
-    DirectoryStore,
+    Journal,
     Message,
     NodeContext,
     NodeReply,
     RunPaused,
-    SQLiteStore,
     Trace,
 )
-from swarm_ui.nodes import AgentNode, Ask, function_node, map_node
-from swarm_ui.nodes.inner_calls import InnerCalls
-from swarm_ui.storage.line_store import LineStore
+from swarm_ui.nodes import AgentNode, Ask, Fallback, Map, function_node
 
 CALLS: list[str] = []
 
@@ -84,29 +81,27 @@ def test_a_run_pauses_with_its_question_and_goes_on_with_the_answer() -> None:
     assert asyncio.run(graph.replay(trace)) == trace
     changed = asyncio.run(graph.replay(trace, messages={"approve:0": "no"}))
     assert changed.output == "sent: no"
+    other = asyncio.run(graph.replay(trace, messages={"writer:0": "another letter"}))
+    assert other.output == "sent: yes", "the answer stands"
+    asked = next(call for call in other.calls if call.node == "approve").prompt
+    assert asked.endswith("another letter")
 
 
-@pytest.mark.parametrize("kind", ["directory", "sqlite"])
-def test_the_state_of_a_paused_run_is_on_disk(tmp_path: Path, kind: str) -> None:
-    def opened() -> LineStore:
-        return DirectoryStore(tmp_path) if kind == "directory" else SQLiteStore(tmp_path / "db")
-
-    graph = team()
-    with opened() as store:
-        question = paused(graph, run_id="r", store=store).questions[0]
-    with opened() as store:  # as another process would
-        record = store.read("r")
-        assert record.questions == (question,) and not record.finished
-        assert [(run.calls, run.finished) for run in store.runs()] == [(2, False)]
-        assert paused(graph, run_id="r", store=store).questions == (question,)
-        assert [run.calls for run in store.runs()] == [2]
-        CALLS.clear()
-        trace = resumed(graph, "r", {"approve": "yes"}, store=store)
-        assert trace.output == "sent: yes" and CALLS == ["send:0"]
-        assert store.read("r").questions == () and store.read("r").finished
-        assert graph.run_sync("x", run_id="r", store=store) == trace
-        with pytest.raises(ConfigError, match="'approve:0' of run 'r' is answered already"):
-            resumed(graph, "r", {"approve:0": "no"}, store=store)
+def test_the_state_of_a_paused_run_is_on_disk(tmp_path: Path) -> None:
+    graph, path = team(), tmp_path / "runs.jsonl"
+    question = paused(graph, run_id="r", journal=Journal(path)).questions[0]
+    journal = Journal(path)  # as another process would
+    record = journal.read("r")
+    assert record.questions == {question.id: question} and not record.finished
+    assert len(record.calls) == 2
+    assert paused(graph, run_id="r", journal=journal).questions == (question,)
+    CALLS.clear()
+    trace = resumed(graph, "r", {"approve": "yes"}, journal=journal)
+    assert trace.output == "sent: yes" and CALLS == ["send:0"]
+    assert not journal.read("r").questions and journal.read("r").finished
+    assert graph.run_sync("x", run_id="r", journal=journal) == trace
+    with pytest.raises(ConfigError, match="'approve:0' of run 'r' is answered already"):
+        resumed(graph, "r", {"approve:0": "no"}, journal=journal)
 
 
 def test_a_loop_asks_in_every_round_and_until_ends_it() -> None:
@@ -129,7 +124,7 @@ def test_all_open_questions_are_told_at_once_also_of_nested_and_mapped_graphs() 
     nodes = [writer, Ask("a", "first?"), Sleeper("b")]
     inner = CollabGraph(nodes, [("writer", "a"), ("a", "b")], name="inner")
     pair = CollabGraph([send, Ask("ok", "ok?")], [("send", "ok")])
-    each = map_node("each", pair, over=lambda message: ["x", "y"])
+    each = Map("each", pair, over=lambda message: ["x", "y"])
     start = Sleeper("start")
     graph = CollabGraph(
         [start, inner, each, Sleeper("end")],
@@ -164,21 +159,21 @@ def test_an_answer_out_of_place_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             resumed(graph, error.partial, answers)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="find the run 'r' by its name, set store="):
+    with pytest.raises(ConfigError, match="find the run 'r' by its name, set journal="):
         resumed(graph, "r", {"approve:0": "yes"})
 
 
 def test_a_person_may_be_asked_inside_a_graph_that_is_a_fallback() -> None:
     broken = Sleeper("ada", fails=OSError("down"))
     spare = CollabGraph([writer, Ask("approve", "This?")], [("writer", "approve")], name="spare")
-    graph = CollabGraph([broken]).with_fallback("ada", spare)
+    graph = CollabGraph([Fallback(broken, spare)])
     error = paused(graph)
     (question,) = error.questions
-    assert question.id == "ada:0/approve:0"
+    assert question.id == "ada:0/spare:1/approve:0"
     assert resumed(graph, error.partial, {question.id: "yes"}).output == "yes"
     assert resumed(graph, error.partial, {question.node: "yes"}).output == "yes"
     with pytest.raises(ConfigError, match="node 'nobody' is not in the graph"):
-        resumed(graph, error.partial, {"ada:0/nobody:0": "yes"})
+        resumed(graph, error.partial, {"ada:0/spare:1/nobody": "yes"})
 
 
 class Assistant:
@@ -187,11 +182,11 @@ class Assistant:
     id = "assistant"
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        async def look(inside: NodeContext) -> NodeReply:
+        async def look(heard: Sequence[Message], inside: NodeContext) -> NodeReply:
             CALLS.append(inside.message_id)
             return NodeReply(content="42")
 
-        found = await InnerCalls(context).make("look", inbox, look)
+        found, _ = await context.step("look", inbox, look)
         answer = await context.ask(f"Is it {found.content}?")
         return NodeReply(content=answer)
 
@@ -209,11 +204,11 @@ def test_steps_that_a_node_made_before_it_asked_are_not_made_again(nested: bool)
 
 def test_a_fallback_may_be_a_person_and_a_failed_question_is_no_pause() -> None:
     broken = AgentNode("ada", FixedModel({}))
-    graph = CollabGraph([broken], name="t").with_fallback("ada", Ask("person", "What now?"))
+    graph = CollabGraph([Fallback(broken, Ask("person", "What now?"))], name="t")
     error = paused(graph)
-    assert error.questions[0].id == "ada:0"
-    trace = resumed(graph, error.partial, {"ada:0": click(1)})
-    assert trace.output == click(1) and trace.calls[0].rescued is not None
+    assert error.questions[0].id == "ada:0/person:1"
+    trace = resumed(graph, error.partial, {"ada/person": click(1)})
+    assert trace.output == click(1) and trace.calls[1].error is not None
     assert trace.action == Action(action_type="click", index=1)
 
     @function_node

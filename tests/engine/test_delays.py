@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from swarm_ui import (
     CollabGraph,
     ConfigError,
-    DirectoryStore,
     GraphError,
+    Journal,
     Message,
     NodeContext,
     Trace,
@@ -198,16 +198,16 @@ def test_a_durable_run_goes_on_after_a_crash_in_a_later_round(tmp_path: Path) ->
         return "good" if context.round == 2 else f"fault {context.round}"
 
     graph = loop().with_node(fragile).with_rounds(5, until=approved)
-    with DirectoryStore(tmp_path) as store:
-        with pytest.raises(ConfigError, match="power cut"):
-            graph.run_sync("x", run_id="r", store=store)
-        broken.clear()
-        trace = graph.run_sync("x", run_id="r", store=store)
-        assert calls == ["critic:0", "critic:1", "critic:1", "critic:2"]
-        assert (trace.rounds, trace.ended_by) == (3, "approved")
-        assert graph.run_sync("x", run_id="r", store=store) == trace
-        with pytest.raises(ConfigError, match="graph"):
-            loop().run_sync("x", run_id="r", store=store)
+    journal = Journal(tmp_path / "runs.jsonl")
+    with pytest.raises(ConfigError, match="power cut"):
+        graph.run_sync("x", run_id="r", journal=journal)
+    broken.clear()
+    trace = graph.run_sync("x", run_id="r", journal=journal)
+    assert calls == ["critic:0", "critic:1", "critic:1", "critic:2"]
+    assert (trace.rounds, trace.ended_by) == (3, "approved")
+    assert graph.run_sync("x", run_id="r", journal=journal) == trace
+    with pytest.raises(ConfigError, match="graph"):
+        loop().run_sync("x", run_id="r", journal=journal)
 
 
 def test_a_predicate_that_fails_ends_the_run_and_is_named() -> None:

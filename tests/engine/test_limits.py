@@ -26,7 +26,7 @@ from swarm_ui import (
 )
 from swarm_ui.engine.events import CallFinished, Event
 from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.nodes import AgentNode, MajorityVote
+from swarm_ui.nodes import AgentNode, Fallback, MajorityVote
 
 # -- time -------------------------------------------------------------------------------------
 
@@ -271,9 +271,9 @@ class Versioned(FixedModel):
 def test_a_run_keeps_the_adapter_versions_it_began_with() -> None:
     model = Versioned()
     inner = CollabGraph([AgentNode("x", model, adapter="b")], name="inner")
-    team = CollabGraph(
-        [AgentNode("a", model, adapter="a"), inner, MajorityVote()], rounds=3
-    ).with_fallback("a", AgentNode("spare", model, adapter="c"))
+    first = AgentNode("a", model, adapter="a")
+    node = Fallback(first, AgentNode("spare", model, adapter="c"))
+    team = CollabGraph([node, inner, MajorityVote()], rounds=3)
 
     async def train_meanwhile() -> tuple[Trace, Trace, list[str]]:
         first = asyncio.ensure_future(team.run(SCREEN))
@@ -333,7 +333,7 @@ def test_a_crew_does_each_job_once_after_those_before_it_and_as_early_as_can_be(
             if seconds[k]:
                 await asyncio.sleep(seconds[k])
 
-        await Scheduler(job, [len(b) for b in before], after).finish()
+        await Scheduler(job, range(size), [len(b) for b in before], after).finish()
         return len(asyncio.all_tasks())
 
     assert in_virtual_time(work()) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,9 +16,7 @@ from replay_fakes import Telling, after, team
 from swarm_ui import (
     CollabGraph,
     ConfigError,
-    DirectoryStore,
     GraphError,
-    Limits,
     Message,
     NodeContext,
     NodeReply,
@@ -28,7 +25,7 @@ from swarm_ui import (
 )
 from swarm_ui.errors import BudgetExceeded
 from swarm_ui.model import Completion
-from swarm_ui.nodes import AgentNode
+from swarm_ui.nodes import AgentNode, Fallback
 
 graphs = {"seed": st.integers(0, 99), "size": st.integers(2, 6), "rounds": st.integers(1, 3)}
 
@@ -238,32 +235,18 @@ class Flaky:
         return NodeReply(content="up again")
 
 
-class Says:
-    """Always says the same, or fails."""
-
-    def __init__(self, id: str, word: str | Exception) -> None:
-        self.id, self.word = id, word
-
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        if isinstance(self.word, Exception):
-            raise self.word
-        return NodeReply(content=self.word)
-
-
 def test_a_failed_nested_graph_is_not_tried_again() -> None:
     slow = Sleeper("slow", 9)
     inner = CollabGraph([slow], name="inner")
     inner.timeout = 5.0  # type: ignore[attr-defined]
     graph = CollabGraph([inner, Sleeper("end")], [("inner", "end")])
-    for whole in (graph, graph.with_fallback("inner", Sleeper("spare"))):
-        slow.seconds = 9
-        trace = in_virtual_time(whole.run(BLANK))
-        slow.seconds = 0
-        assert in_virtual_time(whole.replay(trace)) == trace
-        again = in_virtual_time(whole.replay(trace, again=["inner:0"]))
-        assert again.message("inner:0").content == "inner/slow()"
-        other = in_virtual_time(whole.replay(trace, nodes={"inner/slow": Sleeper("other")}))
-        assert other.message("inner:0").content == "inner/slow()"
+    trace = in_virtual_time(graph.run(BLANK))
+    slow.seconds = 0
+    assert in_virtual_time(graph.replay(trace)) == trace
+    again = in_virtual_time(graph.replay(trace, again=["inner:0"]))
+    assert again.message("inner:0").content == "inner/slow()"
+    other = in_virtual_time(graph.replay(trace, nodes={"inner/slow": Sleeper("other")}))
+    assert other.message("inner:0").content == "inner/slow()"
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -271,39 +254,14 @@ def test_an_edit_inside_a_fallback_does_not_try_the_failed_node_again(nested: bo
     node = Flaky("a")
     primary = CollabGraph([node], name="a") if nested else node
     spare = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="spare")
-    graph = CollabGraph([primary]).with_fallback("a", spare)
-    trace = graph.run_sync(BLANK, limits=Limits(on_failure="abort"))
-    assert trace.calls[0].rescued is not None
-    changed = in_virtual_time(graph.replay(trace, messages={"a:0/x:0": "else"}))
-    assert node.calls == 1 and changed.calls[0].rescued == trace.calls[0].rescued
-    assert changed.message("a:0/x:0").content == "else"
+    graph = CollabGraph([Fallback(primary, spare)])
+    trace = graph.run_sync(BLANK)
+    failed = "a:0/a:0/a:0" if nested else "a:0/a:0"
+    assert trace.recorded()[failed][1].error is not None
+    changed = in_virtual_time(graph.replay(trace, messages={"a:0/spare:1/x:0": "else"}))
+    assert node.calls == 1 and changed.message("a:0/spare:1/x:0").content == "else"
     again = in_virtual_time(graph.replay(trace, again=["a:0"]))
-    assert node.calls == 2 and again.output == "up again"
-
-
-def test_calls_of_a_graph_and_its_fallback_with_the_same_names_are_not_confused(
-    tmp_path: Path,
-) -> None:
-    flaky = Flaky("y")
-    first = CollabGraph([Says("x", "first"), flaky], [("x", "y")], name="inner")
-    spare = CollabGraph([Says("x", "spare"), Says("y", "spare")], [("x", "y")], name="spare")
-    graph = CollabGraph([first]).with_fallback("inner", spare)
-    abort = Limits(on_failure="abort")
-    trace = graph.run_sync(BLANK, limits=abort)
-    assert trace.message("inner:0/x:0").content == "spare"
-    again = in_virtual_time(graph.replay(trace, again=["inner:0"], limits=abort))
-    assert again.output == "up again" and again.message("inner:0/x:0").content == "first"
-
-    flaky.calls = 0
-    stopped = spare.with_node(Says("y", BudgetExceeded("spent")))
-    with DirectoryStore(tmp_path) as store:
-        with pytest.raises(BudgetExceeded):
-            graph.with_fallback("inner", stopped).run_sync(
-                BLANK, run_id="r", store=store, limits=abort
-            )
-        flaky.calls = 0
-        resumed = graph.run_sync(BLANK, run_id="r", store=store, limits=abort)
-    assert resumed.message("inner:0/x:0").content == "spare" and resumed.output == "spare"
+    assert (node.calls, again.output) == ((1, trace.output) if nested else (2, "up again"))
 
 
 def test_a_replaced_message_may_be_a_whole_one() -> None:
@@ -324,7 +282,7 @@ def test_unknown_ids_and_names_are_refused() -> None:
             in_virtual_time(graph.replay(trace, **change))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="node 'c' is not in the graph"):
         in_virtual_time(graph.replay(trace, nodes={"c": Sleeper("c")}))
-    with pytest.raises(GraphError, match="'a' is not a graph, so there is no node 'a/b'"):
+    with pytest.raises(GraphError, match="'a' has no nodes inside, so there is no node 'a/b'"):
         in_virtual_time(graph.replay(trace, nodes={"a/b": Sleeper("c")}))
     outer = CollabGraph([graph.named("inner")])
     with pytest.raises(GraphError, match="inside 'inner': node 'c' is not in the graph"):

@@ -22,7 +22,6 @@ from swarm_ui import (
     MissingExtra,
     NodeError,
     Request,
-    RunFailed,
     Usage,
 )
 from swarm_ui.engine.events import Aborted, Event, Listeners, Token
@@ -293,33 +292,6 @@ def test_failures_have_an_error_status_and_their_kind(lab: Lab) -> None:
     assert all(not s.events for s in spans.values())
 
 
-def test_a_fallback_is_no_failure_but_is_told(lab: Lab) -> None:
-    bad = Sleeper("bad", fails=ValueError("no"))
-    graph = CollabGraph([bad, Sleeper("end")], [("bad", "end")])
-    graph.with_fallback("bad", Sleeper("spare")).run_sync(BLANK, on_event=Spans(lab.provider))
-    span = lab.spans["bad:0"]
-    assert span.status.status_code is StatusCode.UNSET
-    assert attributes(span)["swarm_ui.rescued"] == "ValueError: no"
-
-
-def test_the_calls_of_a_graph_that_is_stopped_end_and_its_fallback_may_have_the_same_names(
-    lab: Lab,
-) -> None:
-    slow = CollabGraph([Sleeper("x"), Sleeper("y", 9)], [("x", "y")], name="inner")
-    slow.timeout = 5.0  # type: ignore[attr-defined]
-    graph = CollabGraph([slow])
-    with pytest.raises(RunFailed) as failed:
-        in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
-    assert {id: s.status.description for id, s in lab.spans.items()} == {
-        "": f"RunFailed: {failed.value}", "inner:0": "no answer within 5 s",
-        "inner:0/x:0": None, "inner:0/y:0": "cancelled",
-    }  # fmt: skip
-    spare = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="spare")
-    graph = graph.with_fallback("inner", spare)
-    trace = in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
-    assert trace.output == "inner/y(inner/x)" and len(lab.exporter.get_finished_spans()) == 4 + 6
-
-
 def test_skipped_calls_have_no_span_but_are_named(lab: Lab) -> None:
     graph = CollabGraph(
         [Sleeper("a"), Sleeper("b"), Sleeper("end")],
@@ -418,7 +390,7 @@ def test_one_object_for_two_runs_is_refused_before_a_call_is_made(lab: Lab, seco
 
     class Counted(Sleeper):
         async def __call__(self, inbox, context):  # type: ignore[no-untyped-def]
-            made.append(context.run)
+            made.append(context.run_id)
             return await super().__call__(inbox, context)
 
     graph = CollabGraph([Counted("a", 2), Sleeper("b")], [("a", "b")])

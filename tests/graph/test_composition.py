@@ -123,8 +123,6 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
         (lambda g: g.with_edge("a", "c", when=True), "edge a -> c: a condition is a function"),
         (lambda g: g.with_output(""), "output '' is not in the graph"),
         (lambda g: g.named(""), "a name must be"),
-        (lambda g: g.with_fallback("cc", Sleeper("x")), "fallback for: node 'cc' is not"),
-        (lambda g: g.with_fallback("c", Sleeper), "fallback for 'c' is not a node but a class"),
         (lambda g: g.without_node("c"), "output"),
         (lambda g: g.without_node("z"), "'z' is not in the graph"),
         (lambda g: g.rename({"a": "b"}), "two nodes are called 'b'"),
@@ -155,12 +153,9 @@ def test_composition_joins_the_output_to_the_first_nodes() -> None:
     assert (Sleeper("start") >> line("ab")).predecessors["a"] == ("start",)
 
 
-def test_composition_carries_conditions_and_fallbacks() -> None:
-    left = line("ab", when={("a", "b"): bool}).with_fallback("a", Sleeper("x"))
-    right = line("cd", when={("c", "d"): bool}).with_fallback("d", Sleeper("y"))
-    both = left >> right
-    assert both.when == {("a", "b"): bool, ("c", "d"): bool}
-    assert both.fallbacks == {**left.fallbacks, **right.fallbacks}
+def test_composition_carries_conditions() -> None:
+    left, right = line("ab", when={("a", "b"): bool}), line("cd", when={("c", "d"): bool})
+    assert (left >> right).when == {("a", "b"): bool, ("c", "d"): bool}
 
 
 def nodes(names: str) -> list[Sleeper]:
@@ -187,11 +182,11 @@ def test_a_vote_after_a_fan_hears_its_ends_only() -> None:
 def test_a_fan_may_begin_a_graph_and_hold_graphs_and_fans() -> None:
     a, b, *_ = nodes("ab")
     assert ([a, b] >> line("xy")).predecessors == {"a": (), "b": (), "x": ("a", "b"), "y": ("x",)}
-    branch = line("pq", when={("p", "q"): bool}).with_fallback("q", a)
+    branch = line("pq", when={("p", "q"): bool})
     graph = line("mn") >> [branch, line("r") >> nodes("st"), Sleeper("u")] >> Sleeper("v")
     assert graph.predecessors["p"] == graph.predecessors["r"] == graph.predecessors["u"] == ("n",)
     assert graph.predecessors["v"] == ("q", "s", "t", "u")
-    assert graph.when == branch.when and graph.fallbacks == branch.fallbacks
+    assert graph.when == branch.when
     begun = a >> (line("r") >> nodes("st"))
     assert begun.ends == ("s", "t") and (begun >> b).predecessors["r"] == ("a",)
     assert (line("mn") >> (line("r") >> nodes("st")) >> b).predecessors["b"] == ("s", "t")
@@ -236,7 +231,6 @@ OPERATIONS: dict[str, Operation] = {
     "with_edge": lambda g, rng: g.with_edge(
         some_name(g, rng), some_name(g, rng), when=rng.choice([None, bool])
     ),
-    "with_fallback": lambda g, rng: g.with_fallback(some_name(g, rng), Sleeper("f")),
     "without_edge": lambda g, rng: g.without_edge(*rng.choice(g.edges)),
     "with_node": lambda g, rng: g.with_node(
         Sleeper(rng.choice("abcxyz")), hears=[some_name(g, rng)], heard_by=[some_name(g, rng)]
@@ -255,8 +249,8 @@ OPERATIONS: dict[str, Operation] = {
 
 def whole(graph: CollabGraph) -> tuple[object, ...]:
     """All that a graph is made of."""
-    members, when, fallbacks = dict(graph.nodes), dict(graph.when), dict(graph.fallbacks)
-    return members, graph.edges, when, fallbacks, graph.output, graph.rounds, graph.name
+    members, when = dict(graph.nodes), dict(graph.when)
+    return members, graph.edges, when, graph.output, graph.rounds, graph.name
 
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(OPERATIONS)), max_size=12))
@@ -267,7 +261,6 @@ def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
     edges = random_dag("abcde", 0.6, rng)
     members = [*nodes("abcde"), MajorityVote()]
     graph = CollabGraph(members, [*edges, ("a", "vote")], "vote", when={("a", "vote"): bool})
-    graph = graph.with_fallback("b", Sleeper("f"))
     for operation in operations:
         before = whole(graph)
         try:
@@ -278,8 +271,6 @@ def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
         assert {e: graph.when.get(e) for e in graph.edges if e in new.edges} == {
             e: new.when.get(e) for e in graph.edges if e in new.edges
         }
-        if operation != "with_fallback":
-            assert new.fallbacks == {n: f for n, f in graph.fallbacks.items() if n in new.nodes}
         names = {name: name.upper() for name in new.nodes}
         there_and_back = new.rename(names).rename({new: old for old, new in names.items()})
         assert whole(there_and_back) == whole(new)

@@ -33,7 +33,7 @@ def team() -> CollabGraph:
     nodes = [AgentNode(name, MODEL) for name in ("ada", "grace", "edsger")]
     graph = CollabGraph([*nodes, MajorityVote()], [("ada", "grace")], rounds=3)
     graph = graph.with_edge("edsger", "ada", delay=1).with_edge("grace", "edsger", when=sent)
-    return graph.with_fallback("ada", AgentNode("spare", MODEL)).named("three")
+    return graph.named("three")
 
 
 def test_a_graph_is_a_collection_of_its_nodes() -> None:
@@ -51,7 +51,7 @@ def test_copies_and_pickles_decide_the_same(copied: Callable[[CollabGraph], Coll
     graph = team()
     other = copied(graph)
     assert other is not graph and other.to_json() == graph.to_json()
-    assert list(other.fallbacks) == ["ada"] and other.delays == graph.delays
+    assert other.delays == graph.delays
     assert other.run_sync("wait").messages == graph.run_sync("wait").messages
     assert other["ada"].model is other["grace"].model  # type: ignore[attr-defined]
 

@@ -119,7 +119,6 @@ calls = st.builds(
     started=number,
     ended=number,
     error=st.none() | failures,
-    rescued=st.none() | failures,
     sampled=st.lists(count, max_size=2).map(tuple),
     arguments=text,
     step=st.none() | count,
@@ -233,14 +232,14 @@ def test_numbers_that_json_cannot_hold_come_from_no_model_and_no_environment() -
 
 def test_a_nested_and_skipping_run_with_a_fallback_survives(tmp_path: Path) -> None:
     inner = CollabGraph.collaborative(model=HashModel(), agents=2, rounds=1, seed=1)
-    bad = Sleeper("bad", fails=ValueError("nö"))
+    bad = Fallback(Sleeper("bad", fails=ValueError("nö")), Sleeper("spare"))
     graph = CollabGraph(
         [inner.named("team"), bad, Sleeper("never"), Sleeper("end")],
         [("team", "bad"), ("team", "never"), ("never", "end"), ("bad", "end")],
         when={("team", "never"): lambda message: False},
-    ).with_fallback("bad", Sleeper("spare"))
+    )
     trace = graph.run_sync(SCREEN, run_id="r")
-    assert trace.skipped and any(c.rescued for c in trace.calls)
+    assert trace.skipped and any(c.error for c in trace.calls)
     assert any(c.ballot for c in trace.calls) and any("/" in m.id for m in trace.messages)
     write_jsonl(tmp_path / "t.jsonl", [trace])
     assert list(iter_jsonl(tmp_path / "t.jsonl", Trace)) == [trace]

@@ -13,7 +13,7 @@ from picture_reading import HOSTILE, SVG, Picture
 
 from swarm_ui import CollabGraph, Message, random_dag
 from swarm_ui.graph.topology import Edge
-from swarm_ui.nodes import MajorityVote
+from swarm_ui.nodes import Fallback, MajorityVote
 from swarm_ui.viz import graph_svg, scrolling
 from swarm_ui.viz.layered_layout import layered
 
@@ -68,13 +68,13 @@ def test_conditions_are_dashed_and_named() -> None:
     assert picture.arrow("clerk → end").get("stroke-dasharray") is None
 
 
-def test_a_fallback_an_adapter_and_the_output_are_noted() -> None:
+def test_a_fallback_and_the_output_are_noted() -> None:
     model = FixedModel({"actor@7": click(1)})
     graph = CollabGraph.collaborative(1, model=model, adapters=["actor@7"])
-    graph = graph.with_fallback("agent_0", Sleeper("backup"))
+    node = Fallback(graph["agent_0"], Sleeper("backup"))
+    graph = graph.with_node(node)
     picture = Picture(graph._repr_svg_())
-    assert "actor@7 · else backup" in picture.texts
-    assert any("if it fails, backup answers instead" in title for title in picture.titles)
+    assert "agent_0 or backup" in picture.texts
     thick = [float(picture.box(name).get("stroke-width", 0)) for name in ("vote", "agent_0")]
     assert thick[0] > thick[1]
 
@@ -118,7 +118,7 @@ def test_hostile_names_are_words() -> None:
 
 
 @pytest.mark.parametrize("word", HOSTILE)
-def test_hostile_conditions_adapters_and_fallbacks_are_words(word: str) -> None:
+def test_hostile_conditions_and_adapters_are_words(word: str) -> None:
     def condition(message: Message) -> bool:
         return True
 
@@ -126,7 +126,6 @@ def test_hostile_conditions_adapters_and_fallbacks_are_words(word: str) -> None:
     node = Sleeper("a")
     node.adapter = word  # type: ignore[attr-defined]
     graph = CollabGraph([node, Sleeper("b")], [("a", "b")], when={("a", "b"): condition})
-    graph = graph.with_fallback("a", Sleeper(word))
     assert Picture(graph._repr_svg_()).harmless
 
 

@@ -1,4 +1,4 @@
-"""The questions that stored runs of graphs wait for, and their answers."""
+"""The questions that runs of graphs in a journal wait for, and their answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import msgspec
 from swarm_ui.errors import ConfigError, RunPaused
 from swarm_ui.experiment.user_code import graph_named
 from swarm_ui.message import Question
-from swarm_ui.storage.directory_store import DirectoryStore
-from swarm_ui.storage.sqlite_store import SQLiteStore
+from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Trace
-
-_SQLITE = b"SQLite format 3\x00"
 
 
 class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,42 +35,23 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The questions that are open now."""
 
 
-def opened_store(path: Path) -> DirectoryStore | SQLiteStore:
-    """The store at a path: a folder, or a SQLite file.
-
-    Raises:
-        ConfigError: there is none; nothing is created.
-    """
-    if path.is_dir():
-        return DirectoryStore(path)
-    if not path.is_file():
-        raise ConfigError(f"there is no store '{path}': expected a folder or a SQLite file of runs")
-    with path.open("rb") as file:
-        if file.read(len(_SQLITE)) != _SQLITE:
-            raise ConfigError(
-                f"'{path}' is not a store: expected a folder or a SQLite file of runs"
-            )
-    return SQLiteStore(path)
-
-
 def open_questions(path: Path, run: str = "") -> list[OpenQuestion]:
-    """The open questions of a run of a store, or of all its runs, the oldest first.
+    """The open questions of a run of a journal, or of all its runs, the oldest first.
 
     Raises:
-        ConfigError: there is no such store or run.
-        TraceError: a run is damaged.
+        ConfigError: there is no such journal or run.
+        TraceError: the journal is damaged.
     """
-    with opened_store(path) as store:
-        names = [run] if run else [kept.name for kept in store.runs() if not kept.finished]
-        records = [store.read(name) for name in names]
-    return [_of(r.head.run, question) for r in records for question in r.questions]
+    journal = Journal(path)
+    records = [journal.read(run)] if run else journal.runs()
+    return [_of(r.head.run, question) for r in records for question in r.questions.values()]
 
 
 async def answer(path: Path, run: str, text: str, graph: str, node: str = "") -> Answered:
     """Answer a question of a run, and make the calls that it waits for.
 
     Args:
-        path: the store.
+        path: the journal.
         run: name of the run.
         text: the answer.
         graph: ``module:name`` of the graph that made the run; its module is imported.
@@ -84,12 +62,11 @@ async def answer(path: Path, run: str, text: str, graph: str, node: str = "") ->
     """
     question = _chosen(open_questions(path, run), run, node)
     team = graph_named(graph)
-    with opened_store(path) as store:
-        try:
-            trace = await team.resume(run, {question.id: text}, store=store)
-        except RunPaused as paused:
-            left = tuple(_of(run, each) for each in paused.questions)
-            return Answered(answered=question.id, trace=None, questions=left)
+    try:
+        trace = await team.resume(run, {question.id: text}, journal=Journal(path))
+    except RunPaused as paused:
+        left = tuple(_of(run, each) for each in paused.questions)
+        return Answered(answered=question.id, trace=None, questions=left)
     return Answered(answered=question.id, trace=trace)
 
 

@@ -26,7 +26,7 @@ from swarm_ui import (
 )
 from swarm_ui.engine.events import CallFinished, CallStarted, Event, Token
 from swarm_ui.errors import ReplyError
-from swarm_ui.nodes import ChatNode, ScriptedModel, function_node
+from swarm_ui.nodes import ChatNode, Fallback, ScriptedModel, function_node
 
 POINT = {
     "type": "object",
@@ -224,10 +224,16 @@ def test_replies_that_never_follow_the_schema_are_a_failure_with_its_turns_in_th
 def test_a_fallback_answers_for_a_node_that_fails_and_no_call_is_lost() -> None:
     first = ChatNode("one", ScriptedModel(lambda request: "no"), schema=Point, max_repairs=0)
     second = ChatNode("other", ScriptedModel(['{"x": 1}']), schema=Point)
-    trace = CollabGraph([first]).with_fallback("one", second).run_sync("where?")
+    trace = CollabGraph([Fallback(first, second)]).run_sync("where?")
     assert trace.message("one:0").content == '{"x": 1}'
-    assert [call.message for call in trace.calls] == ["one:0", "one:0/model:0", "one:0/model:1"]
-    assert trace.calls[0].rescued is not None and trace.calls[0].rescued.kind == "reply"
+    assert [call.message for call in trace.calls] == [
+        "one:0",
+        "one:0/one:0",
+        "one:0/one:0/model:0",
+        "one:0/other:1",
+        "one:0/other:1/model:0",
+    ]
+    assert trace.calls[1].error is not None and trace.calls[1].error.kind == "reply"
 
 
 def test_a_value_that_does_not_follow_the_schema_is_an_error() -> None:

@@ -35,7 +35,7 @@ from swarm.memory.memory import GlobalMemory
 from swarm.utils.globals import Cost
 
 from swarm_ui import CollabGraph, Completion, Limits, Request, RunFailed, Usage
-from swarm_ui.engine.executor import trace_of
+from swarm_ui.engine.run import trace_of
 from swarm_ui.errors import ConfigError, NodeError
 from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import GPTSwarmGraph, GPTSwarmNode, import_graph, import_swarm

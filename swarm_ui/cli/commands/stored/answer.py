@@ -20,8 +20,7 @@ from swarm_ui.experiment.stored.answering import answer as answer_question
 
 
 def answer(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="store of the runs: the folder of "
-                     "a DirectoryStore, or the file of an SQLiteStore")],
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="the file of a Journal")],
     run: Annotated[str, typer.Argument(metavar="RUN", help="name of the run; without it, the open "
                    "questions of all runs are listed")] = "",
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="the answer; without it, the "
@@ -38,14 +37,14 @@ def answer(
 ) -> int:  # fmt: skip
     """Answer a question that a paused run of a graph waits for, and continue the run.
 
-    The answer and every call are stored before the run continues. The module of the graph is
+    The answer and every call are written before the run continues. The module of the graph is
     imported from the current folder or where it is installed.
-    Example: [bold]swarm-ui answer letters letter/1 yes --graph team:graph[/]
+    Example: [bold]swarm-ui answer letters.jsonl letter/1 yes --graph team:graph[/]
     """
     output = Output(machine=json)
     if text is None:
-        found = open_questions(store, run)
-        _show(output, found, store, whole=bool(run))
+        found = open_questions(journal, run)
+        _show(output, found, journal, whole=bool(run))
         return output.done(questions=msgspec.to_builtins(found))
     if not graph:
         raise ConfigError(
@@ -53,11 +52,11 @@ def answer(
             "that returns one; the calls that wait for the answer need its nodes"
         )
     expect_file_place(out, force)  # an answer cannot be given twice
-    done = asyncio.run(answer_question(store, run, text, graph, node))
+    done = asyncio.run(answer_question(journal, run, text, graph, node))
     output.say(f"answered {done.answered}")
     document: dict[str, object] = {"run": run, "answered": done.answered}
     if done.trace is None:
-        _show(output, done.questions, store, whole=True)
+        _show(output, done.questions, journal, whole=True)
         waiting = msgspec.to_builtins(done.questions)
         return output.done(**document, finished=False, output=None, questions=waiting)
     if done.trace.output is not None:
@@ -67,17 +66,17 @@ def answer(
     return output.done(**document, finished=True, output=done.trace.output, questions=[])
 
 
-def _show(output: Output, found: Sequence[OpenQuestion], store: Path, *, whole: bool) -> None:
+def _show(output: Output, found: Sequence[OpenQuestion], journal: Path, *, whole: bool) -> None:
     """List questions: ``whole``, with their whole text; else with their first lines."""
     if not found:
         output.show(Text("no question is open"))
         return
-    made = table(str(store), ["run", "id", "question"], left=True)
+    made = table(str(journal), ["run", "id", "question"], left=True)
     for question in found:
         lines = question.text.splitlines() or [""]
         made.add_row(question.run, question.id, question.text if whole else lines[0])
     output.show(made)
     several = len([q for q in found if q.run == found[0].run]) > 1
-    words = ["swarm-ui", "answer", str(store), found[0].run, "TEXT"]
+    words = ["swarm-ui", "answer", str(journal), found[0].run, "TEXT"]
     words += ["--node", found[0].id] if several else []
     output.command("to answer", *words, "--graph", "MODULE:NAME")

@@ -1,8 +1,8 @@
-"""Converts the answer of a node to a message and a call record with the node's identity."""
+"""What a call leaves in the log: its message and its record; and what makes a run a failure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +10,28 @@ from swarm_ui.errors import ConfigError, Failure, NodeError, SwarmError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.trace.records import Call
+from swarm_ui.trace.records import Call, RecordedCall
+
+
+class Expired(Exception):
+    """The time limit of a call has passed."""
+
+
+class Recalled(Exception):
+    """A call failed in the record, and fails in the same way again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def reason_of(failure: BaseException, node: str) -> Failure:
+    """Why a call of a node failed."""
+    if isinstance(failure, Recalled):
+        return msgspec.structs.replace(failure.failure, node=node)
+    if isinstance(failure, Expired):
+        return Failure(kind="timeout", message=str(failure), node=node)
+    return Failure.of(failure, node=node)
 
 
 def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
@@ -34,7 +55,7 @@ def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
         content=content,
         action=reply.action,
         adapter=reply.adapter,
-        logprob=reply.logprob,
+        logprob=_known(reply.logprob),
         usage=reply.usage,
         error=error,
         prompt_format=reply.prompt_format,
@@ -42,21 +63,20 @@ def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
     )
 
 
-def called(
+def call_of(
     reply: NodeReply | Message,
     message: Message,
     heard: tuple[str, ...],
-    times: tuple[float, float],
+    started: float,
+    ended: float,
     error: Failure | None,
-    rescued: Failure | None,
 ) -> Call:
     """The record of the call that produced a message.
 
     Args:
         heard: ids of the received messages.
-        times: when it started and ended, in seconds since the run began.
+        started, ended: in seconds since the run began.
         error: why it failed, if it did.
-        rescued: why the node itself failed, if its fallback answered.
     """
     if isinstance(reply, Message):
         reply = NodeReply(adapter=reply.adapter, logprob=reply.logprob, usage=reply.usage)
@@ -71,13 +91,13 @@ def called(
         model=encodable(reply.model),
         temperature=reply.temperature,
         seed=reply.seed,
-        logprob=reply.logprob,
+        logprob=_known(reply.logprob),
         usage=reply.usage,
         ballot=reply.ballot,
-        started=times[0],
-        ended=times[1],
+        started=started,
+        ended=ended,
     )
-    if not reply.prompt and error is None and rescued is None:
+    if not reply.prompt and error is None:
         return call
     return msgspec.structs.replace(
         call,
@@ -85,20 +105,40 @@ def called(
         reply=message.content if reply.prompt else "",
         dropped=reply.dropped,
         error=error,
-        rescued=rescued,
         sampled=reply.sampled,
     )
 
 
+def _known(logprob: float | None) -> float | None:
+    """A log-probability that JSON can hold; that of an impossible reply counts as unknown."""
+    return None if logprob is None or logprob - logprob != 0.0 else logprob
+
+
+def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, RecordedCall]) -> bool:
+    """Whether a recorded call received exactly these messages."""
+    if len(call.heard) != len(inbox):
+        return False
+    for heard, message in zip(call.heard, inbox, strict=True):
+        if heard != message.id:
+            return False
+        before = past.get(heard)
+        if before is None or (before[0] is not message and before[0] != message):
+            return False
+    return True
+
+
+# -- runs that fail ---------------------------------------------------------------------------
+
+
 def succeeded(message: Message, call: Call) -> bool:
-    """Whether a node answered. A vote or a nested graph that received only failures, a step inside
-    a node and an item of a mapped graph are no answers; a model's unusable reply is one."""
-    if call.step is not None or call.error is not None or call.node.endswith("/item"):
+    """Whether a node answered. A vote or a nested graph that received only failures and a step
+    inside a node are no answers; a model's unusable reply is one."""
+    if call.step is not None or call.error is not None:
         return False
     return message.error is None or bool(call.model or call.prompt)
 
 
-def first_failure(pairs: Iterable[tuple[Message, Call]]) -> Call | None:
+def first_failure(pairs: Iterable[RecordedCall]) -> Call | None:
     """The first failed call, if no node succeeded; else ``None``."""
     first = None
     for message, call in pairs:
@@ -112,7 +152,7 @@ def first_failure(pairs: Iterable[tuple[Message, Call]]) -> Call | None:
 def node_error(kind: type[NodeError], told: str, call: Call, run: str) -> NodeError:
     """The error of a run that a node's failure ends, of the failure's kind."""
     error = kind(told, node=call.node, round=call.round, run=run)
-    if isinstance(call.error, Failure):
+    if call.error is not None:
         error.kind = call.error.kind
     elif call.model or call.prompt:
         error.kind = "reply"
@@ -120,19 +160,14 @@ def node_error(kind: type[NodeError], told: str, call: Call, run: str) -> NodeEr
 
 
 def until_error(
-    told: str, newest: Mapping[str, Message], calls: Iterable[Call], run: str
+    told: str, newest: Mapping[str, Message], log: Mapping[str, RecordedCall], run: str
 ) -> SwarmError:
     """The error of a run whose ``until`` failed: that of the first node without an answer, whose
     message it may have read; else one of the configuration."""
-    lost = {message.id: message.error for message in newest.values() if message.error is not None}
-    for call in calls:
-        if call.message in lost:
-            return node_error(NodeError, f"{lost[call.message]}; {told}", call, run)
+    for message in newest.values():
+        if message.error is not None:
+            call = log[message.id][1]
+            return node_error(NodeError, f"{message.error}; {told}", call, run)
     return ConfigError(
         f"{told}. It gets the newest message of each agent that has answered: {', '.join(newest)}"
     )
-
-
-def is_step(call: Call, id: str) -> bool:
-    """Whether a call is a step of the call with this id, and not of one further inside."""
-    return call.step is not None and call.message.rpartition("/")[0] == id

@@ -1,7 +1,7 @@
 """A graph whose every part can be resumed wrongly, and whose nodes tell a side file what they do.
 
 Layers of nodes that really wait, over two rounds; a nested graph with a conditional edge; a node
-that fails and one whose fallback speaks; a vote. What each says depends on all it heard.
+that fails and one with a fallback; a vote. What each says depends on all it heard.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from swarm_ui import Action, CollabGraph, Element, Message, NodeContext, NodeReply, Observation
-from swarm_ui.nodes import MajorityVote
+from swarm_ui.nodes import Fallback, MajorityVote
 
 Log = Callable[[str, str, Sequence[str]], None]
 """Hears ``"start"`` or ``"end"``, the id of the message, and the ids of those heard."""
@@ -76,14 +76,11 @@ def layered(seed: int, log: Log = quiet, *, wait: float = 0.003) -> CollabGraph:
         for sender in rng.sample(above, 2)
     ]
     last = layers[-1][0]
-    return (
-        CollabGraph(
-            [*nodes, Waiter("broken", log, wait, fails=True), Waiter("weak", log, wait, fails=True),
-             inner, Waiter("after", log, wait), MajorityVote()],
-            [*edges, (layers[0][0], "broken"), ("broken", last), (layers[0][1], "weak"),
-             ("weak", last), (layers[1][0], "inner"), ("inner", "after")],
-            rounds=2,
-        )
-        .with_fallback("weak", Waiter("stand_in", log, wait))
-        .with_edge(layers[0][2], last, when=even)
-    )  # fmt: skip
+    weak = Fallback(Waiter("weak", log, wait, fails=True), Waiter("stand_in", log, wait))
+    return CollabGraph(
+        [*nodes, Waiter("broken", log, wait, fails=True), weak, inner, Waiter("after", log, wait),
+         MajorityVote()],
+        [*edges, (layers[0][0], "broken"), ("broken", last), (layers[0][1], "weak"),
+         ("weak", last), (layers[1][0], "inner"), ("inner", "after")],
+        rounds=2,
+    ).with_edge(layers[0][2], last, when=even)  # fmt: skip

@@ -13,8 +13,8 @@ from graph_fakes import in_virtual_time, timeless
 from swarm_ui import (
     CollabGraph,
     ConfigError,
-    DirectoryStore,
     GraphError,
+    Journal,
     Limits,
     Message,
     NodeContext,
@@ -22,7 +22,7 @@ from swarm_ui import (
     NodeReply,
     Trace,
 )
-from swarm_ui.nodes import function_node, map_node
+from swarm_ui.nodes import Map, function_node
 
 
 @function_node
@@ -63,7 +63,7 @@ def words(message: Message) -> list[str]:
 
 def team(worker: Worker, **more: object) -> CollabGraph:
     inside = CollabGraph([worker, check], [("worker", "check")], name="inside")
-    node = map_node("each", inside, over=words, **more)
+    node = Map("each", inside, over=words, **more)  # type: ignore[arg-type]
     return CollabGraph([plan, node], [("plan", "each")])
 
 
@@ -83,6 +83,7 @@ def test_results_come_in_the_order_of_the_items_and_all_is_recorded() -> None:
     assert heard["each:0/item:1/worker:0"] == ("each:0/item:1",)
     decision = trace.decision(trace.calls[3])
     assert [h.content for h in decision.heard] == ["one"]
+    assert decision.observation.goal == "one"
     assert "item 1" in trace._repr_svg_()
 
 
@@ -123,19 +124,19 @@ def test_a_replay_runs_only_the_items_that_a_change_affects() -> None:
 def test_a_durable_run_goes_on_with_the_items_that_are_left(tmp_path: Path) -> None:
     worker = Worker(second=0.001)
     graph = team(worker)
-    with DirectoryStore(tmp_path, fsync=False) as store:
-        worker.dies = True
-        with pytest.raises(ConfigError, match="power cut"):
-            graph.run_sync("three one x", run_id="r", store=store)
-        kept = {message.id for message, _ in store.read("r").calls}
-        assert {"each:0/item:2", "each:0/item:0/worker:0", "each:0/item:1/check:0"} <= kept
-        worker.calls.clear()
-        worker.dies = False
-        trace = graph.run_sync("three one x", run_id="r", store=store)
-        assert json.loads(trace.output or "") == ["THREE!", "ONE!", "X!"]
-        assert worker.calls == ["each:0/item:2/worker:0"]
-        assert graph.run_sync("three one x", run_id="r", store=store) == trace
-        assert len(worker.calls) == 1
+    journal = Journal(tmp_path / "runs.jsonl")
+    worker.dies = True
+    with pytest.raises(ConfigError, match="power cut"):
+        graph.run_sync("three one x", run_id="r", journal=journal)
+    kept = set(journal.read("r").calls)
+    assert {"each:0/item:2", "each:0/item:0/worker:0", "each:0/item:1/check:0"} <= kept
+    worker.calls.clear()
+    worker.dies = False
+    trace = graph.run_sync("three one x", run_id="r", journal=journal)
+    assert json.loads(trace.output or "") == ["THREE!", "ONE!", "X!"]
+    assert worker.calls == ["each:0/item:2/worker:0"]
+    assert graph.run_sync("three one x", run_id="r", journal=journal) == trace
+    assert len(worker.calls) == 1
 
 
 def test_failures_of_items_are_recorded_and_only_all_of_them_fail_the_node() -> None:
@@ -144,7 +145,7 @@ def test_failures_of_items_are_recorded_and_only_all_of_them_fail_the_node() -> 
     assert said[0] == "ONE!"
     assert trace.message("each:0").error is None
     assert trace.message("each:0/item:1/worker:0").error == "ValueError: a bad item"
-    alone = CollabGraph([plan, map_node("each", CollabGraph([Worker()]), over=words)], [
+    alone = CollabGraph([plan, Map("each", CollabGraph([Worker()]), over=words)], [
         ("plan", "each")])  # fmt: skip
     partly = in_virtual_time(alone.run("one bad"))
     assert json.loads(partly.output or "") == ["ONE", None]
@@ -158,7 +159,7 @@ def test_no_items_too_many_items_and_messages_without_items() -> None:
     assert in_virtual_time(team(Worker()).run("")).output == "[]"
     crowded = in_virtual_time(team(Worker(), most=2).run("a b c"))
     assert "got 3 items and runs at most 2" in (crowded.message("each:0").error or "")
-    arrays = CollabGraph([plan, map_node("each", CollabGraph([Worker()]))], [("plan", "each")])
+    arrays = CollabGraph([plan, Map("each", CollabGraph([Worker()]))], [("plan", "each")])
     assert json.loads(in_virtual_time(arrays.run('["a", {"b": 1}]')).output or "") == [
         "A", '{"B": 1}',
     ]  # fmt: skip
@@ -168,12 +169,11 @@ def test_no_items_too_many_items_and_messages_without_items() -> None:
 
 def test_structure_and_pictures_show_the_graph_inside() -> None:
     graph = team(Worker())
-    assert "each, for each of words" in graph.to_mermaid()
-    assert "for each of words" in graph._repr_svg_() and "worker" in graph._repr_svg_()
+    assert "each, for each item" in graph.to_mermaid()
+    assert "for each item" in graph._repr_svg_() and "worker" in graph._repr_svg_()
     for make, message in (
-        (lambda: map_node("each", Worker()), "expected a graph, got a Worker"),  # type: ignore[arg-type]
-        (lambda: map_node("each", graph, over="x"), "over must be a function"),  # type: ignore[arg-type]
-        (lambda: map_node("each", graph, most=0), "most must be at least 1"),
+        (lambda: Map("each", Worker()), "expected a graph, got a Worker"),  # type: ignore[arg-type]
+        (lambda: Map("each", graph, most=0), "most must be at least 1"),
     ):
         with pytest.raises(GraphError, match=message):
             make()

@@ -1,9 +1,9 @@
-"""Runs under a store, in processes that are made to be killed:
+"""Runs with a journal, in processes that are made to be killed:
 
-python tests/storage/store_child.py directory FOLDER
+python tests/storage/journal_child.py FILE
 
 Reads lines from its input. ``run SEED LOG OUT`` forks a child that runs the layered graph of that
-seed under the store, tells LOG what its nodes do and writes the trace to OUT; ``kill`` kills that
+seed with the journal, tells LOG what its nodes do and writes the trace to OUT; ``kill`` kills that
 child with SIGKILL, ``wait`` does not. Both answer with how it ended. A child costs milliseconds
 because what it needs is imported already.
 """
@@ -14,38 +14,31 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from store_graph import SCREEN, layered
+from journal_graph import SCREEN, layered
 
-from swarm_ui.storage import DirectoryStore, SQLiteStore
-
-Stores = DirectoryStore | SQLiteStore
-OPEN: dict[str, Callable[[Path], Stores]] = {
-    "directory": DirectoryStore,
-    "directory-nosync": lambda path: DirectoryStore(path, fsync=False),
-    "sqlite": SQLiteStore,
-}
+from swarm_ui import Journal
 
 
-def run(kind: str, path: Path, seed: int, log: Path, out: Path) -> None:
+def run(path: Path, seed: int, log: Path, out: Path) -> None:
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def tell(what: str, id: str, heard: Sequence[str]) -> None:
         os.write(handle, json.dumps([what, id, list(heard)]).encode() + b"\n")
 
     tell("begin", "", [])
-    with OPEN[kind](path) as store:
-        trace = layered(seed, tell).run_sync(SCREEN, seed=seed, run_id=f"run/{seed}", store=store)
+    graph, journal = layered(seed, tell), Journal(path)
+    trace = graph.run_sync(SCREEN, seed=seed, run_id=f"run/{seed}", journal=journal)
     beside = out.with_suffix(".part")
     beside.write_bytes(msgspec.json.encode(trace))
     beside.rename(out)
 
 
 def main() -> None:
-    kind, path = sys.argv[1], Path(sys.argv[2])
+    path = Path(sys.argv[1])
     child = 0
     for line in sys.stdin:
         command, *arguments = line.split()
@@ -55,7 +48,7 @@ def main() -> None:
             if child == 0:
                 status = 1
                 try:
-                    run(kind, path, int(seed), Path(log), Path(out))
+                    run(path, int(seed), Path(log), Path(out))
                     status = 0
                 finally:
                     sys.stdout.flush()

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from swarm_ui.budget import Budget, Price
-from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatModel, VersionedModel
-from swarm_ui.node import Condition, Node, scope_of
-from swarm_ui.storage.protocol import RecordedCall
-from swarm_ui.trace.records import Call
+from swarm_ui.model import VersionedModel
+from swarm_ui.node import Condition, Node, parts_of, scope_of
+from swarm_ui.trace.records import RecordedCall
+
+Lease = tuple[VersionedModel, str]
 
 
-class Schedule:
+class Plan:
     """Calls numbered ``0 .. size - 1``, round by round, then those after the last round.
 
     All sequences are indexed by call number. The inputs of a call are from earlier rounds, or from
@@ -24,9 +23,9 @@ class Schedule:
     """
 
     __slots__ = (
-        "budgeted", "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids",
-        "inputs", "leases", "names", "nested", "nodes", "open", "own", "rounds", "size",
-        "successors", "team", "timeouts", "waiting",
+        "budgeted", "closes", "composite", "conditional", "conditions", "final", "heard", "ids",
+        "inputs", "leases", "names", "nodes", "open", "own", "rounds", "size", "successors",
+        "team", "timeouts", "waiting",
     )  # fmt: skip
 
     def __init__(self, graph: Dag, last: int) -> None:
@@ -49,11 +48,8 @@ class Schedule:
         after = frozenset(closing)
         #: made once, after the last round
         self.closes = tuple(name in after for name in self.names)
-        #: runs a graph
-        self.nested = tuple(inner_graph(n) is not None for n in self.nodes)
-        self.fallbacks: tuple[Node | None, ...] = tuple(
-            graph.fallbacks.get(name) for name in self.names
-        )
+        #: has nodes inside, which have slots and time limits of their own
+        self.composite = tuple(bool(parts_of(node)) for node in self.nodes)
         self.leases = _leases(graph)
         #: budgets and names of the models that have a budget, by the path of their node
         self.budgeted = _budgeted(graph)
@@ -65,9 +61,10 @@ class Schedule:
         )
         #: ids of the inputs
         self.heard = tuple(tuple([self.ids[j] for j in inputs]) for inputs in self.inputs)
-        #: for each input, which of its messages are received; ``None``: all of all inputs
-        self.conditions: tuple[tuple[Condition | None, ...] | None, ...] = tuple(
-            self._conditions(graph, k) for k in range(self.size)
+        #: for each input, which of its messages are received; ``None``: all
+        self.conditions: tuple[tuple[Condition | None, ...], ...] = tuple(
+            tuple([graph.when.get((self.names[j], self.names[k])) for j in inputs])
+            for k, inputs in enumerate(self.inputs if graph.when else ())
         )
         self.conditional = bool(graph.when)
         sources = frozenset(graph.sources)
@@ -80,57 +77,23 @@ class Schedule:
         self.successors = tuple(map(tuple, successors))
         self.waiting = tuple(map(len, self.inputs))
 
-    def _conditions(self, graph: Dag, k: int) -> tuple[Condition | None, ...] | None:
-        if not graph.when:
-            return None
-        found = tuple(graph.when.get((self.names[j], self.names[k])) for j in self.inputs[k])
-        return found if any(condition is not None for condition in found) else None
+
+_PLANS: WeakKeyDictionary[Dag, dict[int, Plan]] = WeakKeyDictionary()
 
 
-_SCHEDULES: WeakKeyDictionary[Dag, dict[int, Schedule]] = WeakKeyDictionary()
-
-
-def schedule_of(graph: Dag, last_round: int | None = None) -> Schedule:
-    """The schedule of a graph, made at its first run and kept as long as the graph.
+def plan_of(graph: Dag, last_round: int | None = None) -> Plan:
+    """The plan of a graph, made at its first run and kept as long as the graph.
 
     ``last_round``: the last round of a run whose rounds ended early; ``None``: the graph's.
     """
     last = graph.rounds - 1 if last_round is None else last_round
-    known = _SCHEDULES.get(graph)
+    known = _PLANS.get(graph)
     if known is None:
-        known = _SCHEDULES[graph] = {}
-    schedule = known.get(last)
-    if schedule is None:
-        schedule = known[last] = Schedule(graph, last)
-    return schedule
-
-
-def _leases(graph: Dag) -> tuple[Lease, ...]:
-    """Models with versions and the adapters they use, each pair once; nested ones too."""
-    found: dict[tuple[int, str], Lease] = {}
-    for node in (*graph.nodes.values(), *graph.fallbacks.values()):
-        inner = inner_graph(node)
-        if inner is not None:
-            found |= {(id(m), adapter): (m, adapter) for m, adapter in schedule_of(inner).leases}
-            continue
-        model: ChatModel | None = getattr(node, "model", None)
-        adapter: str | None = getattr(node, "adapter", None)
-        if adapter is not None and isinstance(model, VersionedModel):
-            found[id(model), adapter] = (model, adapter)
-    return tuple(found.values())
-
-
-def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
-    found: dict[str, tuple[Budget, str]] = {}
-    for name, node in (*graph.fallbacks.items(), *graph.nodes.items()):
-        inner = inner_graph(node)
-        if inner is not None:
-            found |= {f"{name}/{path}": each for path, each in schedule_of(inner).budgeted.items()}
-        model = getattr(node, "model", None)
-        budget = getattr(model, "budget", None)
-        if isinstance(budget, Budget):
-            found[name] = budget, str(getattr(model, "name", ""))
-    return found
+        known = _PLANS[graph] = {}
+    plan = known.get(last)
+    if plan is None:
+        plan = known[last] = Plan(graph, last)
+    return plan
 
 
 def _inputs(
@@ -151,7 +114,36 @@ def _inputs(
     return before + tuple(number[place] for place in sent if place[1] >= 0)
 
 
+def _all_nodes(nodes: Mapping[str, Node], path: str = "") -> Iterator[tuple[str, Node]]:
+    """All nodes by their full names, those inside other nodes too."""
+    for name, node in nodes.items():
+        yield path + name, node
+        yield from _all_nodes(parts_of(node), f"{path}{name}/")
+
+
+def _leases(graph: Dag) -> tuple[Lease, ...]:
+    """Models with versions and the adapters they use, each pair once."""
+    found: dict[tuple[int, str], Lease] = {}
+    for _, node in _all_nodes(graph.nodes):
+        adapter: str | None = getattr(node, "adapter", None)
+        if adapter is not None and isinstance(
+            model := getattr(node, "model", None), VersionedModel
+        ):
+            found[id(model), adapter] = (model, adapter)
+    return tuple(found.values())
+
+
 # -- what was spent before a run was resumed --------------------------------------------------
+
+
+def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
+    found: dict[str, tuple[Budget, str]] = {}
+    for path, node in _all_nodes(graph.nodes):
+        model = getattr(node, "model", None)
+        budget = getattr(model, "budget", None)
+        if isinstance(budget, Budget):
+            found[path] = budget, str(getattr(model, "name", ""))
+    return found
 
 
 def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, RecordedCall]) -> None:
@@ -159,7 +151,7 @@ def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, RecordedCall
 
     A budget that has counted the run already is left as it is: this process made the calls.
     """
-    models = schedule_of(graph).budgeted
+    models = plan_of(graph).budgeted
     if not models:
         return
     calls = [call for _, call in past.values()]
@@ -168,18 +160,15 @@ def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, RecordedCall
     for budget, _ in models.values():
         spent.setdefault(id(budget), (budget, []))
     for call in calls:
-        found = models.get(call.node if call.step is None else call.node.rpartition("/")[0])
-        if found is not None and _asked_model(call, around):
+        found = models.get(call.node)
+        asked = bool(call.model or call.prompt)
+        if found is not None:  # it failed before an answer, or asked in no step
+            asked = asked or (call.error is not None and call.message not in around)
+        elif call.step is not None:
+            found = models.get(call.node.rpartition("/")[0])
+        if found is not None and asked:
             budget, name = found
             price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
             spent[id(budget)][1].append((call.usage, price))
     for budget, made in spent.values():
         budget.resume((run, seed), made)
-
-
-def _asked_model(call: Call, around: set[str]) -> bool:
-    """Whether a call asked its model itself: it has an answer of it, or it failed and has no steps
-    that asked."""
-    if call.model or call.prompt:
-        return True
-    return call.error is not None and call.step is None and call.message not in around

@@ -1,0 +1,451 @@
+"""Runs a graph: every call starts as soon as its own inputs are available.
+
+There is no barrier between nodes, levels or rounds: a slow branch delays only its successors. A run
+has one flat log, in which every call has a message and a record under its id; calls inside a call
+have ids with a prefix (``team:1/agent_0:0``). A call is not made if the memo has one with the same
+id that heard the same messages. So replays, resumed runs and resampling are runs with a memo and
+edits. Except for timings, a trace does not depend on the order in which answers arrive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from math import inf
+from types import MappingProxyType
+from typing import TypedDict
+
+from swarm_ui.agent_view import View, identity
+from swarm_ui.engine.events import Aborted, Finished, OnEvent, Skipped, Voted, traceparent_of
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.plan import count_spent, plan_of
+from swarm_ui.engine.record import first_failure, node_error, succeeded, until_error
+from swarm_ui.engine.scheduler import Scheduler
+from swarm_ui.engine.session import UNCHANGED, Calls, Edits, Session, Unanswered
+from swarm_ui.errors import ConfigError, Failure, RunFailed, RunPaused, SwarmError
+from swarm_ui.graph.check import function_name
+from swarm_ui.graph.convert import to_json
+from swarm_ui.graph.dag import Dag
+from swarm_ui.message import Message
+from swarm_ui.model import Decision
+from swarm_ui.node import NodeContext, NodeReply, Source, Until, derive
+from swarm_ui.observation import Observation
+from swarm_ui.storage.journal import Head, Journal
+from swarm_ui.trace.records import RecordedCall, Trace, hear
+
+
+class RunOptions(TypedDict, total=False):
+    """The keyword arguments of :meth:`~swarm_ui.graph.graph.CollabGraph.run`."""
+
+    seed: int
+    run_id: str
+    edge_logprob: float | None
+    limits: Limits | None
+    cached: Trace | None
+    journal: Journal | None
+    on_event: OnEvent | None
+
+
+async def run(
+    graph: Dag,
+    observation: Observation,
+    *,
+    seed: int = 0,
+    run_id: str = "",
+    edge_logprob: float | None = None,
+    limits: Limits | None = None,
+    cached: Trace | None = None,
+    journal: Journal | None = None,
+    on_event: OnEvent | None = None,
+    edits: Edits = UNCHANGED,
+) -> Trace:
+    """Run a graph once on a screen; see :meth:`swarm_ui.graph.graph.CollabGraph.run`.
+
+    ``edits``: changes to make to the run in ``cached``.
+    """
+    _check(observation, limits)
+    memo = {} if cached is None else _memo_of(cached, seed, observation)
+    kept: Mapping[str, RecordedCall] = {}
+    if journal is not None:
+        head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
+        kept = journal.open(head).calls
+        memo |= _to_keep(kept)
+    try:
+        count_spent(graph, run_id, seed, kept)
+        session = Session(
+            run_id, limits or Limits(),
+            on_event=on_event, journal=journal, stored=kept, memo=memo, edits=edits,
+        )  # fmt: skip
+        frame = Frame(session, graph, observation, seed)
+        await _finish(frame, session, edge_logprob)
+    finally:
+        if journal is not None:
+            journal.close(run_id)
+    trace = frame.trace(edge_logprob)
+    if on_event is not None:
+        on_event(Finished(run=run_id, trace=trace))
+    return trace
+
+
+async def trace_of(running: Awaitable[Trace]) -> Trace:
+    """The trace of a run, also if no node of it succeeded."""
+    try:
+        return await running
+    except RunFailed as failed:
+        trace: Trace = failed.partial
+        return trace
+
+
+async def _finish(frame: Frame, session: Session, edge_logprob: float | None) -> None:
+    """Make every call of a run, report its end, and release its resources."""
+    try:
+        session.hold(frame.plan.leases)
+        await frame.finish()
+        frame.conclude()
+        if session.journal is not None:
+            session.journal.finish(session.run)
+    except BaseException as error:  # re-raised: listeners hear how the run ended
+        if isinstance(error, SwarmError):
+            error.partial = frame.trace(edge_logprob)
+        if session.on_event is not None:
+            at = session.clock() - session.start
+            session.on_event(Aborted(run=session.run, error=Failure.of(error), at=at))
+        raise
+    finally:
+        session.close()
+
+
+def _check(observation: object, limits: object) -> None:
+    if not isinstance(observation, Observation):
+        hint = "; give the screen that its reset() returns" if hasattr(observation, "reset") else ""
+        raise ConfigError(
+            "a graph runs on an Observation, or on a string as the goal without a screen, "
+            f"got an object of type {type(observation).__name__}{hint}"
+        )
+    if limits is not None and not isinstance(limits, Limits):
+        raise ConfigError(
+            f"limits: expected Limits(...), such as Limits(timeout=60), got {limits!r}"
+        )
+
+
+def _memo_of(trace: Trace, seed: int, observation: Observation) -> dict[str, RecordedCall]:
+    if trace.seed == seed and trace.observation == observation:
+        return trace.recorded()
+    what, told = "screen", ""
+    if trace.seed != seed:
+        what, told = "seed", f": {trace.seed} instead of {seed}"
+    raise ConfigError(
+        f"the given trace '{trace.run}' was made with another {what}{told}; "
+        f"run with the trace's own {what}, or without it"
+    )
+
+
+def _to_keep(past: Mapping[str, RecordedCall]) -> Mapping[str, RecordedCall]:
+    """The calls of a stored run that are not made again: all, except those that failed if no node
+    succeeded, because such a run raised. What a later step heard stays, such as a tool's error."""
+    if any(succeeded(*pair) for pair in past.values()):
+        return past
+    heard = {id for _, call in past.values() if call.step is not None for id in call.heard}
+    return {
+        id: pair
+        for id, pair in past.items()
+        if pair[1].error is None or (pair[1].step is not None and id in heard)
+    }
+
+
+_APART = 1 << 30  # more inputs than a call can have: it never gets ready
+
+
+class Frame(Calls):
+    """A graph in a run: the run's own graph, or one inside a call. Calls have the plan's numbers.
+
+    It is the :class:`~swarm_ui.node.Witness` of its calls.
+    """
+
+    __slots__ = (
+        "_around", "_gaps", "_graph", "_memo", "_number", "_observation", "_path", "_prefix",
+        "_said", "_seed", "_session", "plan", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: Session,
+        graph: Dag,
+        observation: Observation,
+        seed: int,
+        around: Sequence[Message] = (),
+        path: str = "",
+        prefix: str = "",
+    ) -> None:
+        """
+        Args:
+            around: for a nested graph, the messages that its first nodes receive from outside.
+            path: prefix of its node names, such as ``"team/"``.
+            prefix: prefix of its message ids, such as ``"team:1/"``.
+        """
+        self.plan = plan = plan_of(graph)
+        self._session, self._graph, self._observation = session, graph, observation
+        self._seed = seed
+        self._around, self._path, self._prefix = tuple(around), path, prefix
+        self._said: list[Message | None] = [None] * plan.size
+        #: whether calls may be taken from the memo
+        self._memo = bool(session.memo)
+        self._gaps = plan.conditional or bool(session.edits.without)
+        #: calls that wait for a person, and those that depend on them
+        self.waiting: set[int] = set()
+        self._number: dict[str, int] | None = None
+
+    async def finish(self) -> None:
+        """Make every call. No task is left running when this returns or raises.
+
+        If a question is open, ``waiting`` is not empty afterwards.
+        """
+        if self._graph.until is None:
+            plan = self.plan
+            await Scheduler(self._make, range(plan.size), plan.waiting, plan.successors).finish()
+        else:
+            await self._round_by_round(self._graph.until)
+
+    def conclude(self) -> None:
+        """Report the result of the outermost graph.
+
+        Raises:
+            RunPaused: a question is open.
+            RunFailed: no node succeeded and at least one failed.
+        """
+        session = self._session
+        if self.waiting:
+            questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
+            raise RunPaused(session.run, tuple(questions))
+        if not any(succeeded(*pair) for pair in session.log.values()):  # nearly always the first
+            first = first_failure(session.collected(self)[0])
+            if first is not None:
+                told = f"no node of the run succeeded; the first failure: {first.error}"
+                cause = session.raised.get(first.message)
+                raise node_error(RunFailed, told, first, session.run) from cause
+        if session.on_event is not None:
+            answer = self.answer()
+            action = None if answer is None else answer.action
+            session.on_event(Voted(run=session.run, ballot=self.ballot(), action=action))
+
+    # -- rounds that may end early --------------------------------------------------------------
+
+    async def _round_by_round(self, until: Until) -> None:
+        """Make every call, but no further round once ``until`` holds.
+
+        A round begins when the one before is complete, so that the result does not depend on the
+        order in which answers arrive. What comes after the last round is the same as in a graph
+        with only so many rounds.
+        """
+        team, newest = self.plan.team, dict[str, Message]()
+        for round in range(self._graph.rounds):
+            first, stop = round * team, (round + 1) * team
+            await self._part(range(first, stop))
+            if self.waiting:
+                return
+            for k in range(first, stop):
+                message = self._said[k]
+                if message is not None:
+                    newest[self.plan.names[k]] = message
+            if round < self._graph.rounds - 1 and self._over(until, newest, round):
+                self.plan = plan_of(self._graph, round)
+                self._said[stop:] = [None] * (self.plan.size - stop)
+                self._number = None
+                break
+        await self._part(range(stop, self.plan.size))
+
+    async def _part(self, part: range) -> None:
+        """Make the calls of some consecutive numbers, once all calls before them are made."""
+        if part:
+            inputs = self.plan.inputs
+            waiting = [
+                sum(j in part for j in inputs[k]) if k in part else _APART
+                for k in range(self.plan.size)
+            ]
+            await Scheduler(self._make, part, waiting, self.plan.successors).finish()
+
+    def _over(self, until: Until, newest: dict[str, Message], round: int) -> bool:
+        try:
+            return bool(until(MappingProxyType(newest)))
+        except Exception as failure:
+            told = (
+                f"until: '{function_name(until)}' of graph '{self._path}{self._graph.name}' failed "
+                f"after round {round}: {Failure.of(failure)}"
+            )
+            run = self._session
+            raise until_error(told, newest, run.log, run.run) from failure
+
+    # -- one call -----------------------------------------------------------------------------
+
+    async def _make(self, k: int, task: asyncio.Task[None]) -> None:
+        """Make one call and record it, or take it from the memo, or skip it."""
+        if self.waiting and not self.waiting.isdisjoint(self.plan.inputs[k]):
+            self.waiting.add(k)
+            return
+        plan, session, said = self.plan, self._session, self._said
+        id = self._prefix + plan.ids[k]
+        broken: Exception | None = None
+        if self._gaps:
+            try:
+                passing = self._passing(k, id)
+            except Exception as failure:  # a failure of the listener
+                passing, broken = [], failure
+            if passing is None:
+                return
+            inbox = passing
+        else:
+            inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
+        if self._around and plan.open[k]:
+            inbox.extend(self._around)
+        composite = plan.composite[k]
+        if self._memo and broken is None:
+            said[k] = session.recalled(id, inbox, composite)
+            if said[k] is not None:
+                return
+        own = plan.own[k]
+        context = NodeContext(
+            self._observation,
+            self._path + plan.names[k],
+            plan.rounds[k],
+            self._graph.rounds,
+            id,
+            self._seed,
+            said[own] if own >= 0 else None,
+            session,
+            self,
+        )
+        whole = not (self._gaps or self._around or self._prefix)
+        heard = plan.heard[k] if whole else tuple([message.id for message in inbox])
+        seconds = plan.timeouts[k]
+        if seconds is None and not composite:
+            seconds = session.limits.timeout
+        end = inf if plan.closes[k] or composite else session.end
+        try:
+            said[k] = await session.call(
+                plan.nodes[k], inbox, context, heard, task, seconds, end, composite, broken
+            )
+        except Unanswered:
+            self.waiting.add(k)
+
+    def _passing(self, k: int, id: str) -> list[Message] | None:
+        """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
+        plan, session = self.plan, self._session
+        without = session.edits.without
+        if id in without:
+            return None
+        inbox: list[Message] = []
+        conditions = plan.conditions[k] if plan.conditional else (None,) * len(plan.inputs[k])
+        closed = arrived = False
+        for j, condition in zip(plan.inputs[k], conditions, strict=True):
+            message = self._said[j]
+            if message is not None and (condition is None or condition(message)):
+                inbox.append(message)
+                arrived = arrived or j != plan.own[k]
+            elif j != plan.own[k] and self._prefix + plan.ids[j] not in without:
+                closed = True
+        if closed and not arrived:
+            session.skipped.add(id)
+            if session.on_event is not None:
+                node, round = self._path + plan.names[k], plan.rounds[k]
+                session.on_event(Skipped(run=session.run, id=id, node=node, round=round))
+            return None
+        return inbox
+
+    # -- messages and the trace ---------------------------------------------------------------
+
+    def source(self, message: Message) -> Source:
+        """The origin of a message; see :meth:`swarm_ui.node.NodeContext.source`."""
+        if self._number is None:
+            self._number = {self._prefix + id: k for k, id in enumerate(self.plan.ids)}
+        log, screen = self._session.log, self._observation
+        node, (_, call) = self.plan.nodes[self._number[message.id]], log[message.id]
+        view = identity(screen) if call.order is None else View(screen, call.order)
+        around = {m.id: m for m in self._around}
+        heard = tuple(
+            hear(around[id] if id in around else log[id][0], view, listener=call.node)
+            for id in call.heard
+        )
+        decision = Decision(
+            observation=view.observation, heard=heard, partial=view.partial, dropped=call.dropped
+        )
+        return Source(node, call, view, decision)
+
+    def ids(self) -> Iterable[str]:
+        """Ids of all calls, by number."""
+        return [self._prefix + id for id in self.plan.ids] if self._prefix else self.plan.ids
+
+    def answer(self) -> Message | None:
+        """The output's message; ``None`` if it has not answered or was skipped."""
+        return self._said[self.plan.final]
+
+    def ballot(self) -> dict[str, float]:
+        """Weight of each proposal, if the output has voted."""
+        answer = self.answer()
+        call = None if answer is None else self._session.log[answer.id][1]
+        return {} if call is None or call.ballot is None else call.ballot
+
+    def trace(self, edge_logprob: float | None) -> Trace:
+        """The trace of the run so far."""
+        pairs, skipped = self._session.collected(self)
+        answer, graph = self.answer(), self._graph
+        rounds = self.plan.rounds[-1] + 1
+        late = graph.delays
+        return Trace(
+            run=self._session.run,
+            seed=self._seed,
+            observation=self._observation,
+            agents=graph.agents,
+            rounds=rounds,
+            ended_by=function_name(graph.until) if graph.until and rounds < graph.rounds else "",
+            edges=graph.communication_edges,
+            delays=tuple([late.get(e, 0) for e in graph.communication_edges]) if late else (),
+            edge_logprob=edge_logprob,
+            messages=tuple([message for message, _ in pairs]),
+            calls=tuple([call for _, call in pairs]),
+            skipped=tuple(skipped),
+            ballot=self.ballot(),
+            output_id="" if answer is None else answer.id,
+            action=None if answer is None else answer.action,
+            traceparent=traceparent_of(self._session.on_event) if self.waiting else "",
+        )
+
+    # -- graphs inside a call -----------------------------------------------------------------
+
+    async def run_inside(
+        self, graph: Dag, inbox: Sequence[Message], context: NodeContext, name: str
+    ) -> NodeReply:
+        """Run a graph inside a call; see :meth:`swarm_ui.node.NodeContext.run`."""
+        session = self._session
+        around = f"{context.message_id}/{name}" if name else context.message_id
+        if name:
+            seed = derive(context.run_seed, around)
+        else:
+            seed = derive(context.run_seed, context.node, context.round)
+        path, prefix = f"{context.node}/", f"{around}/"
+        frame = Frame(session, graph, context.observation, seed, inbox, path, prefix)
+        if context.observation is not self._observation:  # which depends on the inbox, for items
+            memo = session.memo
+            frame._memo = all(m.id in memo and memo[m.id][0] == m for m in inbox)
+        parts = session.inside.setdefault(context.message_id, [])
+        if not name:
+            parts.append(frame)
+        else:  # a step of that name may be recalled with the calls inside it
+            session.inside[around] = [frame]
+            if around not in parts:
+                parts.append(around)
+        session.hold(frame.plan.leases)
+        async with session.without_slot(context.message_id):
+            await frame.finish()
+        if frame.waiting:
+            raise Unanswered(context.message_id)
+        answer = frame.answer()
+        if answer is None:
+            where = around if name else context.node
+            return NodeReply(error=f"nothing reached the output '{graph.output}' of '{where}'")
+        return NodeReply(
+            content=answer.content,
+            action=answer.action,
+            error=answer.error,
+            logprob=answer.logprob,
+            ballot=frame.ballot() or None,
+        )

@@ -1,0 +1,493 @@
+"""One run: its log, the memo of recorded calls, edits, limits, and the calls of nodes and steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from swarm_ui.engine.adapter_pins import lease
+from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent, traceparent_of
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.plan import Lease
+from swarm_ui.engine.record import Expired, Recalled, call_of, hears_the_same, message_of, reason_of
+from swarm_ui.engine.scheduler import Deadlines
+from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.message import Message, Question
+from swarm_ui.model import ChatModel, Request
+from swarm_ui.node import Answer, NodeContext, NodeReply, derive, parts_of
+from swarm_ui.trace.records import Call, RecordedCall
+
+if TYPE_CHECKING:
+    from swarm_ui.storage.journal import Journal
+
+Rewrite = Callable[[Request], Request]
+
+
+class Edits(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes to a recorded run, by message id."""
+
+    messages: Mapping[str, Message] = {}
+    """Messages that replace those of the nodes."""
+    without: frozenset[str] = frozenset()
+    """Messages that are not delivered."""
+    again: frozenset[str] = frozenset()
+    """Calls to make again, although their inbox is the recorded one."""
+    samples: Mapping[str, int] = {}
+    """Number of the sample of each call. Sample 0 has the seed of the original call; the others
+    have different seeds."""
+    rewrites: Mapping[str, Rewrite] = {}
+    """Functions that change a call's request to its model."""
+    answers: Mapping[str, str] = {}
+    """Answers of people to the questions of nodes, by message id or by the node's name."""
+
+
+UNCHANGED = Edits()
+
+
+class Unanswered(Exception):
+    """A node asked a question to which there is no answer yet; its call is made later."""
+
+
+class Calls:
+    """What has calls inside a run: a frame of :mod:`swarm_ui.engine.run`."""
+
+    def ids(self) -> Iterable[str]:
+        raise NotImplementedError
+
+
+class Session:
+    """One run. Belongs to one event loop."""
+
+    __slots__ = (
+        "_around_edits", "_held", "_holding", "_memo_inside", "_pins", "clock", "deadlines",
+        "edits", "end", "gate", "inside", "journal", "limits", "log", "memo", "on_event",
+        "questions", "raised", "run", "skipped", "start", "stored",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        run: str,
+        limits: Limits,
+        *,
+        on_event: OnEvent | None,
+        journal: Journal | None,
+        stored: Mapping[str, RecordedCall],
+        memo: Mapping[str, RecordedCall],
+        edits: Edits,
+    ) -> None:
+        """
+        Args:
+            on_event: called with every event.
+            journal: keeps every call.
+            stored: the calls that the journal has already.
+            memo: recorded calls. A call that hears the same is not made again.
+            edits: changes to the recorded run.
+        """
+        self.run, self.limits, self.on_event = run, limits, on_event
+        self.journal, self.stored, self.memo, self.edits = journal, stored, memo, edits
+        #: every call with its message, by the id of the message
+        self.log: dict[str, RecordedCall] = {}
+        #: for a call, its steps by id, and the graphs that it ran
+        self.inside: dict[str, list[str | Calls]] = {}
+        self.skipped: set[str] = set()
+        #: exceptions of the calls that failed, by message id
+        self.raised: dict[str, Exception] = {}
+        #: open questions of the run, by message id
+        self.questions: dict[str, Question] = {}
+        self._memo_inside = _inside(memo)
+        #: ids of calls inside of which something is edited
+        self._around_edits = frozenset(
+            around
+            for id in (*edits.messages, *edits.without, *edits.again)
+            for around in _around(id)
+        )
+        self.clock = asyncio.get_running_loop().time
+        self.start = self.clock()
+        self.end = inf if limits.run_timeout is None else self.start + limits.run_timeout
+        self.deadlines = Deadlines()
+        self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
+        self._holding: set[str] = set()
+        self._pins: dict[tuple[int, str], str] = {}
+        self._held = ExitStack()
+
+    def hold(self, leases: Sequence[Lease]) -> None:
+        """Pin the present versions of adapters until the run is over."""
+        for model, adapter in leases:
+            if (id(model), adapter) not in self._pins:
+                version = lease(model, adapter)
+                self._held.callback(model.release, version)
+                self._pins[id(model), adapter] = version
+
+    def close(self) -> None:
+        """Release what the run holds."""
+        self.deadlines.stop()
+        self.raised.clear()  # their frames refer to the session
+        self._held.close()
+
+    # -- calls --------------------------------------------------------------------------------
+
+    def recalled(self, id: str, inbox: Sequence[Message], composite: bool) -> Message | None:
+        """Take a call from the memo, with all calls inside it, if it hears the same messages.
+
+        A node with nodes inside is called again, unless it failed; its recorded calls are not made
+        again.
+        """
+        edits, found = self.edits, self.memo.get(id)
+        if found is None or id in edits.again or id in edits.messages:
+            return None
+        if id in self._around_edits or (composite and found[1].error is None):
+            return None  # made again; the steps inside that hear the same are not
+        if not hears_the_same(found[1], inbox, self.memo):
+            return None
+        self._add(*found)
+        inside = self._memo_inside.get(id)
+        if inside is not None:
+            self.inside[id] = list(inside)
+            for each in inside:
+                self._add(*self.memo[each])
+        return found[0]
+
+    async def call(
+        self,
+        node: Answer,
+        inbox: Sequence[Message],
+        context: NodeContext,
+        heard: tuple[str, ...],
+        task: asyncio.Task[None],
+        seconds: float | None,
+        end: float,
+        composite: bool,
+        broken: Exception | None,
+    ) -> Message:
+        """Call a node of a graph, and record the call. A failure becomes a tombstone, or is raised.
+
+        Args:
+            heard: ids of the inbox.
+            task: the task that awaits this.
+            seconds: time limit; ``None``: there is none.
+            end: time of the clock at which the call must be over.
+            composite: whether the node has nodes inside, so that it needs no slot.
+            broken: why the call fails before the node is called.
+
+        Raises:
+            Unanswered: the node asked a person.
+            NodeError, ConfigError, BudgetExceeded: the run must end.
+        """
+        id, started = context.message_id, self.clock() - self.start
+        if self.on_event is not None:
+            self._tell(CallStarted, context, heard=heard, at=started)
+        error: Failure | None = None
+        reply: NodeReply | Message | None = None
+        if self.edits.messages:
+            reply = self.edits.messages.get(id)
+        try:
+            if broken is not None:
+                raise broken
+            if reply is None:
+                reply = await self._answer(
+                    node, inbox, context, task, seconds, end, None if composite else self.gate
+                )
+        except Unanswered:
+            raise
+        except Exception as failure:
+            error = self._failed(context, failure)
+            reply = NodeReply(error=str(error))
+        message = message_of(reply, context)
+        ended = self.clock() - self.start
+        call = call_of(reply, message, heard, started, ended, error)
+        if composite and self.memo:
+            message, call = self._unchanged(message, call, inbox)
+        self._add(message, call)
+        if self.on_event is not None:
+            self.on_event(CallFinished(run=self.run, message=message, call=call))
+        return message
+
+    async def _answer(
+        self,
+        node: Answer,
+        inbox: Sequence[Message],
+        context: NodeContext,
+        task: asyncio.Task[Any],
+        seconds: float | None,
+        end: float,
+        gate: asyncio.Semaphore | None,
+    ) -> NodeReply | Message:
+        """The answer of a node, within its time limit and a slot of the run.
+
+        Raises:
+            Expired: the time limit passed before there was an answer.
+            TypeError: the answer is neither a NodeReply nor a Message.
+            Exception: whatever the node raises.
+        """
+        if gate is not None:
+            await gate.acquire()
+            self._holding.add(context.message_id)
+        try:
+            if seconds is None and end == inf:
+                reply = await node(inbox, context)
+            else:
+                now = self.clock()
+                if now >= end:
+                    raise Expired(f"not asked: the run's {self.limits.run_timeout:g} s were over")
+                due = end if seconds is None else min(end, now + seconds)
+                ticket = self.deadlines.open(task, due)
+                try:
+                    reply = await node(inbox, context)
+                except asyncio.CancelledError:
+                    # Ours only if the time ran out and nothing else cancels the run.
+                    if not self.deadlines.fired(ticket) or task.cancelling() > 1:
+                        raise
+                    raise self._expired(seconds, end) from None
+                finally:
+                    if self.deadlines.close(ticket):
+                        task.uncancel()
+        finally:
+            if gate is not None and context.message_id in self._holding:
+                self._holding.discard(context.message_id)
+                gate.release()
+        if type(reply) is not NodeReply and not isinstance(reply, Message):
+            raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
+        return reply
+
+    def _expired(self, seconds: float | None, end: float) -> Expired:
+        if self.clock() >= end:
+            return Expired(f"no answer before the run's {self.limits.run_timeout:g} s were over")
+        return Expired(f"no answer within {seconds:g} s")
+
+    async def step(
+        self,
+        context: NodeContext,
+        name: str,
+        heard: Sequence[Message],
+        answer: Answer,
+        *,
+        number: int | None = None,
+        arguments: str = "",
+        tolerant: bool = False,
+        limited: bool = False,
+        **kind: str,
+    ) -> RecordedCall:
+        """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
+        outer = context.message_id
+        steps = self.inside.setdefault(outer, [])
+        if number is None:
+            number = sum(isinstance(part, str) for part in steps)
+        inside = self._inside_of(context, name, number)
+        id, composite = inside.message_id, bool(parts_of(answer))
+        steps.append(id)
+        found = self._recalled_step(id, outer, heard, arguments, composite)
+        if found is not None:
+            if found[1].error is not None and not tolerant:
+                raise Recalled(found[1].error)
+            return found
+        started, ids = self.clock() - self.start, tuple([message.id for message in heard])
+        self._tell(CallStarted, inside, heard=ids, at=started, **kind)
+        failed: BaseException | None = None
+        reply: NodeReply | Message | None = self.edits.messages.get(id)
+        try:
+            if reply is None and limited:
+                reply = await self._limited(answer, heard, inside, composite)
+            elif reply is None:
+                reply = await answer(heard, inside)
+        except Unanswered:
+            raise
+        except (Exception, asyncio.CancelledError) as error:  # recorded, then raised
+            failed = error
+        failure = None if failed is None else reason_of(failed, inside.node)
+        if failure is not None:
+            reply = NodeReply(error=str(failure))
+            self._tell(Failed, inside, error=failure)
+        if isinstance(failed, FOR_THE_USER):
+            raise failed  # not recorded: a resumed run makes the step again
+        assert reply is not None
+        message, ended = message_of(reply, inside), self.clock() - self.start
+        call = call_of(reply, message, ids, started, ended, failure)
+        call = msgspec.structs.replace(call, arguments=arguments, step=number)
+        if composite and self.memo:
+            message, call = self._unchanged(message, call, heard)
+        self._add(message, call, keep=not isinstance(failed, asyncio.CancelledError))
+        if self.on_event is not None:
+            self.on_event(CallFinished(run=self.run, message=message, call=call))
+        if failed is not None and (not tolerant or isinstance(failed, asyncio.CancelledError)):
+            raise failed
+        return message, call
+
+    async def _limited(
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext, composite: bool
+    ) -> NodeReply | Message:
+        """The answer of a node that is a step, with the limits of a node."""
+        task = asyncio.current_task()
+        assert task is not None
+        seconds: float | None = getattr(node, "timeout", None)
+        if composite:
+            return await self._answer(node, inbox, context, task, seconds, inf, None)
+        seconds = self.limits.timeout if seconds is None else seconds
+        return await self._answer(node, inbox, context, task, seconds, self.end, self.gate)
+
+    def _inside_of(self, outer: NodeContext, name: str, number: int) -> NodeContext:
+        """The context of a step."""
+        id = f"{outer.message_id}/{name}:{number}"
+        if id in self.edits.without:
+            raise ConfigError(
+                f"the call '{id}' is part of the work of '{outer.node}', so its message cannot be "
+                "left out; replace it (messages={...}), or make the call again"
+            )
+        return msgspec.structs.replace(
+            outer,
+            node=f"{outer.node}/{name}",
+            round=number,
+            message_id=id,
+            run_seed=derive(outer.seed, "inner"),
+            own=None,
+        )
+
+    def _recalled_step(
+        self, id: str, outer: str, heard: Sequence[Message], arguments: str, composite: bool
+    ) -> RecordedCall | None:
+        found = self.memo.get(id)
+        if found is None or outer in self.edits.again or found[1].arguments != arguments:
+            return None
+        if found[1].error is not None and found[1].error.kind == "cancelled":
+            return None
+        return None if self.recalled(id, heard, composite) is None else found
+
+    def _unchanged(self, message: Message, call: Call, inbox: Sequence[Message]) -> RecordedCall:
+        """The recorded message and call, if the nodes inside gave the same answer again."""
+        found = self.memo.get(message.id)
+        if found is None or found[0] != message:
+            return message, call
+        return found if hears_the_same(found[1], inbox, self.memo) else (message, call)
+
+    def _failed(self, context: NodeContext, failure: Exception) -> Failure:
+        """The reason for the failure, for the tombstone; raises if the run must end."""
+        reason = reason_of(failure, context.node)
+        if self.on_event is not None:
+            self._tell(Failed, context, error=reason)
+        abort = self.limits.on_failure == "abort"
+        if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
+            raise failure
+        if not abort:
+            self.raised[context.message_id] = failure
+            return reason
+        kind = NodeTimeout if isinstance(failure, Expired) else NodeError
+        error = kind(str(reason), node=context.node, round=context.round, run=self.run)
+        error.kind = reason.kind
+        raise error from failure
+
+    def _add(self, message: Message, call: Call, *, keep: bool = True) -> None:
+        """Put a call into the log, and into the journal if that does not have it."""
+        pair = message, call
+        self.log[message.id] = pair
+        if self.journal is not None and keep:
+            found = self.stored.get(message.id)
+            if found is None or found[1] is not call:
+                pairs: list[RecordedCall] = []
+                if message.id in self.inside:
+                    self._collect((message.id,), pairs, [])
+                inside = tuple([each.id for each, _ in pairs[1:]])
+                self.journal.write(self.run, message, call, inside)
+
+    def _tell(self, kind: type[CallStarted | Failed], context: NodeContext, **more: Any) -> None:
+        """Report an event of a call."""
+        if self.on_event is not None:
+            id, node, round = context.message_id, context.node, context.round
+            self.on_event(kind(run=self.run, id=id, node=node, round=round, **more))
+
+    @asynccontextmanager
+    async def without_slot(self, id: str) -> AsyncIterator[None]:
+        """Give the slot of a call to the calls inside it, while the block runs."""
+        gate = self.gate
+        holder = next((each for each in (id, *_around(id)) if each in self._holding), None)
+        if gate is None or holder is None:
+            yield
+            return
+        self._holding.discard(holder)
+        gate.release()
+        try:
+            yield
+        finally:
+            await gate.acquire()
+            self._holding.add(holder)
+
+    # -- people and models --------------------------------------------------------------------
+
+    async def ask(self, question: Question) -> str:
+        """The answer to a question.
+
+        Raises:
+            Unanswered: there is none yet; the question is kept, and written to the journal.
+        """
+        answers = self.edits.answers
+        answer = answers.get(question.id, answers.get(question.node))
+        if answer is not None:
+            return answer
+        parent = traceparent_of(self.on_event)
+        question = msgspec.structs.replace(question, traceparent=parent)
+        self.questions[question.id] = question
+        if self.journal is not None:
+            self.journal.ask(self.run, question)
+        raise Unanswered(question.id)
+
+    def pinned(self, model: ChatModel, request: Request) -> Request:
+        """The request, naming the version its adapter had when the run began."""
+        if request.adapter is None or not self._pins:
+            return request
+        version = self._pins.get((id(model), request.adapter))
+        if version is None:
+            return request
+        return msgspec.structs.replace(request, adapter=version)
+
+    def rewritten(self, id: str, request: Request) -> Request:
+        """The request of a call, with the edit made to it."""
+        rewrite = self.edits.rewrites.get(id)
+        if rewrite is None:
+            return request
+        changed = rewrite(request)
+        if not isinstance(changed, Request):
+            raise ConfigError(
+                f"the edit of call '{id}' returned a {type(changed).__name__}; expected a Request"
+            )
+        return changed
+
+    # -- the log in order ---------------------------------------------------------------------
+
+    def collected(self, calls: Calls) -> tuple[list[RecordedCall], list[str]]:
+        """All messages with their calls, by call number, those inside a call after it; and the ids
+        of skipped calls, in the same order."""
+        pairs: list[RecordedCall] = []
+        skipped: list[str] = []
+        if not self.inside and not self.skipped:
+            return [self.log[id] for id in calls.ids() if id in self.log], []
+        self._collect(calls.ids(), pairs, skipped)
+        return pairs, skipped
+
+    def _collect(self, ids: Iterable[str], pairs: list[RecordedCall], skipped: list[str]) -> None:
+        for id in ids:
+            if id in self.log:
+                pairs.append(self.log[id])
+            elif id in self.skipped:
+                skipped.append(id)
+            for part in self.inside.get(id, ()):
+                self._collect((part,) if isinstance(part, str) else part.ids(), pairs, skipped)
+
+
+def _inside(memo: Mapping[str, RecordedCall]) -> dict[str, list[str]]:
+    """Ids of the calls made inside each recorded call."""
+    found: dict[str, list[str]] = {}
+    for id in memo:
+        for around in _around(id):
+            found.setdefault(around, []).append(id)
+    return found
+
+
+def _around(id: str) -> Iterator[str]:
+    """Ids of the calls inside of which a call was made, the outermost first."""
+    place = id.find("/")
+    while place >= 0:
+        yield id[:place]
+        place = id.find("/", place + 1)
