@@ -50,6 +50,8 @@ SAME_IDEA: dict[str, str] = {
     "report": "what a check or a run found",
     "config": "settings of a package",
     "limits": "rates and budgets of a model, of one process and of a cluster",
+    "plan": "what is going to be done: the calls of a run, the settings of a training",
+    "run": "runs of a graph, and the command that makes one",
     "models": "the model of a run, and the commands that obtain models",
 }
 """Module names used several times in one of the four parts, and what they mean in each."""

@@ -37,6 +37,7 @@ from swarm_ui import (
 from swarm_ui.environment import Step
 from swarm_ui.errors import EnvironmentFault, Failure
 from swarm_ui.model import Completion, Dropped
+from swarm_ui.nodes import Fallback
 from swarm_ui.observation import Past
 from swarm_ui.trace.jsonl import open_jsonl, trace_schema
 
