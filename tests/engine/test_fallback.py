@@ -9,19 +9,17 @@ import pytest
 from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time, timeless
 
 from swarm_ui import (
-    AgentNode,
     BudgetExceeded,
     CollabGraph,
     GraphError,
     Limits,
-    MajorityVote,
     Message,
     NodeContext,
     NodeReply,
     RunFailed,
 )
 from swarm_ui.engine.events import Event, Failed
-from swarm_ui.nodes import Fallback
+from swarm_ui.nodes import AgentNode, Fallback, MajorityVote
 
 
 def says(word: str) -> Callable[[Message], bool]:
