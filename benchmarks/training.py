@@ -51,7 +51,6 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from swarm_ui.credit import credited
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
@@ -63,7 +62,7 @@ from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.examples import Batch, Row, minibatches, with_reference
 from swarm_ui.optim.losses import dpo_loss
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
+from swarm_ui.optim.preferences import PreferencePair, preference_pairs
 from swarm_ui.optim.rollout_supervisor import Guidance, RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update import update_team
@@ -116,8 +115,7 @@ def sample_pairs(episodes: int) -> list[PreferencePair]:
     )  # fmt: skip
     critic = ScriptedCritic(PhoneEnvironment)
     credit = asyncio.run(critic(played))
-    judged = [credited(e, c) for e, c in zip(played, credit, strict=True)]
-    pairs = make_pairs(judged, random.Random(0), negatives=referee.negatives)
+    pairs = preference_pairs(played, credit)
     return [pair for pair in pairs if pair.rejected is not None]
 
 

@@ -38,19 +38,55 @@ if TYPE_CHECKING:
     )
     from swarm_ui.optim.losses import dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
     from swarm_ui.optim.metrics import success_rate
-    from swarm_ui.optim.preferences.advantages import scored_replies
-    from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
+    from swarm_ui.optim.preferences import (
+        PairConfig,
+        PreferencePair,
+        preference_pairs,
+        scored_replies,
+    )
     from swarm_ui.optim.rollout_supervisor import Guidance
     from swarm_ui.optim.trainer import TeamTrainer
 
 __all__ = [
-    "MALT", "Batch", "Callbacks", "DrMAS", "EdgeDistribution", "EdgeSample", "Example", "GiGPO",
-    "Guidance", "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut",
-    "Outcome", "PairConfig", "PreferencePair", "ProbabilitySGD", "ProgressAttribution",
-    "ScriptedAdversary", "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig",
-    "TeamTrainer", "Trust", "UpdateConfig", "dpo_loss", "edge_loss", "encode", "ipo_loss",
-    "minibatches", "policy_gradient_loss", "reply_logprobs", "rft_loss", "scored_replies",
-    "success_rate", "with_reference",
+    "MALT",
+    "Batch",
+    "Callbacks",
+    "DrMAS",
+    "EdgeDistribution",
+    "EdgeSample",
+    "Example",
+    "GiGPO",
+    "Guidance",
+    "LLMAdversary",
+    "LLMCritic",
+    "LLMTeacher",
+    "LearnedCritic",
+    "LeaveOneOut",
+    "Outcome",
+    "PairConfig",
+    "PreferencePair",
+    "ProbabilitySGD",
+    "ProgressAttribution",
+    "ScriptedAdversary",
+    "ScriptedCritic",
+    "ScriptedTeacher",
+    "Shapley",
+    "TeamConfig",
+    "TeamTrainer",
+    "Trust",
+    "UpdateConfig",
+    "dpo_loss",
+    "edge_loss",
+    "encode",
+    "ipo_loss",
+    "minibatches",
+    "policy_gradient_loss",
+    "preference_pairs",
+    "reply_logprobs",
+    "rft_loss",
+    "scored_replies",
+    "success_rate",
+    "with_reference",
 ]  # fmt: skip
 
 _LAZY = {
@@ -67,8 +103,8 @@ _LAZY = {
     "LeaveOneOut": "credit.counterfactual",
     "MALT": "credit.groups",
     "Outcome": "credit.outcome",
-    "PairConfig": "preferences.pairs",
-    "PreferencePair": "preferences.pairs",
+    "PairConfig": "preferences",
+    "PreferencePair": "preferences",
     "ProbabilitySGD": "edges.optim",
     "ProgressAttribution": "credit.groups",
     "ScriptedAdversary": "adversary",
@@ -90,7 +126,8 @@ _LAZY = {
     "rft_loss": "losses",
     "Trust": "credit.trust",
     "edge_loss": "edges.optim",
-    "scored_replies": "preferences.advantages",
+    "preference_pairs": "preferences",
+    "scored_replies": "preferences",
     "success_rate": "metrics",
 }
 

@@ -14,7 +14,7 @@ from msgspec import Meta
 from torch import nn
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.preferences import PairConfig
 
 Method = Literal["rft", "dpo", "ipo", "pg"]
 Reference = Literal["start", "base"]

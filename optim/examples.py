@@ -20,8 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair, ScoredReply
 
 Item = TypeVar("Item")
 Row = tuple[list[int], list[int]]

@@ -13,9 +13,12 @@ import msgspec
 from swarm_ui.action import Action, unfit
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.outcome import Outcome
-from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.grading import credit_by_message, scored_proposals
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import (
+    PreferencePair,
+    ScoredReply,
+    credit_by_message,
+    scored_proposals,
+)
 from swarm_ui.optim.update import UpdateStats
 from swarm_ui.rollout import WAIT
 from swarm_ui.stats import wilson_of

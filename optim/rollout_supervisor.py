@@ -15,8 +15,7 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, Teacher, negative
 from swarm_ui.optim.credit.critic import inmost
-from swarm_ui.optim.preferences.grading import ScoredAction
-from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.preferences import PairConfig, ScoredAction
 from swarm_ui.rollout import Intervention
 from swarm_ui.trace.records import Episode, Trace
 

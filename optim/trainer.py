@@ -64,8 +64,7 @@ from swarm_ui.optim.metrics import (
     success_rate,
     why_nothing_was_learned,
 )
-from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
-from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
+from swarm_ui.optim.preferences import PreferencePair, ScoredReply, preference_pairs, scored_replies
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.training_progress import ProgressReporter
@@ -431,14 +430,8 @@ def _examples_of(
     rng = random.Random(derive(config.seed, "pairs", iteration))
     pairs = [
         pair
-        for r in played.rollouts
-        for pair in make_pairs(
-            r.episodes,
-            rng,
-            config=config.pairs,
-            negatives=r.supervisor.negatives,
-            shown=r.supervisor.shown,
-        )
+        for rollout in played.rollouts
+        for pair in preference_pairs(rollout.episodes, config=config.pairs, rng=rng)
     ]
     return [replace(pair, staleness=behind) for pair in pairs] if behind else pairs
 

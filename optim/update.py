@@ -19,8 +19,7 @@ from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
 from swarm_ui.optim.examples import Batch, Example, Trainable, encode, schedule, with_reference
 from swarm_ui.optim.losses import Loss, dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
-from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair, ScoredReply
 
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import topological
-from swarm_ui.optim.preferences.grading import credit_by_message
+from swarm_ui.optim.preferences import credit_by_message
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 Cells = Sequence[Sequence[float | None]]

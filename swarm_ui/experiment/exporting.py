@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment import pair_chats
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
 from swarm_ui.files import replacing_folder
@@ -19,7 +19,6 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.preferences import chats
 from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl
@@ -132,9 +131,9 @@ def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
 
     Right replies without a rejected one are left out, because TRL reads only complete pairs.
     """
-    from swarm_ui.optim.preferences.pairs import make_pairs
+    from swarm_ui.optim.preferences import preference_pairs
 
-    made = make_pairs(_episodes(run, solved), random.Random(0))
+    made = preference_pairs(list(_episodes(run, solved)))
     found = [pair for pair in made if pair.rejected_text is not None]
     if not found:
         why = (
@@ -143,7 +142,7 @@ def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
             else ("no message of its episodes has credit; training runs have it (swarm-ui train)")
         )
         raise ConfigError(f"'{run.path}' has no pairs: {why}")
-    rows = (chats.pair(p, prompt_format) for p in found)
+    rows = (pair_chats.pair(p, prompt_format) for p in found)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 

@@ -16,7 +16,7 @@ from demos.base_agent.stream import Rehearsal
 from swarm_ui.model import Decision
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.examples import reply_logprobs
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.update import update_team
 
 WORDS = ("open", "save", "delete", "note", "contact", "send")

@@ -18,7 +18,7 @@ from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.update import update_team
 
 _PROBE_STEPS = 12

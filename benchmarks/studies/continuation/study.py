@@ -43,7 +43,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.preferences import PairConfig
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout import Job

@@ -29,7 +29,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import GUIDE, TeamConfig
 from swarm_ui.optim.credit.critic import judge_of
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.optim.rollout_actors import RolloutActors
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.update import update_team

@@ -35,7 +35,7 @@ from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair
+from swarm_ui.optim.preferences import PairConfig, PreferencePair
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode

@@ -27,7 +27,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion
 from swarm_ui.nodes import LocalModel, ScriptedModel
 from swarm_ui.optim.config import UpdateConfig
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.trace.records import Trace
 
 ASKED = requests(6)

@@ -26,7 +26,7 @@ from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Observation
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair
 
 
 @pytest.fixture(scope="module")

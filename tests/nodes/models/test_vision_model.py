@@ -26,7 +26,7 @@ from swarm_ui.nodes.models.transformers.cache import KVCache
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences import PreferencePair
 from swarm_ui.prompts import format_named
 
 every = pytest.mark.parametrize("kind", tiny_vision.KINDS)

@@ -21,7 +21,7 @@ from torch import Tensor
 from swarm_ui import Decision, LearningError
 from swarm_ui.optim import PreferencePair, TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
-from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences import ScoredReply
 from swarm_ui.optim.update import UpdateStats, follow, update_team
 
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import random
-
 import msgspec
 from learning_fakes import TinyModel, click, decided, graded, screen
 
+from swarm_ui.experiment import pair_chats
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.examples import encode
-from swarm_ui.optim.preferences import chats
-from swarm_ui.optim.preferences.advantages import scored_replies
-from swarm_ui.optim.preferences.grading import ScoredAction
-from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
+from swarm_ui.optim.preferences import (
+    PairConfig,
+    PreferencePair,
+    ScoredAction,
+    preference_pairs,
+    scored_replies,
+)
 from swarm_ui.prompts import FORMATS, transcript
 from swarm_ui.trace.records import Episode, StepRecord
 
@@ -29,7 +31,8 @@ def episode(*steps: StepRecord) -> Episode:
 
 
 def made(step: StepRecord, adversary: tuple[ScoredAction, ...] = ()) -> list[PreferencePair]:
-    return make_pairs([episode(step)], random.Random(0), config=ALL, negatives=lambda _: adversary)
+    played = msgspec.structs.replace(episode(step), notes=((adversary, ()),))
+    return preference_pairs([played], config=ALL)
 
 
 def talk() -> StepRecord:
@@ -115,13 +118,13 @@ def with_prompts(step: StepRecord, prompt: str) -> StepRecord:
 def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> None:
     read = "<|im_start|>user\nGoal: save it<|im_end|>\n<|im_start|>assistant\n"
     pair = made(with_prompts(talk(), read))[0]
-    row = chats.pair(pair)
+    row = pair_chats.pair(pair)
     assert (row["prompt"], row["chosen"]) == (read, SAID["agent_0:0"])
     assert row["rejected"] == "Back is safe.\nclick Back [1]"
 
     sent = (ChatMessage("system", "Be brief."), ChatMessage("user", "Which?"))
     pair = made(with_prompts(talk(), transcript(sent)))[0]
-    row = chats.pair(pair)
+    row = pair_chats.pair(pair)
     assert row["prompt"] == [
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"},
     ]  # fmt: skip
@@ -129,12 +132,12 @@ def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> Non
 
 
 def test_an_export_can_be_written_anew_for_another_model() -> None:
-    row = chats.pair(made(talk())[0], "json")
+    row = pair_chats.pair(made(talk())[0], "json")
     assert row["chosen"][0]["content"] == (
         f"Reason: It asks to save.\nAction: {click(0).json()}"
     )  # fmt: skip
     assert "You operate the device" in row["prompt"][0]["content"]
-    assert chats.pair(PreferencePair(
+    assert pair_chats.pair(PreferencePair(
         node="a", decision=decided([[click(0)]], observation=screen()).decision(
             decided([[click(0)]]).calls[0]), chosen=click(0), rejected=None
     ))["chosen"] == [{"role": "assistant", "content": click(0).json()}]  # fmt: skip

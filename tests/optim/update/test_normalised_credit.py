@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from learning_fakes import click, decided, screen
 
-from swarm_ui import Action, ConfigError, Episode, Failure, StepRecord
-from swarm_ui.optim.preferences.normalise import By, normalise
+from swarm_ui import Action, ConfigError, Credit, Episode, Failure, StepRecord
+from swarm_ui.optim import preference_pairs, scored_replies
 
 
 def episode(
@@ -45,73 +45,35 @@ BATCH = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("by", "means", "spreads", "groups"),
-    [
-        ("batch", (4 / 7, 4 / 7), (None, None), 1),
-        ("agent", (0.5, 2 / 3), (math.sqrt(0.125), math.sqrt(2) / 3), 2),
-    ],
-)
-def test_advantages_against_the_closed_form(
-    by: By, means: tuple[float, float], spreads: tuple[float | None, ...], groups: int
-) -> None:
-    plain = normalise(BATCH, by=by, scale=False)
-    a, b = means
-    assert plain.groups == groups
-    first, second, masked, none = plain.values
-    assert first[0] == ((pytest.approx(1 - a), pytest.approx(-b)), (pytest.approx(0.5 - a), None))
-    assert first[1] == ((pytest.approx(-a), pytest.approx(1 - b)),)
-    assert second == (((pytest.approx(0.5 - a), pytest.approx(1 - b)),),)
-    assert masked == none == (None,)
-    if spreads[0] is not None and spreads[1] is not None:
-        scaled = normalise(BATCH, by=by).values[0][0]
-        assert scaled is not None
-        assert scaled[0] == (
-            pytest.approx((1 - a) / spreads[0], rel=1e-4),
-            pytest.approx(-b / spreads[1], rel=1e-4),
-        )
+def test_advantages_are_relative_to_the_screen() -> None:
+    """Screen "one" has the credits 1, 0, 1/2, 1/2, 1 (mean 0.6, deviation 0.374...)."""
+    found = [reply.advantage for reply in scored_replies(BATCH)]
+    spread = math.sqrt(0.14)
+    expected = [0.4 / spread, -0.6 / spread, -0.1 / spread, -1.0, 1.0, -0.1 / spread, 0.4 / spread]
+    assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_advantages_by_round_and_by_anchor() -> None:
-    by_round = normalise(BATCH, by="agent and round", scale=False)
-    assert by_round.groups == 2  # the second round's lone message has nobody to be compared with
-    assert by_round.values[0][0] == (
-        (pytest.approx(0.5), pytest.approx(-2 / 3)),
-        (0.0, None),
+def test_credit_may_be_given_beside_the_episodes() -> None:
+    bare = episode(step([[click(0), click(1)]]))
+    credit = Credit(values=(((1.0, 0.0),),))
+    assert [r.advantage for r in scored_replies([bare], [credit])] == pytest.approx(
+        [1.0, -1.0], abs=1e-4
     )
-    anchors = normalise(BATCH, by="state", scale=False)
-    assert anchors.groups == 2
-    one = 3.0 / 5  # 1, 0, .5 of the first episode and .5, 1 of the second: equal screens
-    assert anchors.values[0][0] == (
-        (pytest.approx(1 - one), pytest.approx(-one)),
-        (pytest.approx(0.5 - one), None),
-    )
-    assert anchors.values[0][1] == ((-0.5, 0.5),)
-    assert anchors.values[1][0] == ((pytest.approx(0.5 - one), pytest.approx(1 - one)),)
-    with pytest.raises(ConfigError, match="by must be one of batch, agent"):
-        normalise(BATCH, by="team")  # type: ignore[arg-type]
+    assert {pair.node for pair in preference_pairs([bare], [credit])} == {"agent_0", "agent_1"}
+    with pytest.raises(ConfigError, match="1 episodes, but 0 records"):
+        preference_pairs([bare], [])
 
 
-@given(st.lists(st.lists(st.none() | st.floats(0, 1), min_size=3, max_size=3), min_size=1))
-def test_advantages_have_mean_zero_and_variance_one(rows: list[list[float | None]]) -> None:
-    episodes = [episode(step([[click(0)] * 3], credit=[row])) for row in rows]
-    found = normalise(episodes, by="agent", floor=1e-12).values
-    for agent in range(3):
-        column = [
-            steps[0][0][agent]
-            for steps in found
-            if steps[0] is not None and steps[0][0][agent] is not None
-        ]
-        kept = [v for v in column if v is not None]
-        given_values = {row[agent] for row in rows if row[agent] is not None}
-        if kept:
-            assert math.fsum(kept) == pytest.approx(0.0, abs=1e-6)
-        spread = max(given_values, default=0) - min(given_values, default=0)
-        if spread > 1e-3:
-            assert math.fsum(v * v for v in kept) / len(kept) == pytest.approx(1.0, rel=1e-6)
+@given(st.lists(st.floats(0, 1, width=16), min_size=2, max_size=9))
+def test_advantages_have_mean_0_and_variance_1(values: list[float]) -> None:
+    if max(values) - min(values) < 0.01:
+        return
+    episodes = [episode(step([[click(0)]], credit=[[value]])) for value in values]
+    found = [reply.advantage for reply in scored_replies(episodes)]
+    assert math.fsum(found) == pytest.approx(0.0, abs=1e-3)
+    assert math.fsum(a * a for a in found) / len(values) == pytest.approx(1.0, rel=1e-2)
 
 
-def test_equal_credit_is_no_advantage_however_it_is_rounded() -> None:
-    value = 0.45975772132034287  # of which three have a mean that is another float
-    batch = [episode(step([[click(0)]], credit=((value,),))) for _ in range(3)]
-    assert normalise(batch).values == ((((0.0,),),),) * 3
+@given(st.floats(0, 1), st.integers(2, 9))
+def test_equal_credit_has_no_advantage(value: float, count: int) -> None:
+    assert scored_replies([episode(step([[click(0)]], credit=[[value]]))] * count) == []

@@ -13,8 +13,12 @@ from learning_fakes import click, decided, graded, screen
 from swarm_ui.action import Abstain, Action
 from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError, Failure
-from swarm_ui.optim.preferences.grading import ScoredAction
-from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
+from swarm_ui.optim.preferences import (
+    PairConfig,
+    PreferencePair,
+    ScoredAction,
+    preference_pairs,
+)
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
@@ -30,13 +34,8 @@ def made(
     adversary: tuple[ScoredAction, ...] = (),
     teacher: tuple[ScoredAction, ...] = (),
 ) -> list[PreferencePair]:
-    return make_pairs(
-        [episode(*steps)],
-        random.Random(0),
-        config=config,
-        negatives=lambda trace: adversary,
-        shown=lambda trace: teacher,
-    )
+    played = msgspec.structs.replace(episode(*steps), notes=((adversary, teacher),) * len(steps))
+    return preference_pairs([played], config=config)
 
 
 def test_own_right_action_beats_a_colleagues_mistake_and_the_mistake_is_corrected() -> None:
@@ -97,12 +96,9 @@ def test_unscored_is_not_wrong() -> None:
 def test_steps_without_credit_and_masked_episodes_give_nothing() -> None:
     step = graded(decided([[click(0), click(1)]]), [[1.0, 0.0]])
     bare = msgspec.structs.replace(step, credit=None)
-    rng = random.Random(0)
-    assert make_pairs([episode(bare)], rng) == []
-    assert (
-        make_pairs([episode(step, fault=Failure(kind="environment", message="browser died"))], rng)
-        == []
-    )
+    assert preference_pairs([episode(bare)]) == []
+    dead = Failure(kind="environment", message="browser died")
+    assert preference_pairs([episode(step, fault=dead)]) == []
 
 
 def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
@@ -178,7 +174,9 @@ def test_every_pair_is_backed_by_credit(
     contexts = {call.node: [] for call in trace.calls}
     for call in trace.calls:
         contexts[call.node].append(trace.decision(call))
-    for pair in make_pairs([episode(graded(trace, credit))], random.Random(seed), config=ALL):
+    for pair in preference_pairs(
+        [episode(graded(trace, credit))], config=ALL, rng=random.Random(seed)
+    ):
         assert pair.decision in contexts[pair.node]
         good = back(pair.chosen, views[pair.node])
         assert max(scores[good.key]) > 0.5

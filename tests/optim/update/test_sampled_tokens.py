@@ -15,7 +15,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import CausalModel
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.examples import encode, with_reference
-from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
+from swarm_ui.optim.preferences import ScoredReply, scored_replies
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Call, Episode, StepRecord
 
@@ -113,7 +113,7 @@ def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -
 def test_reasons_are_learned() -> None:
     """The target used to be the bare action, which trained the messages away."""
     from swarm_ui.action import Action
-    from swarm_ui.optim.preferences.pairs import PreferencePair
+    from swarm_ui.optim.preferences import PreferencePair
 
     model = text_model()
     model.add_adapter("one", rank=4, alpha=8)

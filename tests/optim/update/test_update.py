@@ -30,7 +30,7 @@ from swarm_ui.optim import (
     with_reference,
 )
 from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences import ScoredReply
 from swarm_ui.optim.update import UpdateStats, accumulate, fit, loss_of, prepare, training_mode
 
 WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]

@@ -10,7 +10,7 @@ from swarm_ui.model import ChatMessage
 from swarm_ui.prompts import chat_of, format_named
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.preferences.pairs import PreferencePair
+    from swarm_ui.optim.preferences import PreferencePair
 
 
 def pair(found: PreferencePair, prompt_format: str | None = None) -> dict[str, Any]:

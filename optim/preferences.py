@@ -1,4 +1,4 @@
-"""Preference pairs from scored episodes, each with the exact context that its agent saw.
+"""Credit becomes examples: preference pairs and scored replies, with what each agent saw.
 
 A right action of an agent is preferred to a wrong action that another agent proposed at this step,
 or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
@@ -20,26 +20,36 @@ An abstention that got credit can be a preferred reply too (``PairConfig.abstent
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.agent_view import View
+from swarm_ui.credit import Credit, credited
 from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
 from swarm_ui.model import Decision
-from swarm_ui.optim.preferences.grading import (
-    ScoredAction,
-    credit_by_message,
-    reason_given,
-    scored_proposals,
-    unparsed,
-)
+from swarm_ui.optim.credit.critic import mean, screen_key
 from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+
+CreditMatrix = Sequence[Sequence[float | None]]
+"""``[rounds, agents]`` as in ``StepRecord.credit``; ``None`` = unscored."""
+
+
+class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
+    """An action in the indices of the whole screen, with its credit."""
+
+    action: Action
+    credit: float
+    reason: str = ""
+    """The reason that an agent gave for it; empty: none is known."""
 
 
 class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +88,36 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, "rejected_text", self.rejected.json())
 
 
-Written = Callable[[Trace], Sequence[ScoredAction]]
-"""The actions that an adversary or a teacher wrote for a decision."""
+class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply with its context.
+
+    The update makes it more probable if its advantage is above 0, and less probable if below.
+    """
+
+    node: str
+    decision: Decision
+    """The context, in the agent's own view."""
+    reply: Action | None
+    """Action of the reply, in the indices of the agent's view; ``None``: no valid one. An agent
+    that sees a part of the screen may also name a hidden element."""
+    advantage: float
+    """Credit relative to the group; above 0: better than the group."""
+    source: str = "own"
+    text: str = ""
+    """The exact text of the reply. Default: the action as JSON, which is the whole reply of the
+    embedded agent."""
+    sampled: tuple[int, ...] = ()
+    """Token ids of the reply, if the text does not determine them; see
+    :attr:`swarm_ui.model.Completion.sampled`."""
+    logprob: float | None = None
+    """Log-probability (nats) of the reply under the acting weights; ``None``: not recorded. The
+    update uses it if the reply is stale."""
+    staleness: int = 0
+    """Number of updates by which the acting weights lag behind the learning weights."""
+
+    def __post_init__(self) -> None:
+        if not self.text and self.reply is not None:
+            force_setattr(self, "text", self.reply.json())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,32 +154,118 @@ class PairConfig:
                 raise ConfigError(f"pairs: {name} must be in [0, 1], got {share}")
 
 
-def make_pairs(
-    episodes: Iterable[Episode],
-    rng: random.Random,
+Alternatives = tuple[Sequence[ScoredAction], Sequence[ScoredAction]]
+"""The note of a step (:attr:`swarm_ui.trace.records.Episode.notes`): wrong actions that an
+adversary wrote, and right ones that a teacher showed."""
+
+
+def preference_pairs(
+    episodes: Sequence[Episode],
+    credit: Sequence[Credit] | None = None,
     *,
     config: PairConfig | None = None,
-    negatives: Written | None = None,
-    shown: Written | None = None,
+    rng: random.Random | None = None,
 ) -> list[PreferencePair]:
     """All pairs from all rounds of the scored steps.
 
     Steps and messages without credit are skipped, because unscored does not mean wrong. Masked
-    episodes are skipped too. Only wrong actions among the adversary's ``negatives`` are used, and
-    only right ones among those that a teacher has ``shown``.
-    ``rng`` chooses if several actions are possible for the other side of a pair.
+    episodes are skipped too.
+
+    Args:
+        episodes: what was played, with the notes of adversary and teacher, if there were any.
+        credit: one record for each episode; ``None``: the credit that the episodes hold.
+        config: settings.
+        rng: chooses if several actions are possible for the other side of a pair; default: the
+            stream of seed 0.
     """
-    settings = config or PairConfig()
+    settings, draws = config or PairConfig(), rng or random.Random(0)
     pairs: list[PreferencePair] = []
-    for episode in episodes:
+    for episode in _with_credit(episodes, credit):
         if episode.fault is not None:
             continue
-        for record in episode.steps:
+        notes = episode.notes or (None,) * len(episode.steps)
+        for record, note in zip(episode.steps, notes, strict=True):
             if record.credit is not None:
-                wrong = negatives(record.trace) if negatives is not None else ()
-                right = shown(record.trace) if shown is not None else ()
-                pairs += _StepPairs(record, wrong, right, settings, rng).all()
+                written = cast("Alternatives | None", note) or ((), ())
+                pairs += _StepPairs(record, *written, settings, draws).all()
     return _unique(pairs) if settings.unique else pairs
+
+
+def scored_replies(
+    episodes: Sequence[Episode], credit: Sequence[Credit] | None = None
+) -> list[ScoredReply]:
+    """The replies of all scored steps whose advantage is not 0, in order.
+
+    The advantages of a step are ``StepRecord.advantages``, as they are. Where the source of the
+    credit defines none, they are the credit relative to all messages on the same screen, of any
+    agent and episode (the groups of GiGPO, arXiv 2505.10978), in standard deviations.
+
+    Each reply is the exact text that was sampled. Its token ids are included if tokenising the text
+    again would give other ids. Unscored messages and masked episodes are left out.
+
+    Args:
+        episodes: what was played.
+        credit: one record for each episode; ``None``: the credit that the episodes hold.
+    """
+    played = [e for e in _with_credit(episodes, credit) if e.success is not None]
+    relative = _relative_to_screen([record for e in played for record in e.steps])
+    found: list[ScoredReply] = []
+    for record in (record for episode in played for record in episode.steps):
+        trace, advantages = record.trace, relative.get(id(record), {})
+        if record.advantages is not None:
+            advantages = credit_by_message(trace, record.advantages)
+        for call in trace.calls:
+            value, message = advantages.get(call.message), trace.message(call.message)
+            said = message.action
+            own = None if said is None else trace.view(call).from_screen_with_hidden(said)
+            if value and (own is not None or unparsed(trace, call)):
+                found.append(
+                    ScoredReply(
+                        node=call.node,
+                        decision=trace.decision(call),
+                        reply=own,
+                        advantage=value,
+                        text=message.content,
+                        sampled=call.sampled,
+                        logprob=call.logprob,
+                    )
+                )
+    return found
+
+
+def _with_credit(episodes: Sequence[Episode], credit: Sequence[Credit] | None) -> Sequence[Episode]:
+    if credit is None:
+        return episodes
+    if len(credit) != len(episodes):
+        raise ConfigError(
+            f"preferences: {len(episodes)} episodes, but {len(credit)} records of credit; a critic "
+            "returns one for each episode"
+        )
+    return [credited(episode, given) for episode, given in zip(episodes, credit, strict=True)]
+
+
+def _relative_to_screen(records: Sequence[StepRecord]) -> dict[int, dict[str, float]]:
+    """For each record, by ``id()``, the advantage of each scored message over the messages on the
+    same screen: the difference to their mean, divided by their population standard deviation."""
+    values = {id(r): credit_by_message(r.trace, r.credit or ()) for r in records}
+    screens = {id(r): screen_key(r.trace.observation) for r in records}
+    members: dict[bytes, list[float]] = {}
+    for key, credit in values.items():
+        members.setdefault(screens[key], []).extend(credit.values())
+    means = {screen: mean(group) for screen, group in members.items() if group}
+    spreads = {
+        screen: math.sqrt(math.fsum((v - means[screen]) ** 2 for v in group) / len(group))
+        for screen, group in members.items()
+        if group
+    }
+    # A group of equal values gets 0 everywhere.
+    return {
+        key: {
+            message: (value - means[screens[key]]) / (spreads[screens[key]] + 1e-6)
+            for message, value in credit.items()
+        }
+        for key, credit in values.items()
+    }
 
 
 class _StepPairs:
@@ -295,3 +419,46 @@ def _says_more(pair: PreferencePair, before: PreferencePair) -> bool:
     """Whether a pair has a rejected action or reply where another has none."""
     sides = [(p.rejected is not None, p.rejected_text is not None) for p in (before, pair)]
     return sides[0] < sides[1]
+
+
+def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
+    """Credit by message id; unscored messages are absent."""
+    given = {
+        (round, agent): value
+        for round, row in enumerate(credit)
+        for agent, value in zip(trace.agents, row, strict=True)
+    }
+    values = {m.id: given.get((m.round, m.sender)) for m in trace.messages}
+    return {id: value for id, value in values.items() if value is not None}
+
+
+def scored_proposals(trace: Trace, credit: CreditMatrix) -> list[ScoredAction]:
+    """Distinct scored proposals of a decision in the order they were made, with mean credit and
+    the first reason that was given."""
+    values = credit_by_message(trace, credit)
+    found: dict[ActionKey, list[Message]] = {}
+    for message in trace.messages:
+        if message.action is not None and message.id in values:
+            found.setdefault(message.action.key, []).append(message)
+    return [
+        ScoredAction(
+            action=said[0].action,
+            credit=sum(values[m.id] for m in said) / len(said),
+            reason=next(filter(None, map(reason_given, said)), ""),
+        )
+        for said in found.values()
+        if said[0].action is not None
+    ]
+
+
+def reason_given(message: Message) -> str:
+    """The reason in a message that proposes an action; empty if it gives none."""
+    return format_named(message.prompt_format).reason(message.content)
+
+
+def unparsed(trace: Trace, call: Call) -> bool:
+    """Whether a message is a reply without a valid action. Failed calls and abstentions are not
+    such replies."""
+    message = trace.message(call.message)
+    invalid = message.action is None and message.error is not None and call.error is None
+    return invalid and bool(message.content or call.prompt)  # a reply may be empty

@@ -1,1 +1,0 @@
-"""Preference pairs from credit."""
