@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment import pair_chats
 from swarm_ui.experiment.runs import configuration_of
+from swarm_ui.experiment.stored import pair_chats
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
 from swarm_ui.files import replacing_folder
 from swarm_ui.graph.graph import CollabGraph

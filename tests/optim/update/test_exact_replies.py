@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from learning_fakes import TinyModel, click, decided, graded, screen
 
-from swarm_ui.experiment import pair_chats
+from swarm_ui.experiment.stored import pair_chats
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.examples import encode
 from swarm_ui.optim.preferences import (
