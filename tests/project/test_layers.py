@@ -49,6 +49,7 @@ SAME_IDEA: dict[str, str] = {
     "replay": "replays, and the command that makes them",
     "report": "what a check or a run found",
     "config": "settings of a package",
+    "preferences": "pairs of a right and a wrong action",
     "limits": "rates and budgets of a model, of one process and of a cluster",
     "plan": "what is going to be done: the calls of a run, the settings of a training",
     "run": "runs of a graph, and the command that makes one",
