@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
     from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
     from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
-    from swarm_ui.optim.credit.learned_critic import LearnedCritic
+    from swarm_ui.optim.credit.learned import LearnedCritic
     from swarm_ui.optim.credit.llm import LLMCritic
     from swarm_ui.optim.credit.outcome import Outcome
     from swarm_ui.optim.credit.scripted import ScriptedCritic
@@ -99,7 +99,7 @@ _LAZY = {
     "LLMAdversary": "adversary",
     "LLMCritic": "credit.llm",
     "LLMTeacher": "adversary",
-    "LearnedCritic": "credit.learned_critic",
+    "LearnedCritic": "credit.learned",
     "LeaveOneOut": "credit.counterfactual",
     "MALT": "credit.groups",
     "Outcome": "credit.outcome",

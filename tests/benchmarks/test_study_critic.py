@@ -13,7 +13,7 @@ from benchmarks.studies.critic import __main__ as study
 from benchmarks.studies.critic.sizes import ARMS, QUICK, SOURCES
 from benchmarks.support.records import read_record
 from swarm_ui.environments.phone import TEST_APPS, TRAIN_SEEDS, VALIDATION_SEEDS, tasks
-from swarm_ui.optim.credit.learned.judged import read_judged
+from swarm_ui.optim.credit.judged import read_judged
 
 SMALL = msgspec.structs.replace(
     QUICK, phone=1, invented=1, devices=1, validation=1, test=1, minutes=0.01

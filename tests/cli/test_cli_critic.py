@@ -19,7 +19,7 @@ from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
 from swarm_ui.experiment.config import Config, CriticSection, ModelSection
 from swarm_ui.experiment.critics import critic_run
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
-from swarm_ui.optim.credit.learned.judged import read_judged
+from swarm_ui.optim.credit.judged import read_judged
 
 QUICK = "--episodes 1 --validation 1 --minutes 0.02"
 
@@ -141,7 +141,7 @@ def test_a_dry_run_measures_and_writes_nothing(shell: Shell) -> None:  # noqa: F
         ("tiny phone phone out", "an environment is named twice"),
         ("tiny phone out --episodes 0", "--episodes must be at least 1"),
         ("tiny phone out --minutes 0", "--minutes must be above 0"),
-        ("tiny phone out --learning-rate -1", "expected learning_rate above 0"),
+        ("tiny phone out --learning-rate -1", "learning_rate must be above 0"),
         ("tiny phone out --agent nobody", "no model 'nobody'"),
         ("tiny phone out --start nobody", "'nobody'"),
         ("tiny phone full", "is not empty and holds no critic"),

@@ -8,7 +8,7 @@ import torch
 from local_models import disturb
 
 from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
+from swarm_ui.optim.credit.learned import CriticCard, save_critic
 
 
 def save_random_critic(base: Path, folder: Path, *, seed: int = 8) -> Path:

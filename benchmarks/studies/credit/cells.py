@@ -36,7 +36,7 @@ from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
 from swarm_ui.optim.credit.critic import calls_of
 from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
-from swarm_ui.optim.credit.learned_critic import learned_critic
+from swarm_ui.optim.credit.learned import learned_critic
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer

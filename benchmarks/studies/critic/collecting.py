@@ -38,8 +38,14 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.credit.learned.collect import CollectConfig, collect, judged_by_outcome
-from swarm_ui.optim.credit.learned.judged import JudgedFile, JudgedHead, Purpose
+from swarm_ui.optim.credit.judged import (
+    CollectConfig,
+    JudgedFile,
+    JudgedHead,
+    Purpose,
+    collect,
+    judged_by_outcome,
+)
 from swarm_ui.rollout import Job
 from swarm_ui.trace.records import Episode
 

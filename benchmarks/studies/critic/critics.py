@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from benchmarks.studies.critic.collecting import Collection
 from benchmarks.studies.critic.sizes import ARMS, Sizes
 from benchmarks.studies.struct_files import read_struct, write_struct
+from swarm_ui.adapter_metadata import CRITIC_FILE
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.critics.trained_critic import (
     critic_score,
@@ -30,13 +31,14 @@ from swarm_ui.optim.credit.analysis.judging import (
     majority,
     outcome,
 )
-from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, save_critic
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, read_judged
-from swarm_ui.optim.credit.learned.train_critic import CriticConfig
-from swarm_ui.optim.credit.learned_critic import (
+from swarm_ui.optim.credit.judged import JudgedEpisode, JudgedScreen, read_judged
+from swarm_ui.optim.credit.learned import (
     ADAPTER,
+    CriticCard,
+    CriticConfig,
     LearnedCritic,
     learned_critic,
+    save_critic,
 )
 
 if TYPE_CHECKING:
@@ -145,5 +147,5 @@ def _probability(model: JudgingModel) -> Score:
 
 def cards(folder: Path) -> dict[str, CriticCard]:
     """The cards of all critics in a study's folder."""
-    paths = sorted((folder / "critics").glob(f"*/{CARD}"))
+    paths = sorted((folder / "critics").glob(f"*/{CRITIC_FILE}"))
     return {p.parent.name: read_struct(p, CriticCard) for p in paths}

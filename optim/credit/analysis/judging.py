@@ -12,7 +12,7 @@ from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Bin, calibration_error, reliability
 from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, ratio_by_bootstrap
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen
+from swarm_ui.optim.credit.judged import JudgedEpisode, JudgedScreen
 from swarm_ui.stats import Interval
 
 Score = Callable[[JudgedEpisode, JudgedScreen], Coroutine[Any, Any, Sequence[float]]]
@@ -28,7 +28,7 @@ class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
     scorer: str
     split: str
     labels: str
-    """``solver`` or ``outcome``; see :data:`~swarm_ui.optim.credit.learned.judged.Labels`."""
+    """``solver`` or ``outcome``; see :data:`~swarm_ui.optim.credit.judged.Labels`."""
     replies: int
     """Distinct replies of agents."""
     right: float | None

@@ -13,7 +13,7 @@ from swarm_ui.experiment.critics.critic_run import CriticRun, threads_kept
 from swarm_ui.experiment.critics.judged_places import judged, opened
 from swarm_ui.experiment.critics.judged_replies import AGENTS
 from swarm_ui.experiment.models import adapter_names, open_model
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedScreen, balanced
+from swarm_ui.optim.credit.judged import JudgedEpisode, JudgedScreen, balanced
 
 _SAMPLE = 4
 """Episodes that are played in each environment."""
@@ -92,8 +92,7 @@ async def _place_size(
 def _speed(work: CriticRun, screens: list[JudgedScreen]) -> float:
     """Replies per second in training, with the real model."""
     from swarm_ui.experiment.critics.trained_critic import load_judge
-    from swarm_ui.optim.credit.learned.train_critic import train_critic
-    from swarm_ui.optim.credit.learned_critic import ADAPTER
+    from swarm_ui.optim.credit.learned import ADAPTER, train_critic
 
     short = msgspec.structs.replace(work, minutes=_SECONDS / 60, epochs=1.0).training()
     last = train_critic(load_judge(work.model, work.start), ADAPTER, screens, short)

@@ -29,14 +29,13 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
-from swarm_ui.optim.credit.learned.judged import JudgedHead, Purpose
+from swarm_ui.optim.credit.judged import JudgedHead, Purpose
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
 from swarm_ui.storage.run_directory import expect_no_links_out
 
 if TYPE_CHECKING:
     from swarm_ui.optim.credit.analysis.judging import JudgingFigures
-    from swarm_ui.optim.credit.learned.critic_files import CriticCard
-    from swarm_ui.optim.credit.learned.train_critic import CriticConfig
+    from swarm_ui.optim.credit.learned import CriticCard, CriticConfig
 
 FINAL = "final"
 _PLAN, _FIGURES = "critic_run.json", "validation.json"
@@ -78,7 +77,7 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def training(self) -> CriticConfig:
         """The settings of the training. Raises ``ConfigError`` for wrong ones."""
-        from swarm_ui.optim.credit.learned.train_critic import CriticConfig
+        from swarm_ui.optim.credit.learned import CriticConfig
 
         return CriticConfig(
             prompt_format=self.prompt_format,
@@ -142,7 +141,7 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
             asyncio.run(_collect(work, out, display))
         _train(work, out, display)
     from swarm_ui.optim.credit.analysis.judging import JudgingFigures
-    from swarm_ui.optim.credit.learned.critic_files import read_card
+    from swarm_ui.optim.credit.learned import read_card
 
     try:
         figures = msgspec.json.decode((out / _FIGURES).read_bytes(), type=dict[str, JudgingFigures])
@@ -193,8 +192,7 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
         trained_critic,
     )
     from swarm_ui.optim.credit.analysis.judging import judge
-    from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
-    from swarm_ui.optim.credit.learned_critic import ADAPTER
+    from swarm_ui.optim.credit.learned import ADAPTER, CriticCard, save_critic
 
     files = [judged_file(work, out, section, "train") for section in work.places]
     screens = read_screens(files)

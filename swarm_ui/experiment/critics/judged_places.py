@@ -18,8 +18,14 @@ from swarm_ui.experiment.critics.judged_replies import judged_team
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.credit.learned.collect import CollectConfig, collect, collect_outcomes
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, Labels, Purpose
+from swarm_ui.optim.credit.judged import (
+    CollectConfig,
+    JudgedEpisode,
+    Labels,
+    Purpose,
+    collect,
+    collect_outcomes,
+)
 from swarm_ui.rollout import Job, MakeEnvironment
 
 _GUIDE = _STRAY = 0.1

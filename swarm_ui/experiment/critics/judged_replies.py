@@ -9,7 +9,7 @@ from pathlib import Path
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatModel
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedFile, JudgedHead, Purpose
+from swarm_ui.optim.credit.judged import JudgedEpisode, JudgedFile, JudgedHead, Purpose
 from swarm_ui.rollout import GraphPolicy, Job
 
 _TRAINING_TEMPERATURES = (0.0, 0.8, 1.2, 1.6)

@@ -16,16 +16,21 @@ from swarm_ui.experiment.progress import Bar
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.optim.credit.analysis.judging import JudgingFigures, Score, judge
-from swarm_ui.optim.credit.learned.critic_files import CriticCard
-from swarm_ui.optim.credit.learned.judged import (
+from swarm_ui.optim.credit.judged import (
     JudgedEpisode,
     JudgedScreen,
     Purpose,
     read_judged,
 )
-from swarm_ui.optim.credit.learned.scaling import fit_scaling
-from swarm_ui.optim.credit.learned.train_critic import CriticConfig, CriticProgress, train_critic
-from swarm_ui.optim.credit.learned_critic import ADAPTER, LearnedCritic
+from swarm_ui.optim.credit.learned import (
+    ADAPTER,
+    CriticCard,
+    CriticConfig,
+    CriticProgress,
+    LearnedCritic,
+    fit_scaling,
+    train_critic,
+)
 
 if TYPE_CHECKING:
     JudgingModel: TypeAlias = ChoosingInProcessModel[object]  # type: ignore[type-var]

@@ -39,7 +39,7 @@ from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.credit.trust import Trust
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.credit.learned_critic import LearnedCritic
+    from swarm_ui.optim.credit.learned import LearnedCritic
 
 _ONLY_WATCH = ("recorder", "fault-injector")
 """Wrappers that change neither screens nor actions."""
@@ -262,14 +262,14 @@ def _critic_base(config: Config, folder: Path) -> ModelSection:
 
 def _learned_critic(model: Any, folder: Path, **options: str) -> LearnedCritic:
     with _needs_train():
-        from swarm_ui.optim.credit.learned_critic import learned_critic
+        from swarm_ui.optim.credit.learned import learned_critic
     return learned_critic(model, folder, **options)
 
 
 def _check_critic(folder: Path) -> None:
     """Raise ``ConfigError`` for a wrong folder before workers start."""
     with _needs_train():
-        from swarm_ui.optim.credit.learned.critic_files import read_card
+        from swarm_ui.optim.credit.learned import read_card
     read_card(folder)
 
 
@@ -279,7 +279,7 @@ def _critic_in_workers(config: Config, agents_base: WorkerBase) -> Callable[[], 
     If it was trained on the agents' base model, a worker holds only one copy of that model.
     """
     with _needs_train():
-        from swarm_ui.optim.credit.learned_critic import ADAPTER
+        from swarm_ui.optim.credit.learned import ADAPTER
     folder, agents = adapter_folder(config.critic.model).absolute(), config.model
     section = _critic_base(config, folder)
     base = section

@@ -17,14 +17,16 @@ from swarm_ui.action import Action
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.credit.analysis.judging import judge, likelihood, majority, outcome
-from swarm_ui.optim.credit.learned.collect import CollectConfig, collect, judged_by_outcome
-from swarm_ui.optim.credit.learned.judged import (
+from swarm_ui.optim.credit.judged import (
+    CollectConfig,
     JudgedEpisode,
     JudgedFile,
     JudgedHead,
     JudgedReply,
     JudgedScreen,
     balanced,
+    collect,
+    judged_by_outcome,
     read_judged,
 )
 from swarm_ui.rollout import GraphPolicy, rollout_many

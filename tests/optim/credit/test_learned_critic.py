@@ -13,14 +13,22 @@ from hypothesis import strategies as st
 from learning_fakes import click, decided, screen
 
 from swarm_ui.action import Action
+from swarm_ui.adapter_metadata import CRITIC_FILE
 from swarm_ui.credit import Judge, Matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.optim.credit.critic import credit_of
-from swarm_ui.optim.credit.learned.critic_files import CARD, CriticCard, read_card
-from swarm_ui.optim.credit.learned.question import OPTIONS, question
-from swarm_ui.optim.credit.learned.scaling import Scaling, fit_scaling, log_odds
-from swarm_ui.optim.credit.learned_critic import LearnedCritic, learned_critic
+from swarm_ui.optim.credit.learned import (
+    OPTIONS,
+    CriticCard,
+    LearnedCritic,
+    Scaling,
+    fit_scaling,
+    learned_critic,
+    log_odds,
+    question,
+    read_card,
+)
 from swarm_ui.prompts import FORMATS, format_named
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
@@ -161,18 +169,18 @@ def test_scores_stay_as_they_are_without_both_labels() -> None:
 def test_a_folder_that_is_no_critic_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no critic in .*expected critic\.json"):
         learned_critic(KnowsTheGoal(), tmp_path)
-    (tmp_path / CARD).write_text('{"options": 3}')
+    (tmp_path / CRITIC_FILE).write_text('{"options": 3}')
     with pytest.raises(ConfigError, match="is not the card of a critic"):
         read_card(tmp_path)
-    (tmp_path / CARD).write_text('{"critic_version": 9}')
+    (tmp_path / CRITIC_FILE).write_text('{"critic_version": 9}')
     with pytest.raises(ConfigError, match="has version 9, this library reads 2"):
         read_card(tmp_path)
-    (tmp_path / CARD).write_text('{"prompt_format": "verse"}')
+    (tmp_path / CRITIC_FILE).write_text('{"prompt_format": "verse"}')
     with pytest.raises(ConfigError, match="no prompt format 'verse'"):
         read_card(tmp_path)
 
 
 def test_a_model_without_adapters_cannot_hold_a_critic(tmp_path: Path) -> None:
-    (tmp_path / CARD).write_text("{}")
+    (tmp_path / CRITIC_FILE).write_text("{}")
     with pytest.raises(ConfigError, match=r"in this process that can load adapters.*KnowsTheGoal"):
         learned_critic(KnowsTheGoal(), tmp_path)

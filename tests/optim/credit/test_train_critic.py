@@ -15,20 +15,20 @@ from learning_fakes import BUTTONS, click, screen
 from benchmarks.studies.critic.tiny_model import write_tiny_model
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.nodes import CausalModel
-from swarm_ui.optim.credit.learned.critic_files import CriticCard, save_critic
-from swarm_ui.optim.credit.learned.judged import JudgedReply, JudgedScreen
-from swarm_ui.optim.credit.learned.scaling import Scaling
-from swarm_ui.optim.credit.learned.train_critic import (
+from swarm_ui.optim.credit.judged import JudgedReply, JudgedScreen
+from swarm_ui.optim.credit.learned import (
+    CriticCard,
     CriticConfig,
     CriticProgress,
+    LearnedCritic,
+    Scaling,
     TrainableJudge,
+    learned_critic,
+    save_critic,
     train_critic,
 )
-from swarm_ui.optim.credit.learned_critic import LearnedCritic, learned_critic
 
-CONFIG = CriticConfig(
-    learning_rate=5e-3, epochs=20.0, tokens_per_batch=800, warmup=3, rank=8, most=4
-)
+CONFIG = CriticConfig(learning_rate=5e-3, epochs=20.0, tokens_per_batch=800, rank=8, most=4)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_loss_that_is_not_a_number_leaves_the_weights(folder: Path) -> None:
     "wrong", [{"minutes": 0.0}, {"learning_rate": -1.0}, {"most": 1}, {"rank": 0}]
 )
 def test_wrong_settings_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="critic training: expected"):
+    with pytest.raises(ConfigError, match="critic training"):
         CriticConfig(**wrong)  # type: ignore[arg-type]
 
 

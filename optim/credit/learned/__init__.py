@@ -1,1 +1,0 @@
-"""Training of a language model as a critic: samples, training and calibration."""
