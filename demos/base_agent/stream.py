@@ -31,7 +31,7 @@ from swarm_ui.model import Decision
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.observation import Observation
 from swarm_ui.optim.preferences import PreferencePair
-from swarm_ui.optim.stage1.corpus.roles import expert_of
+from swarm_ui.optim.stage1 import expert_of
 from swarm_ui.prompts import format_named
 
 Family = Callable[[WordSampler], Screen]

@@ -29,7 +29,7 @@ from swarm_ui.model import Decision, Request, ScoringModel
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import Adversary
-from swarm_ui.optim.stage1.corpus.walk import random_click
+from swarm_ui.optim.stage1.walk import random_action
 from swarm_ui.rollout import Intervention, Job, LocalWorker, MakeEnvironment, Policy, Rollouts
 from swarm_ui.trace.records import Episode, Trace
 
@@ -383,7 +383,7 @@ class _Judge:
         """An action to execute instead of the decision, or ``None`` to execute the decision."""
         draw = rng.random()
         if draw < self._config.stray:
-            return random_click(trace.observation, rng)
+            return random_action(trace.observation, rng)
         return best if draw < self._config.stray + self._config.guide else None
 
     async def _logprobs(self, trace: Trace, actions: Sequence[Action]) -> Sequence[float | None]:

@@ -1,47 +1,28 @@
 """Stage 1: from samples of screens to a base agent, before any team is formed.
 
-A *source* produces samples at three *levels*, on which the agent is *trained*, after CollabUIAgents
-(arXiv 2502.14496). There are two sources, each with its own way of training:
-
-===============  ================================  ==========================================
-reading order    the small shipped base agent      any language model in any environment
-===============  ================================  ==========================================
-source           invented screens, and an          walks in an environment, described by
-                 environment's expert              language models or scripted roles
-                 (:mod:`.synthesis`)               (:mod:`.corpus`)
-level 1          questions about a screen          questions about a screen
-level 2          instructions of one step          instructions of one step
-level 3          steps of the expert               steps of successful walks against wrong ones
-samples          an endless seeded stream          a corpus on disk, exported to other formats
-training         :mod:`.supervised`                :mod:`.finetune`: SFT, SFT, then SFT and DPO
-                                                   with trl
-held-out tasks   only training templates are       :class:`HeldOut`, checked by every reader
-                 demonstrated
-===============  ================================  ==========================================
-
-Training of a language model:
+Walks in an environment give samples at three *levels*, after CollabUIAgents (arXiv 2502.14496):
+questions about a screen, instructions of one step, and steps of successful walks against wrong
+ones. Language models or scripts write and judge them. A corpus on disk holds them, and a model is
+trained on one level after the other with trl: SFT, SFT, then SFT and DPO.
 
     held_out = HeldOut.of(tasks=test_tasks, seeds=[TEST_SEEDS])
     models = Models(agent=model, adversary=model, critic=model)
     await synthesize(PhoneEnvironment, models, jobs, Path("corpus"), held_out=held_out)
-    export(Path("corpus"), "trl", Path("exported"))
     finetune(Path("my-model"), Path("corpus"), Path("base-agent"))
 
-Training of the small base agent:
-
-    stream = Stream(seed, words, Mix(), demonstrations)
-    train(learner, stream, Stage1Config())
+:class:`HeldOut` is checked whenever a corpus is made, read, exported or trained on. The small
+agents of this package were made in another way: see ``demos/base_agent``.
 """
 
 from __future__ import annotations
 
-from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.exports import FORMATS, export
-from swarm_ui.optim.stage1.corpus.samples import HeldOut, Origin, Sample
-from swarm_ui.optim.stage1.corpus.store import Totals, read_corpus, totals
-from swarm_ui.optim.stage1.corpus.synthesize import Models, synthesize
-from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
-from swarm_ui.optim.stage1.finetune.finetune import finetune
+from swarm_ui.optim.stage1.config import CorpusConfig, FinetuneConfig
+from swarm_ui.optim.stage1.corpus import FORMATS, Totals, export, read_corpus, totals
+from swarm_ui.optim.stage1.finetune import finetune
+from swarm_ui.optim.stage1.samples import HeldOut, Origin, Sample
+from swarm_ui.optim.stage1.synthesize import Models, synthesize
+from swarm_ui.optim.stage1.templates import expert_of
+from swarm_ui.optim.stage1.walk import random_action
 
 __all__ = [
     "FORMATS",
@@ -52,8 +33,10 @@ __all__ = [
     "Origin",
     "Sample",
     "Totals",
+    "expert_of",
     "export",
     "finetune",
+    "random_action",
     "read_corpus",
     "synthesize",
     "totals",

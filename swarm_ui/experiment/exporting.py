@@ -25,7 +25,7 @@ from swarm_ui.trace.jsonl import iter_jsonl
 from swarm_ui.trace.records import Episode, Trace
 
 _ADAPTERS = "*/adapter_config.json"
-CORPUS_FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
+CORPUS_FORMATS = ("trl", "llama-factory")
 
 
 def corpus(folder: Path, form: str, out: Path) -> list[Path]:

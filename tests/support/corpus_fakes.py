@@ -18,8 +18,7 @@ from swarm_ui.environments.phone import (
 )
 from swarm_ui.model import Completion, Request
 from swarm_ui.nodes import ScriptedModel
-from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
-from swarm_ui.optim.stage1.corpus.store import Totals
+from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Totals, synthesize
 
 TRAIN = tasks("train")
 HELD_OUT = HeldOut.of(
@@ -89,7 +88,7 @@ def _prompts() -> Sequence[Sequence[str]]:
     """Words of prompts, so that a prompt is some hundreds of tokens and not thousands."""
     from swarm_ui.model import Decision
     from swarm_ui.observation import Observation
-    from swarm_ui.optim.stage1.corpus.prompts import question_chat
+    from swarm_ui.optim.stage1.roles import question_chat
     from swarm_ui.prompts import decision_chat
 
     screen = Observation(goal="press Save", elements=())

@@ -21,7 +21,7 @@ from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
-from swarm_ui.optim.stage1.corpus.roles import expert_of
+from swarm_ui.optim.stage1 import expert_of
 from swarm_ui.trace.records import hear
 
 _TRIES = 4

@@ -17,7 +17,7 @@ from swarm_ui.files import write_atomic
 from swarm_ui.trace.jsonl import write_jsonl
 
 What = Literal["adapters", "episodes", "pairs", "edges", "mermaid",
-               "trl", "alpaca", "sharegpt", "datasets", "counts"]  # fmt: skip
+               "trl", "llama-factory", "counts"]  # fmt: skip
 
 
 def export(
@@ -38,7 +38,7 @@ def export(
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
     in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid.
-    A corpus is written for TRL, LLaMA-Factory (alpaca, sharegpt) or datasets, or its
+    A corpus is written for TRL or LLaMA-Factory, or its
     samples and dropped items are counted.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]

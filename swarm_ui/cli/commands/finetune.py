@@ -12,7 +12,7 @@ from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import checked
-from swarm_ui.experiment.stage1.finetuning import estimate_finetuning, finetune_model, leads
+from swarm_ui.experiment.stage1.finetuning import finetune_model, leads
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
@@ -29,16 +29,14 @@ if TYPE_CHECKING:
                  panel=""),
     flags.option("adapters", str, "FOLDER", "adapter to start from: its folder, or smollm2-phone "
                  "(default: a new one)", panel=""),
-    flags.option("minutes", float, "N", "time for all stages together; the learning rate falls "
-                 "to zero within it (default: no limit)", setting="finetune.minutes", panel=""),
+    flags.option("minutes", float, "N", "stop after this time, for all stages together "
+                 "(default: no limit)", setting="finetune.minutes", panel=""),
     flags.option("epochs", float, "N", "how often each sample is seen",
                  setting="finetune.epochs", panel=""),
     flags.option("learning_rate", float, "RATE", "learning rate of the supervised stages",
                  setting="finetune.learning_rate", panel=""),
     flags.CONFIG,
     flags.SET,
-    flags.switch("dry_run", "--dry-run", help="count tokens and steps, measure the speed with "
-                 "three steps of the model, and stop"),
     flags.JSON,
     flags.QUIET,
 )  # fmt: skip
@@ -54,8 +52,6 @@ def finetune(arguments: flags.Arguments) -> int:
     output = arguments.output if leads() else Output(quiet=True)
     config = _config(arguments)
     model, corpus, out = arguments["model"], arguments["corpus"], arguments["out"]
-    if arguments["dry_run"]:
-        return _show_plan(model, corpus, config, output)
     try:
         with output.progress.bar("finetune", 1.0) as bar:
             adapter = arguments["adapters"] or ""
@@ -67,11 +63,11 @@ def finetune(arguments: flags.Arguments) -> int:
         return exits.OK
     made = table(
         f"{model}, fine-tuned",
-        ["stage", "samples", "too long", "tokens", "steps", "mean loss", "minutes"],
+        ["stage", "samples", "too long", "steps", "mean loss", "minutes"],
     )
     for at in results:
         ended = " (time over)" if at.ran_out else ""
-        made.add_row(at.stage, str(at.samples), str(at.skipped), str(at.tokens),
+        made.add_row(at.stage, str(at.samples), str(at.skipped),
                      f"{at.steps}{ended}", f"{at.loss:.3f}", f"{at.seconds / 60:.1f}")  # fmt: skip
     output.show(made)
     _tell_skipped(sum(at.skipped for at in results), config, output)
@@ -110,22 +106,3 @@ def _layers(text: str) -> list[int]:
 def _tell_skipped(count: int, config: FinetuneConfig, output: Output) -> None:
     if count:
         output.warn(f"{count} samples have more than {config.max_length} tokens and were left out")
-
-
-def _show_plan(model: str, corpus: list[Path], config: FinetuneConfig, output: Output) -> int:
-    with output.busy("measuring three steps …"):
-        found = estimate_finetuning(model, corpus, config)
-    made = table(
-        "would be trained, nothing is written",
-        ["stage", "samples", "too long", "tokens", "longest", "steps"],
-        caption=f"{found.tokens_per_second:.0f} tokens/s measured on this machine: about "
-        f"{found.seconds / 60:.1f} minutes"
-        + (f", ended after {config.minutes:g}" if config.minutes is not None else ""),
-    )
-    for at in found.stages:
-        made.add_row(at.stage, str(at.samples), str(at.skipped), str(at.tokens),
-                     str(at.longest), str(at.steps))  # fmt: skip
-    output.show(made)
-    _tell_skipped(sum(at.skipped for at in found.stages), config, output)
-    stages, speed = msgspec.to_builtins(found.stages), found.tokens_per_second
-    return output.done(dry_run=True, stages=stages, tokens_per_second=speed, seconds=found.seconds)

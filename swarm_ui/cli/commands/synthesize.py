@@ -10,7 +10,7 @@ import msgspec
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.outcome import Stopped
-from swarm_ui.cli.output import Output, facts_table, rough_time, table
+from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
@@ -21,12 +21,9 @@ from swarm_ui.experiment.stage1.synthesis import (
     ROLES,
     SCRIPTED,
     Synthesis,
-    estimate,
     make_corpus,
 )
 
-_SECONDS_OF_A_CALL = 2.0
-"""Assumed duration of a call, for estimates, which call no models."""
 _ROLE = "scripted, or a model as for --model (default: that of --model, or scripted)"
 
 
@@ -53,11 +50,6 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("agent", str, "NAME", f"who acts and writes: {_ROLE}", panel=flags.WHO),
     flags.option("adversary", str, "NAME", f"who writes wrong replies: {_ROLE}", panel=flags.WHO),
     flags.option("critic", str, "NAME", f"who judges: none, or {_ROLE}", panel=flags.WHO),
-    flags.option("walker", str, "NAME", "a trained model, as for --model, that chooses the actions "
-                 "of the walks, so that the corpus has the screens that this model reaches; the "
-                 "replies still come from --agent (default: the agent walks)", panel=flags.WHO),
-    flags.option("adapters", str, "FOLDER", "the walker's adapter: its folder, or smollm2-phone "
-                 "(default: none)", setting="model.adapters", panel=flags.WHO),
     flags.option("model", str, "NAME", "the model of every role that is not named (default: "
                  "scripted)", "-m", panel=flags.WHO),
     flags.URL,
@@ -79,7 +71,6 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("seed", int, "N", "equal seeds give equal walks", setting="environment.seed"),
     flags.CONFIG,
     flags.SET,
-    flags.switch("dry_run", "--dry-run", help="estimate walks, calls, tokens and time, and stop"),
     flags.JSON,
     flags.QUIET,
 )  # fmt: skip
@@ -92,10 +83,9 @@ def synthesize(arguments: flags.Arguments) -> int:
     Example: [bold]swarm-ui synthesize phone --prompt-format compact -n 200 -o corpus[/]
     """
     output, out = arguments.output, arguments["out"]
-    if out is None and not arguments["dry_run"]:
+    if out is None:
         raise ConfigError("name the folder of the corpus with --out FOLDER")
-    work = _work(arguments)
-    return _show_plan(work, output) if arguments["dry_run"] else _make(work, out, output)
+    return _make(_work(arguments), out, output)
 
 
 def _work(arguments: flags.Arguments) -> Synthesis:
@@ -107,8 +97,8 @@ def _work(arguments: flags.Arguments) -> Synthesis:
         draft.put(("synthesize", "levels"), _levels(arguments["levels"]), "--levels")
     roles = {role: arguments[role] or arguments["model"] or SCRIPTED for role in ROLES}
     if typed(draft, ("model", "name")):
-        draft.found(("model", "name"), "name the model with --model, --agent, … or --walker")
-    if set(roles.values()) <= {SCRIPTED, NONE} and not arguments["walker"]:
+        draft.found(("model", "name"), "name the model with --model, --agent, …")
+    if set(roles.values()) <= {SCRIPTED, NONE}:
         for name in ("url", "max_calls", "max_tokens_total"):
             if typed(draft, ("model", name)):
                 draft.found(("model", name), "no role asks a model; name one with --model")
@@ -122,7 +112,6 @@ def _work(arguments: flags.Arguments) -> Synthesis:
         config=msgspec.convert(given, CorpusConfig),
         roles=roles,
         model=config.model,
-        walker=arguments["walker"] or "",
         walks=arguments["walks"],
         parallel=arguments["parallel"] or 1,
     )
@@ -156,29 +145,3 @@ def _make(work: Synthesis, out: Path, output: Output) -> int:
     output.show(made)
     output.command("next", "swarm-ui", "finetune", "MODEL", str(out), "OUT")
     return output.done(corpus=str(out), **msgspec.to_builtins(totals))
-
-
-def _roles(work: Synthesis) -> dict[str, str]:
-    return work.roles | ({"walker": work.walker} if work.walker else {})
-
-
-def _show_plan(work: Synthesis, output: Output) -> int:
-    size = asyncio.run(estimate(work))
-    waiting = size.calls * _SECONDS_OF_A_CALL / work.parallel
-    basis = f"{size.measured} walks with scripted roles" if size.measured else "8 steps a walk"
-    facts = {
-        "environment": work.place.name,
-        "roles": ", ".join(f"{role} {name}" for role, name in _roles(work).items()),
-        "prompt format": work.config.prompt_format,
-        "walks": str(size.walks),
-        "steps": str(size.steps),
-        **{f"samples, {level}": str(number) for level, number in size.samples.items()},
-        "tokens of samples": str(size.tokens) if size.tokens else "not known",
-        "calls to models": str(size.calls),
-        "their tokens": f"{size.prompt_tokens} in prompts, {size.completion_tokens} in replies",
-        "time": f"{rough_time(size.seconds)} without models"
-        + (f", {rough_time(waiting)} for calls of 2 s each" if size.calls else ""),
-        "estimated from": basis,
-    }
-    output.show(facts_table("would be made, nothing is written", facts.items()))
-    return output.done(dry_run=True, model_seconds=waiting, **msgspec.to_builtins(size))

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from swarm_ui.errors import MissingExtra
 from swarm_ui.experiment.models import silence_transformers
@@ -16,17 +16,7 @@ from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
-    from swarm_ui.optim.stage1.finetune.stage import Result
-    from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize
-
-
-class Estimate(NamedTuple):
-    """The estimated cost of a fine-tuning on this machine."""
-
-    stages: list[StageSize]
-    tokens_per_second: float
-    """Measured in three steps of the first stage."""
-    seconds: float
+    from swarm_ui.optim.stage1.config import Progress, Result
 
 
 def leads() -> bool:
@@ -50,8 +40,7 @@ def finetune_model(
         corpus: folders with the same prompt format.
         out: folder to write.
         config: settings.
-        bar: shows the share of the work that is done, including work before an interruption, and
-            the remaining time.
+        bar: shows the share of the steps that are done, including those before an interruption.
         adapter: the adapter to start from: its folder, or its name in this package; empty: a new
             one.
     """
@@ -61,7 +50,7 @@ def finetune_model(
 
     def report(now: Progress) -> None:
         note = f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}"
-        bar.update(now.done, note, left=now.left)
+        bar.update(now.done, note)
 
     folder = model_folder(name)
     shown = folder.name if os.path.isdir(name) else name  # no paths of this machine in the file
@@ -72,16 +61,6 @@ def finetune_model(
     return finetune(
         folder, list(corpus), out, config=config, report=report, name=shown, adapter=start
     )
-
-
-def estimate_finetuning(name: str, corpus: Sequence[Path], config: FinetuneConfig) -> Estimate:
-    """The sizes of the stages, and their time, measured in three steps that are discarded."""
-    from swarm_ui.optim.stage1.finetune.finetune import estimate
-
-    _quiet()
-    sizes, speed = estimate(model_folder(name), list(corpus), config=config)
-    seconds = sum(size.work for size in sizes) / speed
-    return Estimate(sizes, speed, seconds)
 
 
 def _quiet() -> None:

@@ -20,10 +20,8 @@ from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings,
 from swarm_ui.experiment.environments.sources import DEMONSTRATIONS, SOURCES
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment
 from swarm_ui.experiment.models import (
-    adapter_names,
     describe_model,
     kind_of,
-    model_findings,
     open_model,
 )
 from swarm_ui.experiment.progress import Bar
@@ -32,7 +30,6 @@ from swarm_ui.rollout import Job, Policy
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Totals
-    from swarm_ui.optim.stage1.corpus.estimate import SynthesisSize
 
 SCRIPTED, NONE = "scripted", "none"
 """Names of roles that are not models; only the critic may be ``none``."""
@@ -51,10 +48,7 @@ class Synthesis:
     roles: dict[str, str]
     """A model, ``scripted`` or ``none`` for each role; without an entry, ``scripted``."""
     model: ModelSection
-    """Endpoint, limits and device of all models, and the walker's adapters; its name is not
-    used."""
-    walker: str = ""
-    """The model that chooses the way; empty: the agent's own actions are executed."""
+    """Endpoint, limits and device of all models; its name is not used."""
     walks: int | None = None
     """Number of walks; ``None``: 100, or all recordings."""
     parallel: int = 1
@@ -68,24 +62,6 @@ class Opened(NamedTuple):
     held_out: HeldOut
 
 
-async def estimate(work: Synthesis) -> SynthesisSize:
-    """The estimated cost of the synthesis; see :mod:`swarm_ui.optim.stage1.corpus.estimate`."""
-    from swarm_ui.optim.stage1.corpus.estimate import estimate_synthesis
-
-    async with _opened(work) as opened:
-        names = await _role_names(work, opened)
-        return await estimate_synthesis(
-            opened.environment.make,
-            opened.jobs,
-            by_model=frozenset(r for r, n in names.items() if n not in (SCRIPTED, NONE))
-            | ({"walker"} if work.walker else set()),
-            critic=names["critic"] != NONE,
-            held_out=opened.held_out,
-            config=work.config,
-            team=_team(work, names),
-        )
-
-
 async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
     """Make the corpus, or complete one that was interrupted.
 
@@ -93,7 +69,7 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
         ConfigError: wrong settings, a folder that holds something else, or a full disk.
         BudgetExceeded, ModelError, EnvironmentFault: see ``optim.stage1.synthesize``.
     """
-    from swarm_ui.optim.stage1.corpus.synthesize import synthesize
+    from swarm_ui.optim.stage1 import synthesize
 
     known = False
 
@@ -134,7 +110,6 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
 async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
     """The environment, the walks, and what is held out."""
     spec, place = _checked(work.place)
-    _check_walker(work)
     async with spec.opened(place) as environment:
         held_out = spec.held_out_rule()
         if environment.jobs is not None:
@@ -225,10 +200,6 @@ async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack)
                     )
                 opened[name] = await stack.enter_async_context(open_model(section))
             roles[role] = opened[name]
-    if work.walker:
-        section = msgspec.structs.replace(work.model, name=work.walker)
-        roles["walker"] = await stack.enter_async_context(open_model(section))
-        roles["walker_adapter"] = adapter_names(section, 1)[0]
     return Models(**roles)
 
 
@@ -239,7 +210,7 @@ def _team(work: Synthesis, names: dict[str, str]) -> Policy | None:
         ConfigError: it writes another prompt format.
     """
     make = None if work.place.name in SOURCES else spec_of(work.place.name).demonstrators
-    if make is None or work.walker or any(name != SCRIPTED for name in names.values()):
+    if make is None or any(name != SCRIPTED for name in names.values()):
         return None
     if work.config.prompt_format != _TEAM_FORMAT:
         raise ConfigError(
@@ -247,23 +218,3 @@ def _team(work: Synthesis, names: dict[str, str]) -> Policy | None:
             f"--prompt-format {_TEAM_FORMAT}, or name models with --model"
         )
     return make(work.place)
-
-
-def _check_walker(work: Synthesis) -> None:
-    """Raise ``ConfigError`` if the walker cannot be opened, if there is no critic to judge its
-    walks, or if adapters are given without a walker."""
-    if not work.walker:
-        if work.model.adapters:
-            raise ConfigError(
-                "--adapters names the adapter of the walker (the model that chooses the actions of "
-                "the walks), but there is no walker: name one with --walker"
-            )
-        return
-    if work.roles.get("critic") == NONE:
-        raise ConfigError(
-            "--walker with --critic none: the walks of a --walker may fail, so a critic must judge "
-            "which replies are right; leave --critic out, or name a model"
-        )
-    section = msgspec.structs.replace(work.model, name=work.walker)
-    for _, mistake in model_findings(section, 1):
-        raise ConfigError(f"--walker: {mistake}")

@@ -6,18 +6,22 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from corpus_fakes import FEW, HELD_OUT, Ventriloquist, jobs, scripted_corpus
+from corpus_fakes import FEW, Ventriloquist, scripted_corpus
 from msgspec.structs import replace
 from small_world import Bare
 
 from swarm_ui.action import Action, parse_action
-from swarm_ui.environment import Environment
-from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Sample, read_corpus, synthesize
-from swarm_ui.optim.stage1.corpus.estimate import estimate_synthesis
-from swarm_ui.optim.stage1.corpus.store import corpus_format
+from swarm_ui.optim.stage1 import (
+    CorpusConfig,
+    HeldOut,
+    Models,
+    Sample,
+    export,
+    read_corpus,
+    synthesize,
+)
 from swarm_ui.prompts import FORMATS
 
 SHORT = replace(FEW, prompt_format="compact", reasons=False, messages=1.0)
@@ -96,52 +100,7 @@ def test_an_unknown_format_is_refused() -> None:
 
 def test_corpora_of_two_formats_are_not_mixed(folder: Path, tmp_path: Path) -> None:
     asyncio.run(scripted_corpus(tmp_path / "long", 1, replace(FEW, levels=(1,))))
-    assert corpus_format(folder) == "compact"
-    with pytest.raises(ConfigError, match=r"'.*long' has 'json': a model learns one format"):
-        corpus_format([folder, tmp_path / "long"])
-    with pytest.raises(ConfigError, match="prompt_format 'json', now 'compact'"):
+    with pytest.raises(ConfigError):
+        export([folder, tmp_path / "long"], "trl", tmp_path / "out")
+    with pytest.raises(ConfigError):
         asyncio.run(scripted_corpus(tmp_path / "long", 1, SHORT))
-
-
-# -- estimates --------------------------------------------------------------------------------
-
-
-async def test_an_estimate_is_near_what_is_made(tmp_path: Path) -> None:
-    config = replace(SHORT, messages=0.0)
-    size = await estimate_synthesis(
-        PhoneEnvironment, jobs(8), by_model=frozenset(), critic=True, held_out=HELD_OUT,
-        config=config,
-    )  # fmt: skip
-    done = await scripted_corpus(tmp_path / "c", 8, config)
-    assert size.walks == size.measured == done.walks and size.samples == done.samples
-    assert size.calls == size.prompt_tokens == 0 and size.tokens > 0
-
-
-async def test_calls_are_counted_for_the_roles_of_models(tmp_path: Path) -> None:
-    """As many as models are really asked, where one of them plays all roles."""
-    model = Ventriloquist()
-    walks = [("write", 0), ("write", 1)]
-    roles = frozenset({"agent", "adversary", "critic"})
-    config = replace(FEW, messages=0.0)
-    size = await estimate_synthesis(
-        Bare, walks, by_model=roles, critic=True, held_out=HeldOut(), config=config
-    )
-    assert size.measured == 0 and model.calls == 0
-    assert size.calls > 0 and size.prompt_tokens > 100 * size.calls
-    alone = await estimate_synthesis(
-        PhoneEnvironment, jobs(2), by_model=frozenset({"agent"}), critic=False, held_out=HELD_OUT,
-        config=config,
-    )  # fmt: skip
-    assert alone.steps < alone.calls <= alone.steps + 2 * 2 * config.screens
-
-
-async def test_an_estimate_refuses_what_is_held_out() -> None:
-    with pytest.raises(ConfigError, match="is held out"):
-        await estimate_synthesis(
-            _bare, [("write", 5)], by_model=frozenset({"agent"}), critic=False,
-            held_out=HeldOut.of(seeds=[range(9)]), config=FEW,
-        )  # fmt: skip
-
-
-def _bare() -> Environment:
-    return Bare()

@@ -25,8 +25,8 @@ from swarm_ui.optim.stage1 import (
     synthesize,
     totals,
 )
-from swarm_ui.optim.stage1.corpus.quality import Deduplicator, answer_fault, canonical
-from swarm_ui.optim.stage1.corpus.samples import sample_id
+from swarm_ui.optim.stage1.checks import Deduplicator, answer_fault, canonical
+from swarm_ui.optim.stage1.samples import sample_id
 from swarm_ui.prompts import decision_chat
 
 NOTES = [("write", 0), ("write", 1), ("write-again", 0)]
@@ -262,7 +262,7 @@ async def test_a_fault_is_no_failure_and_is_walked_again(tmp_path: Path) -> None
 
     done = await go()
     assert (done.walks, done.successes, done.faults) == (2, 2, 1)
-    assert "battery" in (tmp_path / "c" / "journal.jsonl").read_text()
+    assert "battery" in (tmp_path / "c" / "walks.jsonl").read_text()
     broken = False
     done = await go()
     assert (done.walks, done.successes, done.faults) == (3, 3, 0)
@@ -279,12 +279,12 @@ async def test_other_settings_need_another_folder(tmp_path: Path) -> None:
 
 
 async def test_a_damaged_line_is_named(tmp_path: Path) -> None:
-    await scripted_corpus(tmp_path / "c", 2)
-    path = tmp_path / "c" / "samples.jsonl"
+    await scripted_corpus(tmp_path / "c", 3)
+    path = tmp_path / "c" / "walks.jsonl"
     lines = path.read_bytes().split(b"\n")
     lines[2] = b"?" * len(lines[2])
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(TraceError, match=r"samples.jsonl', line 3: not a sample"):
+    with pytest.raises(TraceError, match=r"walks.jsonl', line 3"):
         list(read_corpus(tmp_path / "c"))
 
 

@@ -95,7 +95,7 @@ async def test_a_model_that_cannot_be_reached_ends_the_synthesis(tmp_path: Path)
 async def test_equal_settings_write_equal_corpora(tmp_path: Path) -> None:
     await corpus(tmp_path / "one", "varied")
     await corpus(tmp_path / "two", "varied")
-    one, two = ((tmp_path / n / "samples.jsonl").read_bytes() for n in ("one", "two"))
+    one, two = ((tmp_path / n / "walks.jsonl").read_bytes() for n in ("one", "two"))
     assert one == two and one
 
 

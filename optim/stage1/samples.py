@@ -1,4 +1,4 @@
-"""Records of a corpus: samples of three levels, each with its origin, and what is held out."""
+"""Records of a corpus: its settings, its samples of three levels, and what is held out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage
+from swarm_ui.optim.stage1.config import Level
 
-CORPUS_VERSION = 1
-
-Level = Literal[1, 2, 3]
-LEVELS: tuple[Level, ...] = (1, 2, 3)
-"""1: questions about screens; 2: instructions of one step; 3: preferences."""
+CORPUS_VERSION = 2
 
 Job = tuple[str, int]
 """Task and seed of a walk."""
@@ -37,14 +34,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     critic: str = ""
     """Name of the critic that gave the scores."""
     prompt: str = ""
-    """First 16 hex digits of the SHA-256 of the transcript of the prompt that the agent answered,
-    as in ``calls.jsonl``; empty for an agent without prompts."""
+    """:func:`short_hash` of the prompt that the agent answered, as in ``calls.jsonl``; empty for an
+    agent without prompts."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A prompt, a response to learn, and for preferences a rejected response."""
 
-    version: int
     id: str
     """Hash of level, prompt and responses: equal for equal samples."""
     level: Level
@@ -68,13 +64,13 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin: Origin
 
 
-class WalkResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one walk through an environment."""
+class WalkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The samples of one walk through an environment; one line of ``walks.jsonl``."""
 
     task: str
     seed: int
     success: bool | None
-    """``None``: the environment or an endpoint failed."""
+    """``None``: the environment failed, and the walk will be repeated."""
     steps: int
     fault: str | None = None
     samples: tuple[Sample, ...] = ()

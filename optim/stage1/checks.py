@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.observation import Observation, render
 from swarm_ui.optim.adversary import fits, with_label
-from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.samples import Sample, short_hash
+from swarm_ui.optim.stage1.config import CorpusConfig
+from swarm_ui.optim.stage1.samples import Sample, short_hash
 from swarm_ui.prompts import format_named, reason_of, summary, utterance
 
 _REFUSAL = re.compile(

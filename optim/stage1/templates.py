@@ -1,4 +1,7 @@
-"""The three roles without a language model, for environments that can solve their own tasks."""
+"""The three roles without a language model, for environments that can solve their own tasks.
+
+Questions and instructions are templates that are filled in from the elements of any screen.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.environment import Environment, Graded
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState, expert_of
+from swarm_ui.optim.stage1.roles import Item, Items, Reply, WalkState
 
 _WORDINGS = 3
 _REASONS = (
@@ -23,14 +28,11 @@ _REASONS = (
 
 
 class ScriptedAgent:
-    """A UI agent that follows the environment's expert. Questions and instructions are templates
-    that are filled in from the elements of the screen."""
+    """A UI agent that follows the environment's expert."""
 
     name = "expert (scripted)"
 
-    async def act(
-        self, state: WalkState, decision: Decision, *, seed: int, temperature: float
-    ) -> Reply:
+    async def act(self, state: WalkState, *, seed: int, temperature: float) -> Reply:
         """The action of the environment's expert, with a reason. Raises ``ConfigError`` if the
         environment has no expert."""
         graded = expert_of(state.environment)
@@ -202,3 +204,13 @@ def uniquely_labelled(observation: Observation) -> list[Element]:
 
 def label(element: Element) -> str:
     return " ".join(element.label.split())
+
+
+def expert_of(environment: Environment) -> Graded:
+    """The environment as one with an expert. Raises ``ConfigError`` if it has none."""
+    if not isinstance(environment, Graded):
+        raise ConfigError(
+            f"demonstrations and scripted roles need an environment with expert() and grade(); "
+            f"{environment.name} has none. Use language models for the roles"
+        )
+    return environment

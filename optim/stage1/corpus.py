@@ -1,0 +1,350 @@
+"""A corpus on disk, and its exports.
+
+    corpus/
+    ├── corpus.json     settings, models, held-out tasks, versions
+    ├── walks.jsonl     one finished walk per line: its samples, and how many were dropped, and why
+    └── calls.jsonl     calls to models, so that no reply is paid for twice
+
+A line is written whole or not at all, so ``kill -9`` loses no finished walk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.files import LineFile, write_atomic
+from swarm_ui.optim.stage1.calls import CallRecord, read_lines
+from swarm_ui.optim.stage1.checks import Deduplicator, DropCounts
+from swarm_ui.optim.stage1.config import LEVELS, CorpusConfig
+from swarm_ui.optim.stage1.samples import (
+    CORPUS_VERSION,
+    HeldOut,
+    Job,
+    Sample,
+    WalkResult,
+)
+from swarm_ui.storage.run_directory import expect_no_links_out, installed
+
+T = TypeVar("T")
+Row = dict[str, Any]
+Folders = Path | Sequence[Path]
+
+FORMATS = ("trl", "llama-factory")
+PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
+_PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
+_TAGS = {
+    "role_tag": "role", "content_tag": "content", "user_tag": "user",
+    "assistant_tag": "assistant", "system_tag": "system",
+}  # fmt: skip
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings and versions of a corpus, which cannot change while the corpus grows."""
+
+    version: int = CORPUS_VERSION
+    environment: str
+    agent: str
+    adversary: str = ""
+    critic: str = ""
+    """Empty if there was no critic."""
+    config: CorpusConfig
+    held_out: HeldOut
+    packages: dict[str, str] = {}
+    """Versions when the corpus was created."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of a corpus."""
+
+    walks: int
+    """Number of walks that finished without a fault."""
+    successes: int
+    faults: int
+    samples: dict[str, int]
+    """Number of samples, by ``"level <n>"``."""
+    dropped: dict[str, int]
+    """Number of dropped samples, by ``"level <n>: <reason>"``."""
+    calls: int
+    """Number of calls to models, including failed ones."""
+    tokens: int
+    """Number of tokens of the calls with a reply."""
+
+
+class Corpus:
+    """A corpus in a folder, to which finished walks are added."""
+
+    def __init__(self, folder: Path, header: Header) -> None:
+        """Create a corpus, or open an existing one to continue it.
+
+        Raises:
+            ConfigError: the folder holds something else, a corpus made with other settings, or a
+                link that leads out of it.
+            TraceError: a file in it cannot be read.
+        """
+        self.folder, self.header = folder, header
+        path = folder / "corpus.json"
+        expect_no_links_out(folder)
+        if path.exists():
+            fields = ("environment", "agent", "adversary", "critic", "config", "held_out")
+            advice = "use the same settings, or choose another folder: export and fine-tuning "
+            check_same(read_header(folder), header, fields, folder, f"{advice}accept several")
+        else:
+            check_empty(folder, "corpus")
+            stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
+            write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
+        self._deduplicator = Deduplicator(header.config.repeats)
+        self._done: set[Job] = set()
+        for walk in _walks(folder):
+            self._remember(walk)
+        self._lines = LineFile(folder / "walks.jsonl")
+
+    def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs that are not finished, each once, including those that ended in a fault."""
+        return [job for job in dict.fromkeys(jobs) if job not in self._done]
+
+    def add(self, walk: WalkResult) -> WalkResult:
+        """Store a walk without the samples that the corpus has already; returns what was stored.
+
+        Raises:
+            OSError: the disk is full or broken; the corpus is unchanged.
+        """
+        dropped, kept = DropCounts(walk.dropped), []
+        for sample in walk.samples:
+            fault = self._deduplicator.fault(sample)
+            if fault is None:
+                kept.append(sample)
+            else:
+                dropped.note(sample.level, fault)
+        stored = msgspec.structs.replace(
+            walk, samples=tuple(kept), dropped=dict(sorted(dropped.items()))
+        )
+        self._lines.append(msgspec.json.encode(stored))
+        self._done |= {(walk.task, walk.seed)} if walk.success is not None else set()
+        return stored
+
+    def _remember(self, walk: WalkResult) -> None:
+        for sample in walk.samples:
+            self._deduplicator.remember(sample)
+        if walk.success is not None:
+            self._done.add((walk.task, walk.seed))
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+def _walks(folder: Path) -> Iterator[WalkResult]:
+    return read_lines(folder / "walks.jsonl", WalkResult, "a walk")
+
+
+def read_header(folder: Path) -> Header:
+    """The header of a corpus.
+
+    Raises:
+        ConfigError: there is no corpus, or it has another version.
+    """
+    try:
+        raw = (folder / "corpus.json").read_bytes()
+        version = msgspec.json.decode(raw, type=dict[str, Any]).get("version")
+        if version == CORPUS_VERSION:
+            return msgspec.json.decode(raw, type=Header)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"no corpus in '{folder}': {error}") from error
+    raise ConfigError(
+        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}; "
+        "open it with the swarm-ui that wrote it"
+    )
+
+
+def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sample]:
+    """The samples of a corpus, in the sequence in which they were made.
+
+    Args:
+        folder: the folder that :func:`~swarm_ui.optim.stage1.synthesize.synthesize` wrote.
+        held_out: checked in addition to the rule that the corpus was made with.
+
+    Raises:
+        ConfigError: there is no corpus, it contains a sample of a held-out task, or it was made
+            without some of the held-out goals, which its samples do not hold.
+        TraceError: a line is not a walk.
+    """
+    made_with = read_header(folder).held_out
+    rule = made_with if held_out is None else made_with | held_out
+    unchecked = len(rule.goals - made_with.goals)
+    if unchecked:
+        raise ConfigError(
+            f"'{folder}' was made without {unchecked} held-out goal{'s' * (unchecked != 1)}, and "
+            "its samples cannot be checked for goals; synthesize it again with this rule"
+        )
+    for walk in _walks(folder):
+        for sample in walk.samples:
+            job = (sample.origin.task, sample.origin.seed)
+            rule.check(sample.origin.environment, [job], f"'{folder}', sample {sample.id}")
+            yield sample
+
+
+def gather(
+    corpus: Folders, *, levels: Sequence[int] = LEVELS, held_out: HeldOut | None = None
+) -> list[Sample]:
+    """The samples of some levels in one or several corpora, each once.
+
+    Raises the errors of :func:`read_corpus`, and ``ConfigError`` if the corpora have different
+    prompt formats, or no samples.
+    """
+    folders = [corpus] if isinstance(corpus, Path) else list(corpus)
+    forms = {read_header(folder).config.prompt_format: folder for folder in folders}
+    if len(forms) > 1:
+        said = " and ".join(f"'{form}' ('{folder}')" for form, folder in forms.items())
+        raise ConfigError(
+            f"the corpora have the prompt formats {said}: a model learns one format; synthesize "
+            "one of them again in the other"
+        )
+    found: dict[str, Sample] = {}
+    for folder in folders:
+        for sample in read_corpus(folder, held_out=held_out):
+            if sample.level in levels:
+                found.setdefault(sample.id, sample)
+    if not found:
+        wanted = ", ".join(map(str, levels))
+        raise ConfigError(f"no samples of level {wanted} in '{corpus}'; synthesize some first")
+    return list(found.values())
+
+
+def totals(folder: Path) -> Totals:
+    """Counts of the samples of a corpus, and of dropped items.
+
+    Raises the errors of :func:`read_corpus`.
+    """
+    read_header(folder)
+    kept, dropped = Counter[str](), Counter[str]()
+    ended: dict[Job, bool | None] = {}
+    for walk in _walks(folder):
+        ended[walk.task, walk.seed] = walk.success
+        kept.update(f"level {sample.level}" for sample in walk.samples)
+        dropped.update(walk.dropped)
+    calls = list(read_lines(folder / "calls.jsonl", CallRecord, "a call"))
+    used = [called.usage for called in calls if called.text is not None]
+    return Totals(
+        walks=sum(success is not None for success in ended.values()),
+        successes=sum(success is True for success in ended.values()),
+        faults=sum(success is None for success in ended.values()),
+        samples=dict(sorted(kept.items())),
+        dropped=dict(sorted(dropped.items())),
+        calls=len(calls),
+        tokens=sum(usage.prompt_tokens + usage.completion_tokens for usage in used),
+    )
+
+
+def export(
+    corpus: Folders,
+    format: str,
+    out: Path,
+    *,
+    levels: Sequence[int] = LEVELS,
+    held_out: HeldOut | None = None,
+) -> list[Path]:
+    """Write a corpus for another library, as lists of messages in JSON lines.
+
+    ``trl`` writes conversational prompts with completions, or with a chosen and a rejected reply.
+    ``llama-factory`` writes conversations in its ShareGPT format, and ``dataset_info.json``.
+    Samples of level 3 are written twice: their chosen responses for supervised training, and the
+    preferences.
+
+    Args:
+        corpus: folder of a corpus, or several; a sample that two of them contain is written once.
+        format: one of :data:`FORMATS`.
+        out: folder to write into; files of the same names are replaced.
+        levels: the levels to write.
+        held_out: checked in addition to the rule that the corpus was made with.
+
+    Returns:
+        the files that were written.
+
+    Raises:
+        ConfigError: the format or the corpus does not exist, there is nothing to write, or a sample
+            has a held-out task.
+    """
+    if format not in FORMATS:
+        raise ConfigError(f"export: no format {format!r}; expected one of {', '.join(FORMATS)}")
+    row = conversational if format == "trl" else _messages
+    found = parts(gather(corpus, levels=levels, held_out=held_out))
+    written, info = [], {}
+    for name, part in found.items():
+        pair = name.startswith("preference")
+        rows = [json.dumps(row(sample, pair=pair), ensure_ascii=False) for sample in part]
+        path = out / f"{name}.jsonl"
+        write_atomic(path, "".join(f"{line}\n" for line in rows))
+        written.append(path)
+        columns = {"messages": "messages"}
+        about: Row = {"file_name": path.name, "formatting": "sharegpt", "tags": _TAGS}
+        if pair:
+            about["ranking"] = True
+            columns |= {"chosen": "chosen", "rejected": "rejected"}
+        info[name] = about | {"columns": columns}
+    if format == "llama-factory":
+        written.append(out / "dataset_info.json")
+        write_atomic(written[-1], json.dumps(info, indent=2))
+    return written
+
+
+def parts(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """The samples of each part that is not empty, by name of its file."""
+    found = [[s for s in samples if s.level == level] for level in LEVELS]
+    found.append([s for s in samples if s.rejected is not None])
+    return {name: part for name, part in zip(PARTS, found, strict=True) if part}
+
+
+def conversational(sample: Sample, *, pair: bool) -> Row:
+    """TRL's conversational prompt and completion, or with ``pair`` prompt, chosen and rejected."""
+    prompt = _messages(sample, pair=True)
+    if pair:
+        return {
+            "prompt": prompt["messages"],
+            "chosen": [prompt["chosen"]],
+            "rejected": [prompt["rejected"]],
+        }
+    return {"prompt": prompt["messages"], "completion": [prompt["chosen"]]}
+
+
+def _messages(sample: Sample, *, pair: bool) -> Row:
+    turns = [{"role": turn.role, "content": turn.content} for turn in sample.chat]
+    chosen = {"role": "assistant", "content": sample.response}
+    if not pair:
+        return {"messages": [*turns, chosen]}
+    rejected = {"role": "assistant", "content": sample.rejected or ""}
+    return {"messages": turns, "chosen": chosen, "rejected": rejected}
+
+
+def check_empty(folder: Path, what: str) -> None:
+    """Raise ``ConfigError`` if a folder for new work is not empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
+
+
+def check_same(before: T, now: T, fields: Sequence[str], folder: Path, advice: str) -> None:
+    """Raise ``ConfigError`` if the work to continue was started with other settings."""
+    for field in fields:
+        old, new = getattr(before, field), getattr(now, field)
+        if old != new:
+            raise ConfigError(
+                f"'{folder}' was created with another '{field}' ({_change(old, new)}); {advice}"
+            )
+
+
+def _change(old: object, new: object) -> str:
+    """The differences; in a record, only the fields that differ."""
+    if not (isinstance(old, msgspec.Struct) and isinstance(new, type(old))):
+        return f"{_short(old)}, now {_short(new)}"
+    pairs = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]
+    return "; ".join(f"{name} {_short(a)}, now {_short(b)}" for name, a, b in pairs if a != b)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return repr(text if len(text) <= 200 else f"{text[:200]} …")

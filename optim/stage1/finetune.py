@@ -1,0 +1,230 @@
+r"""The curriculum of stage 1 for any causal language model: SFT, SFT, then SFT and DPO.
+
+After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one process, or in several:
+
+    accelerate launch --multi_gpu --num_processes 2 -m swarm_ui finetune MODEL CORPUS OUT
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.files import replacing_folder, write_atomic
+from swarm_ui.optim.stage1.config import FinetuneConfig, Progress, Result
+from swarm_ui.optim.stage1.corpus import (
+    PARTS,
+    Folders,
+    Row,
+    check_empty,
+    check_same,
+    conversational,
+    gather,
+    parts,
+)
+from swarm_ui.optim.stage1.samples import HeldOut, Sample, short_hash
+from swarm_ui.storage.run_directory import expect_no_links_out, installed
+
+STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
+FINAL = "final"
+_STAGE_OF = dict(zip(PARTS, STAGES, strict=True))
+_PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The inputs of a fine-tuning; they cannot change when it is continued."""
+
+    model: str
+    samples: str
+    """Hash of the identities of all samples."""
+    config: FinetuneConfig
+    prompt_format: str
+    """The format of the corpus."""
+    adapter: str = ""
+    """Hash of the weights of the adapter that the training starts from; empty: a new one."""
+    packages: dict[str, str] = {}
+
+
+Report = Callable[[Progress], None]
+
+
+def finetune(
+    model: Path,
+    corpus: Folders,
+    out: Path,
+    *,
+    config: FinetuneConfig | None = None,
+    held_out: HeldOut | None = None,
+    report: Report | None = None,
+    name: str = "",
+    adapter: Path | None = None,
+) -> list[Result]:
+    """Train a model on a corpus, level by level; a stage without samples is skipped.
+
+    Each stage starts from the weights of the stage before it, and DPO's reference is the model
+    before DPO. Finished stages are not repeated; an interrupted stage continues from its last
+    checkpoint. Prompts are rendered with the model's chat template; a model without one gets the
+    plain template that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` uses.
+
+    Args:
+        model: folder of any causal transformer with its tokenizer, as transformers saves them.
+        corpus: folder of a corpus, or several with the same prompt format.
+        out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the model, or
+            with ``method="lora"`` the adapter in peft's format. Its ``swarm_ui.json`` states the
+            prompt format and the base model (:mod:`swarm_ui.adapter_metadata`).
+        config: settings.
+        held_out: checked in addition to the rule that the corpus was made with.
+        report: called after each step.
+        name: a readable name of the base model; by default the name of its folder.
+        adapter: folder of an adapter to start from, with its own rank; ``None``: a new one.
+
+    Returns:
+        one result for each stage, also for stages that were finished earlier.
+
+    Raises:
+        ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is of
+            a held-out task.
+        LearningError: a loss or a gradient was not a number.
+        MissingExtra: trl or peft is not installed.
+    """
+    settings = config or FinetuneConfig()
+    end = time.monotonic() + (math.inf if settings.minutes is None else 60.0 * settings.minutes)
+    try:
+        from swarm_ui.optim.stage1 import stage
+    except ModuleNotFoundError as error:
+        raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
+    samples = gather(corpus, held_out=held_out)
+    tokenizer, group = stage.load_tokenizer(model), stage.processes()
+    about = _begin(model, samples, out, settings, adapter, name, group)
+    fits = partial(stage.length, tokenizer)
+    work, before = _Work(settings, parts(samples), group.num_processes, fits), adapter
+    for part, rows in work.rows.items():
+        place = out / part
+        if not (place / "stage.json").exists():
+            watch = stage.Watch(part, work.reporting(part, report), end)
+            made = stage.Stage(model, before, place, settings, about)
+            made.train(rows, work.skipped[part], tokenizer, watch)
+        before = place
+    _finish(out / list(work.rows)[-1], out / FINAL, group)
+    done = [(out / part / "stage.json").read_bytes() for part in work.rows]
+    return [msgspec.json.decode(result, type=Result) for result in done]
+
+
+class _Work:
+    """The rows of the stages in trl's form, without those that are too long."""
+
+    def __init__(
+        self,
+        config: FinetuneConfig,
+        found: Mapping[str, list[Sample]],
+        processes: int,
+        length: Callable[[Row], int],
+    ) -> None:
+        self.rows: dict[str, list[Row]] = {}
+        self.skipped: dict[str, int] = {}
+        self._steps: dict[str, int] = {}
+        for part, samples in found.items():
+            pair, name = part.startswith("preference"), _STAGE_OF[part]
+            if pair and not config.preferences:
+                continue
+            rows = [conversational(sample, pair=pair) for sample in samples]
+            fitting = [row for row in rows if length(row) <= config.max_length]
+            if fitting:
+                self.rows[name], self.skipped[name] = fitting, len(rows) - len(fitting)
+                batches = math.ceil(len(fitting) / (config.batch_size * processes))
+                epochs = config.epochs * math.ceil(batches / config.accumulate)
+                self._steps[name] = config.max_steps if config.max_steps > 0 else math.ceil(epochs)
+        if not self.rows:
+            raise ConfigError(
+                "finetune: every sample is longer than 'max_length'; raise 'max_length'"
+            )
+
+    def reporting(self, part: str, report: Report | None) -> Callable[[int, int, float], None]:
+        """A function of step, number of steps and loss in a stage, which calls ``report``."""
+        names = list(self.rows)
+        before = sum(self._steps[name] for name in names[: names.index(part)])
+        whole = sum(self._steps.values())
+
+        def told(step: int, steps: int, loss: float) -> None:
+            if report is not None:
+                done = min(1.0, (before + step) / whole)
+                report(Progress(stage=part, step=step, steps=steps, loss=loss, done=done))
+
+        return told
+
+
+def _checked_adapter(folder: Path, config: FinetuneConfig, prompt_format: str) -> str:
+    """Check that the training can start from an adapter; returns a hash of its weights. Raises
+    ``ConfigError`` if it cannot."""
+    if config.method != "lora" or config.layers:
+        raise ConfigError(
+            f"finetune: the adapter '{folder}' is trained further as it is: leave 'layers' out, "
+            "and method='lora'"
+        )
+    read_metadata(folder).expect_format(folder, prompt_format)
+    try:
+        weights = (folder / "adapter_model.safetensors").read_bytes()
+    except OSError as error:
+        raise ConfigError(f"finetune: no adapter in '{folder}': {error}") from error
+    return hashlib.sha256(weights).hexdigest()[:16]
+
+
+def _begin(
+    model: Path,
+    samples: list[Sample],
+    out: Path,
+    config: FinetuneConfig,
+    adapter: Path | None,
+    name: str,
+    group: Any,
+) -> AdapterMetadata:
+    """Write the plan, or check that it equals the one of an interrupted run. Returns the metadata
+    of the weights that will be saved."""
+    place, form = out / "finetune.json", samples[0].prompt_format
+    plan = Plan(
+        model=str(model),
+        samples=short_hash("\n".join(sample.id for sample in samples)),
+        config=config,
+        prompt_format=form,
+        adapter="" if adapter is None else _checked_adapter(adapter, config, form),
+        packages=installed(_PACKAGES),
+    )
+    expect_no_links_out(out)
+    if place.exists():
+        try:
+            before = msgspec.json.decode(place.read_bytes(), type=Plan)
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"'{place}' is not the plan of a fine-tuning: {error}") from error
+        fields = ("model", "samples", "config", "prompt_format", "adapter")
+        check_same(before, plan, fields, out, "use the same, or choose another folder")
+    else:
+        check_empty(out, "fine-tuning")
+    group.wait_for_everyone()
+    if group.is_main_process and not place.exists():
+        write_atomic(place, msgspec.json.format(msgspec.json.encode(plan), indent=2))
+    group.wait_for_everyone()
+    return AdapterMetadata(
+        prompt_format=form,
+        base_model=name or model.name,
+        made_by="finetune",
+        library_version=plan.packages.get("swarm-ui", ""),
+    )
+
+
+def _finish(last: Path, final: Path, group: Any) -> None:
+    """Copy the weights of the last stage to ``final``."""
+    if group.is_main_process and not final.exists():
+        own = shutil.ignore_patterns("metrics.jsonl", "stage.json")
+        with replacing_folder(final) as made:
+            shutil.copytree(last, made, ignore=own, dirs_exist_ok=True)
+    group.wait_for_everyone()

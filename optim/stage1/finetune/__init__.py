@@ -1,1 +1,0 @@
-"""Fine-tuning of causal language models on a corpus."""

@@ -1,0 +1,295 @@
+"""One stage of fine-tuning with a trainer of trl."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import accelerate  # type: ignore[import-untyped]
+import msgspec
+import torch
+from datasets import Dataset
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch import nn
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
+from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[attr-defined]
+
+from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, read_metadata, write_metadata
+from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.files import replacing_folder
+from swarm_ui.optim.stage1.config import FinetuneConfig, Result
+from swarm_ui.optim.stage1.corpus import Row
+
+_UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
+_PLAIN = (
+    "{{ bos_token or '' }}{% for turn in messages %}"
+    "{% if turn['role'] == 'assistant' %}Assistant:{{ turn['content'] }}{{ eos_token }}"
+    "{% else %}{{ turn['role'] | capitalize }}: {{ turn['content'] }}{{ '\n\n' }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+"""The prompt that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` builds for a
+tokenizer without a template, followed by the reply and the end token."""
+
+
+OnStep = Callable[[int, int, float], None]
+
+
+def processes() -> accelerate.PartialState:
+    """The group of processes that ``accelerate launch`` started; without it, only this process."""
+    return accelerate.PartialState(cpu=not torch.accelerator.is_available())
+
+
+class Stage(NamedTuple):
+    """One stage: it continues the training of the previous stage's model, and saves the result."""
+
+    model: Path
+    """Folder of the base model."""
+    before: Path | None
+    """Folder of the stage or adapter to start from; ``None``: none."""
+    out: Path
+    config: FinetuneConfig
+    about: AdapterMetadata
+    """Metadata saved with the weights; the fingerprint of the base is added."""
+
+    def train(self, rows: list[Row], skipped: int, tokenizer: Any, watch: Watch) -> None:
+        """Train and save; the folder appears only when it is complete.
+
+        Raises ``LearningError`` for a non-finite loss or gradient.
+        """
+        began = time.monotonic()
+        work = self.out.with_name(f".{self.out.name}.work")
+        trainer = self.trainer(rows, tokenizer, work)
+        trainer.remove_callback(PrinterCallback)
+        trainer.add_callback(watch)
+        outcome = trainer.train(resume_from_checkpoint=_last_checkpoint(work))
+        if trainer.accelerator.is_main_process:
+            result = Result(
+                stage=self.out.name,
+                samples=len(rows),
+                skipped=skipped,
+                steps=outcome.global_step,
+                loss=outcome.training_loss,
+                seconds=time.monotonic() - began,
+                ran_out=watch.over,
+            )
+            network = trainer.accelerator.unwrap_model(trainer.model)
+            with replacing_folder(self.out) as made:
+                write_metadata(made, self._metadata(network))
+                network.save_pretrained(str(made))
+                tokenizer.save_pretrained(str(made))
+                history = [msgspec.json.encode(line) for line in trainer.state.log_history]
+                (made / "metrics.jsonl").write_bytes(b"".join(line + b"\n" for line in history))
+                stated = msgspec.json.format(msgspec.json.encode(result), indent=2)
+                (made / "stage.json").write_bytes(stated)
+            shutil.rmtree(work, ignore_errors=True)
+        trainer.accelerator.wait_for_everyone()
+
+    def trainer(self, rows: list[Row], tokenizer: Any, work: Path) -> Any:
+        """The trl trainer of this stage; its checkpoints are in ``work``."""
+        config, network = self.config, load_network(self.model, self.before, self.config)
+        data = {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
+        if "chosen" not in rows[0]:
+            arguments = _arguments(config, work, config.learning_rate)
+            order = "group_by_length"  # there is less padding
+            sft = SFTConfig(**arguments, train_sampling_strategy=order)
+            return SFTTrainer(network, args=sft, **data)
+        both = config.supervised > 0
+        dpo = DPOConfig(
+            **_arguments(config, work, config.preference_learning_rate),
+            beta=config.beta,
+            loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
+            loss_weights=[1.0, config.supervised] if both else None,
+        )
+        # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, it
+        # would load the reference from the path in the model's config, which may be another model.
+        full = config.method == "full"
+        reference = load_network(self.model, self.before, config) if full else None
+        return DPOTrainer(network, reference, args=dpo, **data)
+
+    def _metadata(self, network: Any) -> AdapterMetadata:
+        if not hasattr(network, "peft_config"):
+            return self.about
+        if "ref" in network.peft_config:  # trl's frozen copy
+            network.delete_adapter("ref")
+        weights = network.get_base_model().state_dict().items()
+        base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
+        return msgspec.structs.replace(self.about, base_fingerprint=base)
+
+
+class Watch(TrainerCallback):
+    """Reports the steps of a stage, and ends it when its time is over."""
+
+    def __init__(self, stage: str, report: OnStep, end: float) -> None:
+        """
+        Args:
+            stage: its name.
+            report: called with the number of the step, that of all steps, and the loss.
+            end: a time of ``time.monotonic``.
+        """
+        self._stage, self._report, self._end = stage, report, end
+        self.over = False
+        """Whether the stage was ended because its time was over."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        """Raises ``LearningError`` if a loss or gradient is not finite; transformers alone would
+        continue."""
+        for name, what in (("loss", "loss"), ("grad_norm", "gradient's norm")):
+            value = (logs or {}).get(name)
+            if value is not None and not math.isfinite(value):
+                raise LearningError(
+                    f"finetune, stage {self._stage}: the {what} is {value} at step "
+                    f"{state.global_step}; lower the learning rate. The earlier stages are saved"
+                )
+        if "loss" in (logs or {}) and state.is_world_process_zero:
+            self._report(state.global_step, state.max_steps, float(logs["loss"]))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        over = [time.monotonic() >= self._end and state.global_step < state.max_steps]
+        if args.world_size > 1:  # all must stop at the same step
+            over = accelerate.utils.broadcast_object_list(over)
+        self.over = over[0]
+        control.should_training_stop |= self.over
+
+
+def _arguments(config: FinetuneConfig, work: Path, learning_rate: float) -> dict[str, Any]:
+    return {
+        "output_dir": str(work),
+        "per_device_train_batch_size": config.batch_size,
+        "gradient_accumulation_steps": config.accumulate,
+        "num_train_epochs": config.epochs,
+        "max_steps": config.max_steps,
+        "learning_rate": learning_rate,
+        "warmup_steps": 0.1,  # below 1: a share of all steps
+        "max_length": config.max_length,
+        "bf16": _computes_bfloat16(config),
+        "activation_checkpointing": config.checkpointing,
+        "seed": config.seed,
+        "save_steps": config.save_steps,
+        "save_total_limit": 2,
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "disable_tqdm": True,
+        "report_to": "none",
+        "use_cpu": not torch.accelerator.is_available(),
+        "dataloader_pin_memory": torch.accelerator.is_available(),
+    }
+
+
+def _last_checkpoint(work: Path) -> str | None:
+    """The last complete checkpoint. The trainer writes its state last, so a checkpoint without it
+    was cut off."""
+    found = [place.parent for place in work.glob("checkpoint-*/trainer_state.json")]
+    last = max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
+    return None if last is None else str(last)
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The model's tokenizer, with a plain chat template if it has none.
+
+    Raises:
+        ConfigError: there is none, or it has no end token.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"finetune: no model in '{folder}': there is no such folder")
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+    except _UNLOADABLE as error:
+        raise ConfigError(f"finetune: no tokenizer in '{folder}': {error}") from error
+    if tokenizer.eos_token is None:
+        raise ConfigError(
+            f"finetune: the tokenizer in '{folder}' has no end token (eos_token); "
+            "set one, or no reply would ever end"
+        )
+    if tokenizer.chat_template is None:
+        tokenizer.chat_template = _PLAIN
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def length(tokenizer: Any, row: Row) -> int:
+    """The tokens of a prompt with the longest of its replies."""
+    sides = [row[key] for key in ("completion", "chosen", "rejected") if key in row]
+    chats = [tokenizer.apply_chat_template(row["prompt"] + side, tokenize=False) for side in sides]
+    return max(map(len, tokenizer(chats, add_special_tokens=False)["input_ids"]))
+
+
+def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> Any:
+    """The network to train, with its adapter.
+
+    With LoRA and computation in bfloat16, the frozen weights are in bfloat16, and the adapter in
+    float32.
+
+    Args:
+        model: folder of the base model.
+        before: folder of the previous stage, or of the adapter to start from, if any.
+        config: settings.
+
+    Raises:
+        ConfigError: the folder holds no causal language model, or the model lacks layers that
+            ``config.layers`` names.
+    """
+    if config.method == "full":
+        return _load_weights(model if before is None else before, torch.float32)
+    network = _load_weights(model, torch.bfloat16 if _computes_bfloat16(config) else torch.float32)
+    if before is not None:
+        base = fingerprint(network.state_dict().values())
+        read_metadata(before).expect_base(before, model.name, base)
+        return PeftModel.from_pretrained(network, str(before), is_trainable=True)
+    count = network.config.get_text_config().num_hidden_layers
+    if config.layers and max(config.layers) >= count:
+        raise ConfigError(
+            f"finetune: 'layers' names layer {max(config.layers)}, and the model in '{model}' "
+            f"has the layers 0 … {count - 1}; name some of these"
+        )
+    adapter = LoraConfig(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        target_modules=_linear_names(network) if config.layers else "all-linear",
+        layers_to_transform=list(config.layers) or None,
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        return get_peft_model(network, adapter)
+
+
+def _load_weights(folder: Path, dtype: torch.dtype) -> Any:
+    """A causal language model. Raises ``ConfigError`` if the folder holds none."""
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            str(folder), dtype=dtype, use_safetensors=True, output_loading_info=True
+        )
+    except _UNLOADABLE as error:
+        raise ConfigError(f"finetune: no causal language model in '{folder}': {error}") from error
+    network, found = loaded
+    lost = sorted(found["missing_keys"])
+    if lost:  # transformers would initialise them at random
+        raise ConfigError(
+            f"finetune: some weights are missing in '{folder}', such as {lost[0]}; "
+            "save the model again, with all of its files"
+        )
+    return network
+
+
+def _computes_bfloat16(config: FinetuneConfig) -> bool:
+    """Whether to compute in bfloat16: the setting, or what the processor can do."""
+    if config.bf16 is not None:
+        return config.bf16
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if torch.accelerator.is_available():
+        return False
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
+
+
+def _linear_names(network: nn.Module) -> list[str]:
+    """The last parts of the names of all linear modules except the output layer."""
+    head = network.get_output_embeddings()  # type: ignore[operator]
+    named = network.named_modules()
+    linear = {n.rpartition(".")[2] for n, m in named if isinstance(m, nn.Linear) and m is not head}
+    return sorted(linear)
