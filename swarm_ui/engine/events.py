@@ -102,17 +102,6 @@ class Listeners:
         for callback in self._callbacks:
             callback(event)
 
-    @property
-    def traceparent(self) -> str:
-        """See :attr:`swarm_ui.engine.telemetry.Spans.traceparent`."""
-        return next(filter(None, map(traceparent_of, self._callbacks)), "")
-
-
-def traceparent_of(on_event: OnEvent | None) -> str:
-    """The W3C trace context of the run that a listener follows; empty if it makes no spans."""
-    found: str = getattr(on_event, "traceparent", "")
-    return found
-
 
 class RunStream:
     """The events of one run, in the order they happen; the last is ``Finished``.

@@ -17,6 +17,10 @@ class Expired(Exception):
     """The time limit of a call has passed."""
 
 
+class Unanswered(Exception):
+    """A node asked a question to which there is no answer yet; its call is made later."""
+
+
 class Recalled(Exception):
     """A call failed in the record, and fails in the same way again."""
 

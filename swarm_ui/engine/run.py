@@ -16,12 +16,19 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from swarm_ui.agent_view import View, identity
-from swarm_ui.engine.events import Aborted, Finished, OnEvent, Skipped, Voted, traceparent_of
+from swarm_ui.engine import telemetry
+from swarm_ui.engine.events import Aborted, Finished, OnEvent, Skipped, Voted
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.plan import count_spent, plan_of
-from swarm_ui.engine.record import first_failure, node_error, succeeded, until_error
+from swarm_ui.engine.record import (
+    Unanswered,
+    first_failure,
+    node_error,
+    succeeded,
+    until_error,
+)
 from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.engine.session import UNCHANGED, Calls, Edits, Session, Unanswered
+from swarm_ui.engine.session import UNCHANGED, Calls, Edits, Session
 from swarm_ui.errors import ConfigError, Failure, RunFailed, RunPaused, SwarmError
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
@@ -77,7 +84,17 @@ async def run(
             on_event=on_event, journal=journal, stored=kept, memo=memo, edits=edits,
         )  # fmt: skip
         frame = Frame(session, graph, observation, seed)
-        await _finish(frame, session, edge_logprob)
+        if session.tracer is None:
+            await _finish(frame, session, edge_logprob)
+        else:
+            with telemetry.span(
+                session.tracer, "invoke_workflow", graph.name, run=run_id, seed=seed
+            ) as span:
+                session.traceparent = telemetry.traceparent(span)
+                try:
+                    await _finish(frame, session, edge_logprob)
+                finally:
+                    telemetry.describe_run(span, frame.trace(edge_logprob))
     finally:
         if journal is not None:
             journal.close(run_id)
@@ -320,8 +337,9 @@ class Frame(Calls):
         if seconds is None and not composite:
             seconds = session.limits.timeout
         end = inf if plan.closes[k] or composite else session.end
+        call = session.call if session.tracer is None else session.traced_call
         try:
-            said[k] = await session.call(
+            said[k] = await call(
                 plan.nodes[k], inbox, context, heard, task, seconds, end, composite, broken
             )
         except Unanswered:
@@ -406,7 +424,7 @@ class Frame(Calls):
             ballot=self.ballot(),
             output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
-            traceparent=traceparent_of(self._session.on_event) if self.waiting else "",
+            traceparent=self._session.traceparent if self.waiting else "",
         )
 
     # -- graphs inside a call -----------------------------------------------------------------

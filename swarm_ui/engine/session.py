@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from swarm_ui.engine import telemetry
 from swarm_ui.engine.adapter_pins import lease
-from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent, traceparent_of
+from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.plan import Lease
-from swarm_ui.engine.record import Expired, Recalled, call_of, hears_the_same, message_of, reason_of
+from swarm_ui.engine.record import (
+    Expired,
+    Recalled,
+    Unanswered,
+    call_of,
+    hears_the_same,
+    message_of,
+    reason_of,
+)
 from swarm_ui.engine.scheduler import Deadlines
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
 from swarm_ui.message import Message, Question
@@ -49,10 +58,6 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
 UNCHANGED = Edits()
 
 
-class Unanswered(Exception):
-    """A node asked a question to which there is no answer yet; its call is made later."""
-
-
 class Calls:
     """What has calls inside a run: a frame of :mod:`swarm_ui.engine.run`."""
 
@@ -66,7 +71,7 @@ class Session:
     __slots__ = (
         "_around_edits", "_held", "_holding", "_memo_inside", "_pins", "clock", "deadlines",
         "edits", "end", "gate", "inside", "journal", "limits", "log", "memo", "on_event",
-        "questions", "raised", "run", "skipped", "start", "stored",
+        "questions", "raised", "run", "skipped", "start", "stored", "traceparent", "tracer",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +94,10 @@ class Session:
             edits: changes to the recorded run.
         """
         self.run, self.limits, self.on_event = run, limits, on_event
+        #: makes spans, in a program that uses OpenTelemetry
+        self.tracer = telemetry.tracer()
+        #: W3C trace context of the run's span
+        self.traceparent = ""
         self.journal, self.stored, self.memo, self.edits = journal, stored, memo, edits
         #: every call with its message, by the id of the message
         self.log: dict[str, RecordedCall] = {}
@@ -207,6 +216,17 @@ class Session:
             self.on_event(CallFinished(run=self.run, message=message, call=call))
         return message
 
+    async def traced_call(
+        self, node: Answer, inbox: Sequence[Message], context: NodeContext, *rest: Any
+    ) -> Message:
+        """:meth:`call` as a span."""
+        assert self.tracer is not None
+        ids = {"id": context.message_id, "round": context.round, "heard": rest[0]}
+        with telemetry.span(self.tracer, "invoke_agent", context.node, **ids) as span:
+            message = await self.call(node, inbox, context, *rest)
+            telemetry.describe(span, *self.log[message.id])
+        return message
+
     async def _answer(
         self,
         node: Answer,
@@ -285,6 +305,29 @@ class Session:
             if found[1].error is not None and not tolerant:
                 raise Recalled(found[1].error)
             return found
+        made = self._made_step(inside, heard, answer, arguments, tolerant, limited, kind)
+        if self.tracer is None or not (kind or limited):
+            return await made
+        operation = "chat" if "model" in kind else "execute_tool" if kind else "invoke_agent"
+        what = next(iter(kind.values()), inside.node)
+        ids = {"id": id, "round": number, "heard": tuple([message.id for message in heard])}
+        with telemetry.span(self.tracer, operation, what, **ids) as span:
+            message, call = await made
+            telemetry.describe(span, message, call)
+        return message, call
+
+    async def _made_step(
+        self,
+        inside: NodeContext,
+        heard: Sequence[Message],
+        answer: Answer,
+        arguments: str,
+        tolerant: bool,
+        limited: bool,
+        kind: Mapping[str, str],
+    ) -> RecordedCall:
+        """Make a step that is not taken from the memo, and record it."""
+        id, composite = inside.message_id, bool(parts_of(answer))
         started, ids = self.clock() - self.start, tuple([message.id for message in heard])
         self._tell(CallStarted, inside, heard=ids, at=started, **kind)
         failed: BaseException | None = None
@@ -307,7 +350,7 @@ class Session:
         assert reply is not None
         message, ended = message_of(reply, inside), self.clock() - self.start
         call = call_of(reply, message, ids, started, ended, failure)
-        call = msgspec.structs.replace(call, arguments=arguments, step=number)
+        call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
         if composite and self.memo:
             message, call = self._unchanged(message, call, heard)
         self._add(message, call, keep=not isinstance(failed, asyncio.CancelledError))
@@ -426,8 +469,7 @@ class Session:
         answer = answers.get(question.id, answers.get(question.node))
         if answer is not None:
             return answer
-        parent = traceparent_of(self.on_event)
-        question = msgspec.structs.replace(question, traceparent=parent)
+        question = msgspec.structs.replace(question, traceparent=self.traceparent)
         self.questions[question.id] = question
         if self.journal is not None:
             self.journal.ask(self.run, question)

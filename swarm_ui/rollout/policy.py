@@ -61,8 +61,7 @@ class GraphPolicy:
             graph: a graph, or a function that draws one for an episode.
             name: the policy's name in tables; by default that of the graph.
             limits: the limits of each decision.
-            listen: makes the listener of each decision, such as
-                :class:`~swarm_ui.engine.telemetry.Spans`.
+            listen: makes the listener of each decision; see :mod:`swarm_ui.engine.events`.
         """
         if not callable(graph):  # a graph is callable too, as a node of another graph
             raise ConfigError(

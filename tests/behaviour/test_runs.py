@@ -38,7 +38,6 @@ from swarm_ui import (
     Trace,
     rollout_many,
 )
-from swarm_ui.engine import Spans
 from swarm_ui.nodes import AgentNode, Ask, ChatNode, MajorityVote, OpenAIModel, function_node
 
 SCREEN = Observation(goal="press", elements=(Element(index=0, role="button", text="OK"),))
@@ -260,15 +259,12 @@ def test_the_decision_of_a_call_is_found_by_the_id_of_its_message() -> None:
 
 
 @pytest.fixture
-def spans() -> InMemorySpanExporter:
-    return InMemorySpanExporter()
-
-
-def following(spans: InMemorySpanExporter) -> Spans:
-    """A listener whose spans are kept, with a provider of its own, as in another process."""
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
-    return Spans(provider)
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What a program exports that has set a tracer provider."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", provider)
+    return exporter
 
 
 @pytest.mark.parametrize("kept", ["journal", "trace"])
@@ -280,14 +276,13 @@ async def test_the_spans_of_a_resumed_run_belong_to_the_same_trace(
     graph = CollabGraph(nodes, [("a", "first"), ("first", "second")])
     journal = Journal(tmp_path / "runs.jsonl")
     with pytest.raises(RunPaused) as paused:
-        await graph.run(SCREEN, run_id="r", journal=journal, on_event=following(spans))
+        await graph.run(SCREEN, run_id="r", journal=journal)
     for answered in ("first", "second"):
         run = "r" if kept == "journal" else paused.value.partial
         resuming = graph.resume(
             run,
             {answered: "yes"},
             journal=journal if kept == "journal" else None,
-            on_event=following(spans),
         )
         if answered == "first":
             with pytest.raises(RunPaused) as paused:
@@ -299,7 +294,7 @@ async def test_the_spans_of_a_resumed_run_belong_to_the_same_trace(
     assert len({span.context.trace_id for span in finished}) == 1
     spans.clear()
     with pytest.raises(RunPaused):
-        await graph.run(SCREEN, on_event=following(spans))
+        await graph.run(SCREEN)
     assert {span.context.trace_id for span in spans.get_finished_spans()}.isdisjoint(
         span.context.trace_id for span in finished
     )
@@ -316,7 +311,7 @@ async def test_model_turns_and_tool_calls_have_the_names_and_kinds_of_the_conven
     async with Loopback(replies) as server:
         model = OpenAIModel("tiny", server.url)
         node = ChatNode("guide", model, prompt="{goal}", tools=[weather])
-        await CollabGraph([node]).run("weather?", on_event=following(spans))
+        await CollabGraph([node]).run("weather?")
         await model.close()
     found = [
         (span.name, span.kind, (span.attributes or {})["gen_ai.operation.name"])

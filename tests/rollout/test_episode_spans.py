@@ -67,7 +67,8 @@ def test_without_a_current_span_there_are_none(
             await rollout_many(rollouts, clicker(), [("count", 0)])
 
     asyncio.run(main())
-    assert current_headers() == {} and exporter.get_finished_spans() == ()
+    names = [span.name for span in exporter.get_finished_spans()]
+    assert current_headers() == {} and not any("play_episode" in name for name in names)
 
 
 def test_a_worker_joins_the_trace_that_is_sent_with_the_jobs(

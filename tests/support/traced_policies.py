@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from mortal_worlds import Spender
@@ -11,11 +10,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 from swarm_ui import CollabGraph, GraphPolicy
-from swarm_ui.engine.telemetry import Spans
 
 
 def traced() -> GraphPolicy:
-    return GraphPolicy(CollabGraph.solo(Spender()), listen=partial(Spans, name="clicker"))
+    return GraphPolicy(CollabGraph.solo(Spender()).named("clicker"))
 
 
 def traced_into(folder: str) -> GraphPolicy:
