@@ -452,7 +452,7 @@ class Frame(Calls):
             if around not in parts:
                 parts.append(around)
         session.hold(frame.plan.leases)
-        async with session.without_slot(context.message_id):
+        async with session.bounds.without_slot(context.message_id):
             await frame.finish()
         if frame.waiting:
             raise Unanswered(context.message_id)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import msgspec
 
 from swarm_ui.engine import telemetry
 from swarm_ui.engine.adapter_pins import lease
+from swarm_ui.engine.bounds import Bounds, around
 from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.plan import Lease
@@ -24,7 +25,6 @@ from swarm_ui.engine.record import (
     message_of,
     reason_of,
 )
-from swarm_ui.engine.scheduler import Deadlines
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Request
@@ -69,8 +69,8 @@ class Session:
     """One run. Belongs to one event loop."""
 
     __slots__ = (
-        "_around_edits", "_held", "_holding", "_memo_inside", "_pins", "clock", "deadlines",
-        "edits", "end", "gate", "inside", "journal", "limits", "log", "memo", "on_event",
+        "_around_edits", "_held", "_memo_inside", "_pins", "bounds", "clock", "edits", "end",
+        "inside", "journal", "limits", "log", "memo", "on_event",
         "questions", "raised", "run", "skipped", "start", "stored", "traceparent", "tracer",
     )  # fmt: skip
 
@@ -111,16 +111,10 @@ class Session:
         self._memo_inside = _inside(memo)
         #: ids of calls inside of which something is edited
         self._around_edits = frozenset(
-            around
-            for id in (*edits.messages, *edits.without, *edits.again)
-            for around in _around(id)
+            each for id in (*edits.messages, *edits.without, *edits.again) for each in around(id)
         )
-        self.clock = asyncio.get_running_loop().time
-        self.start = self.clock()
-        self.end = inf if limits.run_timeout is None else self.start + limits.run_timeout
-        self.deadlines = Deadlines()
-        self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
-        self._holding: set[str] = set()
+        self.bounds = Bounds(limits)
+        self.clock, self.start, self.end = self.bounds.clock, self.bounds.start, self.bounds.end
         self._pins: dict[tuple[int, str], str] = {}
         self._held = ExitStack()
 
@@ -134,7 +128,7 @@ class Session:
 
     def close(self) -> None:
         """Release what the run holds."""
-        self.deadlines.stop()
+        self.bounds.deadlines.stop()
         self.raised.clear()  # their frames refer to the session
         self._held.close()
 
@@ -198,8 +192,8 @@ class Session:
             if broken is not None:
                 raise broken
             if reply is None:
-                reply = await self._answer(
-                    node, inbox, context, task, seconds, end, None if composite else self.gate
+                reply = await self.bounds.answer(
+                    node, inbox, context, task, seconds, end, composite
                 )
         except Unanswered:
             raise
@@ -226,58 +220,6 @@ class Session:
             message = await self.call(node, inbox, context, *rest)
             telemetry.describe(span, *self.log[message.id])
         return message
-
-    async def _answer(
-        self,
-        node: Answer,
-        inbox: Sequence[Message],
-        context: NodeContext,
-        task: asyncio.Task[Any],
-        seconds: float | None,
-        end: float,
-        gate: asyncio.Semaphore | None,
-    ) -> NodeReply | Message:
-        """The answer of a node, within its time limit and a slot of the run.
-
-        Raises:
-            Expired: the time limit passed before there was an answer.
-            TypeError: the answer is neither a NodeReply nor a Message.
-            Exception: whatever the node raises.
-        """
-        if gate is not None:
-            await gate.acquire()
-            self._holding.add(context.message_id)
-        try:
-            if seconds is None and end == inf:
-                reply = await node(inbox, context)
-            else:
-                now = self.clock()
-                if now >= end:
-                    raise Expired(f"not asked: the run's {self.limits.run_timeout:g} s were over")
-                due = end if seconds is None else min(end, now + seconds)
-                ticket = self.deadlines.open(task, due)
-                try:
-                    reply = await node(inbox, context)
-                except asyncio.CancelledError:
-                    # Ours only if the time ran out and nothing else cancels the run.
-                    if not self.deadlines.fired(ticket) or task.cancelling() > 1:
-                        raise
-                    raise self._expired(seconds, end) from None
-                finally:
-                    if self.deadlines.close(ticket):
-                        task.uncancel()
-        finally:
-            if gate is not None and context.message_id in self._holding:
-                self._holding.discard(context.message_id)
-                gate.release()
-        if type(reply) is not NodeReply and not isinstance(reply, Message):
-            raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
-        return reply
-
-    def _expired(self, seconds: float | None, end: float) -> Expired:
-        if self.clock() >= end:
-            return Expired(f"no answer before the run's {self.limits.run_timeout:g} s were over")
-        return Expired(f"no answer within {seconds:g} s")
 
     async def step(
         self,
@@ -367,10 +309,10 @@ class Session:
         task = asyncio.current_task()
         assert task is not None
         seconds: float | None = getattr(node, "timeout", None)
-        if composite:
-            return await self._answer(node, inbox, context, task, seconds, inf, None)
-        seconds = self.limits.timeout if seconds is None else seconds
-        return await self._answer(node, inbox, context, task, seconds, self.end, self.gate)
+        if seconds is None and not composite:
+            seconds = self.limits.timeout
+        end = inf if composite else self.end
+        return await self.bounds.answer(node, inbox, context, task, seconds, end, composite)
 
     def _inside_of(self, outer: NodeContext, name: str, number: int) -> NodeContext:
         """The context of a step."""
@@ -441,22 +383,6 @@ class Session:
             id, node, round = context.message_id, context.node, context.round
             self.on_event(kind(run=self.run, id=id, node=node, round=round, **more))
 
-    @asynccontextmanager
-    async def without_slot(self, id: str) -> AsyncIterator[None]:
-        """Give the slot of a call to the calls inside it, while the block runs."""
-        gate = self.gate
-        holder = next((each for each in (id, *_around(id)) if each in self._holding), None)
-        if gate is None or holder is None:
-            yield
-            return
-        self._holding.discard(holder)
-        gate.release()
-        try:
-            yield
-        finally:
-            await gate.acquire()
-            self._holding.add(holder)
-
     # -- people and models --------------------------------------------------------------------
 
     async def ask(self, question: Question) -> str:
@@ -522,14 +448,6 @@ def _inside(memo: Mapping[str, RecordedCall]) -> dict[str, list[str]]:
     """Ids of the calls made inside each recorded call."""
     found: dict[str, list[str]] = {}
     for id in memo:
-        for around in _around(id):
-            found.setdefault(around, []).append(id)
+        for each in around(id):
+            found.setdefault(each, []).append(id)
     return found
-
-
-def _around(id: str) -> Iterator[str]:
-    """Ids of the calls inside of which a call was made, the outermost first."""
-    place = id.find("/")
-    while place >= 0:
-        yield id[:place]
-        place = id.find("/", place + 1)
