@@ -32,9 +32,7 @@ from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.analysis.compare import Comparison
-from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
-from swarm_ui.optim.credit.analysis.credit_tables import report_tables
+from swarm_ui.optim.credit.compare import Comparison, compare_recorded
 from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.rollout import GraphPolicy, rollout_many
@@ -89,12 +87,14 @@ async def on_the_phone(episodes: int, console: Console, options: argparse.Namesp
     console.print(f"{len(played)} episodes, {solved} solved")
     if options.out is not None:
         write_jsonl(options.out, played)
-    report = await compare_recorded(played, make_environment=PhoneEnvironment, critics=critics())
-    for table in report_tables(report):
+    comparison = await compare_recorded(
+        played, make_environment=PhoneEnvironment, critics=critics()
+    )
+    for table in comparison.tables():
         console.print(table)
     if options.plots is not None:
-        report.plot(options.plots)
-    return report.comparison
+        comparison.plot(options.plots)
+    return comparison
 
 
 def on_the_vote_game(seeds: int, console: Console) -> dict[str, dict[str, list[float]]]:

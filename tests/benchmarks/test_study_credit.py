@@ -51,7 +51,7 @@ from benchmarks.studies.credit.starts import RepeatedPhone, repeated, training_s
 from benchmarks.studies.restore import restore
 from benchmarks.support.records import read_record
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.analysis.calibration import Scored
+from swarm_ui.optim.credit.compare import Scored
 
 ROOT = Path(__file__).parents[2]
 

@@ -35,9 +35,8 @@ from swarm_ui.experiment.teams import agent_names
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.analysis.calibration import Scored, scored
-from swarm_ui.optim.credit.analysis.compare import assess_all
-from swarm_ui.optim.credit.analysis.ranks import auc_by_bootstrap, by_bootstrap
+from swarm_ui.optim.credit.compare import Scored, assess, scored
+from swarm_ui.optim.credit.judging import auc_by_bootstrap, inside_auc
 from swarm_ui.optim.credit.outcome import Outcome
 from swarm_ui.rollout import WAIT, GraphPolicy, rollout_many
 from swarm_ui.stats import Interval
@@ -135,8 +134,8 @@ class Recording:
         else:
             make = partial(RepeatedPhone, self._plan.attempts)
             one = critic_of(source, make, self.graph, self.model, adapter=None)
-            assessed = await assess_all(one, self.episodes)
-            tables, calls = assessed.tables, assessed.calls or 0
+            assessed = await assess(one, self.episodes)
+            tables, calls = assessed.credit, assessed.calls or 0
         seconds = time.process_time() - began
         rows = [row for row in self._rows(tables) if row.right is not None]
         everything = self._rows(await Outcome()(self.episodes))
@@ -162,22 +161,12 @@ class Recording:
 
 def inside(rows: Sequence[Scored], tasks: Sequence[int]) -> Interval | None:
     """AUC among the messages of one decision, over all pairs of a right and a wrong one."""
-    decisions: dict[tuple[int, int], tuple[int, list[float], list[float]]] = {}
-    for row, task in zip(rows, tasks, strict=True):
-        _, wrong, right = decisions.setdefault((row.episode, row.step), (task, [], []))
-        (right if row.right else wrong).append(row.score)
-    won: dict[int, tuple[float, int]] = {}
-    for task, wrong, right in decisions.values():
-        wins = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
-        before = won.get(task, (0.0, 0))
-        won[task] = (before[0] + wins, before[1] + len(right) * len(wrong))
-    by_task = [found for found in won.values() if found[1]]
-
-    def share(chosen: Sequence[int]) -> float | None:
-        pairs = sum(by_task[k][1] for k in chosen)
-        return sum(by_task[k][0] for k in chosen) / pairs if pairs else None
-
-    return by_bootstrap(share, len(by_task)) if by_task else None
+    return inside_auc(
+        [
+            (task, (row.episode, row.step), bool(row.right), row.score)
+            for row, task in zip(rows, tasks, strict=True)
+        ]
+    )
 
 
 def verdict(before: float | None, after: float | None) -> float | None:

@@ -23,7 +23,8 @@ from swarm_ui.experiment.critics.trained_critic import (
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.model import Decision, Request
 from swarm_ui.optim.adversary import with_label
-from swarm_ui.optim.credit.analysis.judging import (
+from swarm_ui.optim.credit.judged import JudgedEpisode, JudgedScreen, read_judged
+from swarm_ui.optim.credit.judging import (
     JudgingFigures,
     Score,
     judge,
@@ -31,7 +32,6 @@ from swarm_ui.optim.credit.analysis.judging import (
     majority,
     outcome,
 )
-from swarm_ui.optim.credit.judged import JudgedEpisode, JudgedScreen, read_judged
 from swarm_ui.optim.credit.learned import (
     ADAPTER,
     CriticCard,

@@ -12,7 +12,7 @@ from benchmarks.studies.critic.sizes import TESTS
 from benchmarks.studies.struct_files import file_hashes, read_struct
 from benchmarks.support.origin import Origin, origin
 from benchmarks.support.tables import markdown_table
-from swarm_ui.optim.credit.analysis.judging import JudgingFigures
+from swarm_ui.optim.credit.judging import JudgingFigures
 from swarm_ui.optim.credit.learned import CriticCard
 from swarm_ui.stats import Interval
 

@@ -39,23 +39,21 @@ def credit(
     Shows how often each agrees with the reference, AUC, rank correlation, calls, calibration.
     Example: [bold]swarm-ui credit runs/demo --plots plots[/]
     """
-    from swarm_ui.optim.credit.analysis.credit_tables import report_tables
-
     output = Output(machine=json)
     expect_folder_place(plots)  # before calls are made
     more = [critic for place in critics or () for critic in made_by(place)]
     trusted = trust if replay else None
-    report = asyncio.run(_report(run, env, trusted, more, reference, episodes))
-    for made in report_tables(report):
+    found = asyncio.run(_compared(run, env, trusted, more, reference, episodes))
+    for made in found.tables():
         output.show(made)
     if plots is not None:
         with writing(plots):
-            report.plot(plots)
+            found.plot(plots)
         output.say(f"wrote two plots to {plots}")
-    return output.done(**msgspec.to_builtins(report, str_keys=True))
+    return output.done(**msgspec.to_builtins(found, str_keys=True))
 
 
-async def _report(
+async def _compared(
     run: Path,
     env: str | None,
     trusted: bool | None,
@@ -64,7 +62,7 @@ async def _report(
     most: int | None,
 ) -> Any:
     """The comparison. ``trusted``: whether the run's model may be opened; ``None``: not needed."""
-    from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
+    from swarm_ui.optim.credit.compare import compare_recorded
     from swarm_ui.trace.jsonl import iter_jsonl
 
     files = sorted((run / "traces").glob("*.jsonl")) if run.is_dir() else [run]

@@ -34,7 +34,7 @@ from swarm_ui.optim.stage1.corpus import check_empty, check_same
 from swarm_ui.storage.run_directory import expect_no_links_out
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.credit.analysis.judging import JudgingFigures
+    from swarm_ui.optim.credit.judging import JudgingFigures
     from swarm_ui.optim.credit.learned import CriticCard, CriticConfig
 
 FINAL = "final"
@@ -140,7 +140,7 @@ def make_critic(work: CriticRun, out: Path, display: ProgressDisplay) -> CriticR
         with threads_kept():
             asyncio.run(_collect(work, out, display))
         _train(work, out, display)
-    from swarm_ui.optim.credit.analysis.judging import JudgingFigures
+    from swarm_ui.optim.credit.judging import JudgingFigures
     from swarm_ui.optim.credit.learned import read_card
 
     try:
@@ -191,7 +191,7 @@ def _train(work: CriticRun, out: Path, display: ProgressDisplay) -> None:
         read_validation,
         trained_critic,
     )
-    from swarm_ui.optim.credit.analysis.judging import judge
+    from swarm_ui.optim.credit.judging import judge
     from swarm_ui.optim.credit.learned import ADAPTER, CriticCard, save_critic
 
     files = [judged_file(work, out, section, "train") for section in work.places]

@@ -15,13 +15,13 @@ from swarm_ui.experiment.models import kind_of, load_in_process
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
-from swarm_ui.optim.credit.analysis.judging import JudgingFigures, Score, judge
 from swarm_ui.optim.credit.judged import (
     JudgedEpisode,
     JudgedScreen,
     Purpose,
     read_judged,
 )
+from swarm_ui.optim.credit.judging import JudgingFigures, Score, judge
 from swarm_ui.optim.credit.learned import (
     ADAPTER,
     CriticCard,

@@ -18,18 +18,8 @@ from test_counterfactual_credit import vote_on
 from swarm_ui.credit import Credit
 from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.optim import DrMAS, LeaveOneOut, Outcome, ScriptedCritic
-from swarm_ui.optim.credit.analysis.calibration import calibration
-from swarm_ui.optim.credit.analysis.compare import Assessed, assess_all, compare
-from swarm_ui.optim.credit.analysis.credit_plots import plot_reliability
-from swarm_ui.optim.credit.analysis.credit_report import CreditReport, compare_recorded
-from swarm_ui.optim.credit.analysis.credit_tables import report_tables
-from swarm_ui.optim.credit.analysis.ranks import (
-    auc,
-    auc_by_bootstrap,
-    by_bootstrap,
-    ranks,
-    spearman,
-)
+from swarm_ui.optim.credit.compare import Assessed, Comparison, assess, compare, compare_recorded
+from swarm_ui.optim.credit.judging import auc, auc_by_bootstrap, by_bootstrap, ranks, spearman
 from swarm_ui.rollout import GraphPolicy, rollout
 from swarm_ui.trace.records import Episode, StepRecord
 
@@ -55,7 +45,7 @@ def given_credit(
     tables = tuple(
         Credit(values=tuple((tuple(row),) for row in steps), source=name) for steps in rows
     )
-    return Assessed(name=name, tables=tables, seconds=0.25, calls=calls)
+    return Assessed(name=name, credit=tables, seconds=0.25, calls=calls)
 
 
 EPISODES = [lived(0, True, 2), lived(1, False), lived(2, None), lived(3, False)]
@@ -101,46 +91,37 @@ def test_intervals_draw_whole_episodes() -> None:
     assert by_bootstrap(lambda chosen: None, 3) is None
 
 
-def test_a_calibration_report_by_hand() -> None:
-    report = calibration(EPISODES, CRITIC.tables, TRUTH.tables, bins=2)
-    assert (report.source, report.reference) == ("critic", "solver")
-    whole = report.whole
+def test_calibration_by_hand() -> None:
+    _, side = compare(EPISODES, [TRUTH, CRITIC], reference="solver").sides
     # Masked and unscored messages are left out: 7 of 8 remain.
-    assert whole.scored == 7 and report.unscored == 3  # the masked episode's two, and one
-    assert whole.mean == pytest.approx(3.5 / 7)
-    assert whole.agreement == pytest.approx(4 / 7)
+    assert side.share == 7 / 8 and side.mean == pytest.approx(3.5 / 7)
+    assert side.agreement == pytest.approx(4 / 7)
     # right: .9 .9 .3; wrong: .1 .1 .6 .6
-    assert whole.auc is not None and whole.auc.mean == pytest.approx((4 + 4 + 2) / 12)
+    assert side.auc is not None and side.auc.mean == pytest.approx((4 + 4 + 2) / 12)
     # inside decisions: only the first step of the first episode has a right and a wrong one
-    assert whole.inside is not None and whole.inside.mean == 1.0
-    assert whole.outcome_auc is not None
-    assert whole.outcome_auc.mean == pytest.approx((3 + 3 + 0.5 + 1) / 12)
-    assert report.episode_auc is not None and report.episode_auc.n == 3
-    low, high = report.bins
-    assert (low.right.n, high.right.n) == (3, 4)
-    assert low.right.mean == pytest.approx(1 / 3) and high.right.mean == pytest.approx(2 / 4)
-    expected = (3 * abs(0.5 / 3 - 1 / 3) + 4 * abs(3.0 / 4 - 0.5)) / 7
-    assert report.error == pytest.approx(expected)
-    assert set(report.by_agent) == {"agent_0", "agent_1"} and set(report.by_round) == {0}
-    assert report.by_agent["agent_0"].scored == 4
-    with pytest.raises(ConfigError, match="4 episodes, but credit for 1"):
-        calibration(EPISODES, CRITIC.tables[:1])
-    with pytest.raises(ConfigError, match="bins"):
-        calibration(EPISODES, CRITIC.tables, bins=0)
+    assert side.inside is not None and side.inside.mean == 1.0
+    assert side.outcome_auc is not None and side.outcome_auc.n == 3
+    assert side.outcome_auc.mean == pytest.approx((3 + 3 + 0.5 + 1) / 12)
+    assert [(cell.low, cell.right.n, cell.right.mean) for cell in side.bins] == [
+        (0.1, 2, 0.0), (0.3, 1, 1.0), (0.6, 2, 0.0), (0.9, 2, 1.0),
+    ]  # fmt: skip
+    expected = (2 * 0.1 + 0.7 + 2 * 0.6 + 2 * 0.1) / 7
+    assert side.calibration == pytest.approx(expected)
 
 
 def test_without_a_reference_only_the_outcome_is_compared_with() -> None:
-    report = calibration(EPISODES, CRITIC.tables)
-    assert report.reference == "outcome" and report.bins == () and report.error is None
-    assert report.whole.agreement is None and report.whole.auc is None
-    assert report.whole.outcome_auc is not None
+    (side,) = compare(EPISODES, [CRITIC]).sides
+    assert side.bins == () and side.calibration is None
+    assert side.agreement is None and side.auc is None
+    assert side.outcome_auc is not None
 
 
 def test_signed_credit_is_no_probability() -> None:
-    tables = [Credit(values=(((0.5, -0.5),),), source="s", signed=True) for _ in range(2)]
-    report = calibration([lived(0, True), lived(1, False)], tables, tables)
-    assert report.bins == () and report.error is None
-    assert report.whole.mean == 0.5 and report.whole.agreement == 1.0
+    credit = tuple(Credit(values=(((0.5, -0.5),),), source="s", signed=True) for _ in range(2))
+    one = Assessed(name="s", credit=credit, seconds=0.0, calls=None)
+    (side,) = compare([lived(0, True), lived(1, False)], [one], reference="s").sides
+    assert side.bins == () and side.calibration is None
+    assert side.mean == 0.5 and side.agreement == 1.0
 
 
 def test_a_comparison_by_hand() -> None:
@@ -150,33 +131,31 @@ def test_a_comparison_by_hand() -> None:
     truth, critic, flat = found.sides
     assert truth.agreement == 1.0 and truth.auc is not None and truth.auc.mean == 1.0
     assert critic.share == 7 / 8 and critic.calls == 7 and critic.seconds == 0.25
-    assert critic.within == pytest.approx(((0.4**2 + 0.3**2 + 0.25**2) / 3) ** 0.5)
-    assert flat.agreement == 0.0 and flat.within == 0.0
+    assert flat.agreement == 0.0
     assert flat.auc is not None and flat.auc.mean == 0.5
     expected = spearman([0.9, 0.1, 0.9, 0.3, 0.1, 0.6, 0.6], [1, 0, 1, 1, 0, 0, 0])
     assert found.ranks[1][0] == found.ranks[0][1] == pytest.approx(expected)
     assert found.ranks[2][0] is None and found.ranks[2][2] is None
     with pytest.raises(ConfigError, match="no critic 'x'; there are solver"):
         compare(EPISODES, [TRUTH], reference="x")
-    with pytest.raises(ConfigError, match="have the same name"):
-        compare(EPISODES, [TRUTH, TRUTH])
-    with pytest.raises(ConfigError, match="nothing to compare"):
-        compare(EPISODES, [])
+    for wrong in ([TRUTH, TRUTH], []):
+        with pytest.raises(ConfigError, match="different names"):
+            compare(EPISODES, wrong)
 
 
 async def test_calls_seconds_and_errors_of_real_critics() -> None:
     graph = vote_on(0, 1, 1)
     episode = await rollout(ButtonWorld(), GraphPolicy(graph, name="p"), task="press", seed=3)
     by_replay = LeaveOneOut(graph, ScriptedCritic(ButtonWorld), samples=2)
-    assessed = [await assess_all(critic, [episode]) for critic in (Outcome(), by_replay)]
+    assessed = [await assess(critic, [episode]) for critic in (Outcome(), by_replay)]
     outcome, replayed = assessed
     assert outcome.calls == 0 and outcome.name == "outcome"
     assert replayed.calls == 3 * 2 * len(episode.steps)  # no edges: only the message itself
     found = compare([episode], assessed)
     assert found.sides[1].error == 0.0  # who is always the same has no variance
-    silent = await assess_all(Mute(), [episode])
+    silent = await assess(Mute(), [episode])
     assert (silent.name, silent.calls) == ("Mute", None)  # nobody counted
-    again = await assess_all(by_replay, [episode])
+    again = await assess(by_replay, [episode])
     assert again.calls == replayed.calls  # counted anew, not in total
 
 
@@ -189,26 +168,21 @@ class Mute:
 
 def test_tables_and_plots_show_every_critic(tmp_path: Path) -> None:
     found = compare(EPISODES, [TRUTH, CRITIC], reference="solver")
-    reports = (calibration(EPISODES, CRITIC.tables, TRUTH.tables),)
-    report = CreditReport(comparison=found, calibration=reports)
     out = io.StringIO()
     console = Console(width=80, file=out)
-    for table in report_tables(report):
+    for table in found.tables():
         console.print(table)
     text = " ".join(out.getvalue().split())
     assert "2 critics on 3 episodes, 4 decisions, 8 messages" in text
     assert "(says solver)" in text and "…" not in text  # 80 columns are enough
-    assert "critic" in text and "round 1" in text and "agent_1" in text
-    report.plot(tmp_path)
-    for name in ("comparison.png", "reliability.png"):
+    found.plot(tmp_path)
+    compare(EPISODES, [CRITIC]).plot(tmp_path / "bare")
+    for name in ("ranks.png", "reliability.png", "bare/ranks.png", "bare/reliability.png"):
         assert (tmp_path / name).read_bytes().startswith(PNG)
-    plot_reliability([calibration(EPISODES, CRITIC.tables)], tmp_path / "empty.svg")
-    with pytest.raises(ConfigError, match="the name of a plot must end in"):
-        plot_reliability([], tmp_path / "x.jpg")
 
 
-def names(report: CreditReport) -> list[str]:
-    return [side.name for side in report.comparison.sides]
+def names(found: Comparison) -> list[str]:
+    return [side.name for side in found.sides]
 
 
 async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> None:
@@ -216,11 +190,10 @@ async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> 
     policy = GraphPolicy(graph, name="p")
     episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(6)]
     bare = await compare_recorded(episodes, critics=[DrMAS()])
-    assert names(bare) == ["outcome", DrMAS.name] and bare.comparison.reference == ""
+    assert names(bare) == ["outcome", DrMAS.name] and bare.reference == ""
     critic = await compare_recorded(episodes, make_environment=ButtonWorld)
     assert names(critic) == ["scripted critic", "outcome"]
-    assert critic.comparison.reference == "scripted critic"
-    assert [one.source for one in critic.calibration] == ["outcome"]
+    assert critic.reference == "scripted critic"
     replayed = await compare_recorded(episodes, make_environment=ButtonWorld, graph=graph)
     assert names(replayed)[2:] == [
         "counterfactual, removed (scripted critic)", "Shapley over agents (scripted critic)",
@@ -229,7 +202,7 @@ async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> 
     credited = [msgspec.structs.replace(episodes[0], steps=(step, *episodes[0].steps[1:]))]
     recorded = await compare_recorded(credited)
     assert names(recorded) == ["outcome", "recorded"]
-    assert recorded.comparison.reference == "recorded"
+    assert recorded.reference == "recorded"
     with pytest.raises(ConfigError, match="no episodes"):
         await compare_recorded([])
 
@@ -244,8 +217,8 @@ async def test_the_reference_that_is_asked_for_is_used() -> None:
         )
         episodes = [msgspec.structs.replace(played, steps=(step,))]
         asked = await compare_recorded(episodes, make_environment=ButtonWorld, reference="recorded")
-        assert asked.comparison.reference == "recorded"
-        assert {one.source for one in asked.calibration} >= {"scripted critic", "outcome"}
+        assert asked.reference == "recorded"
+        assert {"scripted critic", "outcome"} <= set(names(asked))
         other = await compare_recorded(episodes, make_environment=ButtonWorld)
-        assert other.comparison.reference == "scripted critic"
+        assert other.reference == "scripted critic"
         assert ("recorded" in names(other)) == (source == "LLM critic")

@@ -16,7 +16,6 @@ from learning_fakes import BUTTONS, ButtonWorld, TinyModel, button_team, click, 
 from swarm_ui.action import Action
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.credit.analysis.judging import judge, likelihood, majority, outcome
 from swarm_ui.optim.credit.judged import (
     CollectConfig,
     JudgedEpisode,
@@ -29,6 +28,7 @@ from swarm_ui.optim.credit.judged import (
     judged_by_outcome,
     read_judged,
 )
+from swarm_ui.optim.credit.judging import judge, likelihood, majority, outcome
 from swarm_ui.rollout import GraphPolicy, rollout_many
 
 JOBS = [("press", seed) for seed in range(6)]

@@ -1,1 +1,0 @@
-"""Comparison and calibration of critics."""

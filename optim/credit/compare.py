@@ -1,0 +1,354 @@
+"""Comparison of critics on the same recorded episodes: agreement, AUC, calibration and cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+import msgspec
+from rich import box
+from rich.table import Table
+
+from swarm_ui.credit import SOLVER_CREDIT, Credit, Critic
+from swarm_ui.environment import Environment
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
+from swarm_ui.optim.credit.critic import calls_of, credit_of, name_of
+from swarm_ui.optim.credit.judging import (
+    Bin,
+    auc_by_bootstrap,
+    calibration_error,
+    inside_auc,
+    reliability,
+    spearman,
+)
+from swarm_ui.optim.credit.outcome import Outcome, Recorded
+from swarm_ui.optim.credit.scripted import ScriptedCritic
+from swarm_ui.optim.plots import heat_map, new_figure, save_figure
+from swarm_ui.stats import Interval
+from swarm_ui.trace.records import Episode
+
+
+class Assessed(msgspec.Struct, frozen=True, kw_only=True):
+    """The credit that one critic gave, and its cost."""
+
+    name: str
+    credit: tuple[Credit, ...]
+    seconds: float
+    calls: int | None
+    """Number of calls to agents and models; ``None``: the critic does not count them."""
+
+
+class Scored(NamedTuple):
+    """One message with its score."""
+
+    episode: int
+    step: int
+    round: int
+    agent: str
+    score: float
+    outcome: float
+    right: bool | None
+    """Whether the reference judges the message right; ``None``: it does not judge it."""
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One critic in a comparison; scores are in [0, 1]. AUCs are with intervals over episodes."""
+
+    name: str
+    share: float
+    """Share that this critic scored of the messages that any critic scored."""
+    mean: float | None
+    agreement: float | None
+    """Share of messages on which score and reference agree (right is above 0.5). A score of 0.5
+    never agrees. ``None``: no reference."""
+    auc: Interval | None
+    """AUC of the score against the reference."""
+    inside: Interval | None
+    """Probability that, of a right and a wrong message in one decision, the right one has the
+    higher score. 0.5: the score cannot tell them apart. ``None``: no decision has both."""
+    outcome_auc: Interval | None
+    """AUC of the score against the episode's outcome."""
+    calibration: float | None
+    """Mean distance between score and share right, over the bins, weighted by size. ``None`` for
+    signed credit, which is not a probability, and without a reference."""
+    bins: tuple[Bin, ...]
+    """The reliability curve; empty where ``calibration`` is ``None``."""
+    error: float | None
+    """Mean standard error of a score, for critics that estimate from samples."""
+    calls: int | None
+    seconds: float
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """All critics on the same episodes."""
+
+    episodes: int
+    """Number of episodes that are not masked."""
+    decisions: int
+    messages: int
+    """Messages that any critic scored."""
+    reference: str
+    """Name of the critic that is used as the reference; empty: none."""
+    sides: tuple[Side, ...]
+    ranks: tuple[tuple[float | None, ...], ...]
+    """Rank correlation of each pair, over the messages that both scored; ``None`` if one of them
+    does not vary there."""
+
+    def tables(self) -> list[Table]:
+        """Scores and cost, what the scores tell apart, and rank correlations."""
+        sides = list(enumerate(self.sides, start=1))
+        said = f"says {self.reference}" if self.reference else "no reference"
+        return [
+            _table(
+                f"{len(sides)} critics on {self.episodes} episodes, "
+                f"{self.decisions} decisions, {self.messages} messages",
+                ("#", "critic", "scored %", "mean", "calibration", "±", "calls", "s"),
+                [
+                    (
+                        f"{k}", side.name, _percent(side.share), _number(side.mean),
+                        _number(side.calibration), _number(side.error),
+                        "–" if side.calls is None else f"{side.calls}", _number(side.seconds),
+                    )
+                    for k, side in sides
+                ],
+                "calibration: distance of the score from the share right; ±: mean standard error",
+            ),
+            _table(
+                f"What they tell apart, AUC with 95 % intervals over episodes ({said})",
+                ("#", "agrees %", "right from wrong", "inside a decision", "solved from failed"),
+                [
+                    (
+                        f"{k}", _percent(side.agreement), _interval(side.auc),
+                        _interval(side.inside), _interval(side.outcome_auc),
+                    )
+                    for k, side in sides
+                ],
+            ),
+            _table(
+                "Rank correlation, over the messages that both scored",
+                ("#", *[f"{k}" for k, _ in sides]),
+                [(f"{k}", *map(_number, row)) for k, row in enumerate(self.ranks, start=1)],
+            ),
+        ]  # fmt: skip
+
+    def plot(self, folder: Path) -> None:
+        """Write ``ranks.png``, the rank correlations, and ``reliability.png``, the share of right
+        messages against their score with 95 % intervals."""
+        n = len(self.sides)
+        names = [f"{k}  {side.name}" for k, side in enumerate(self.sides, start=1)]
+        figure, (axes,) = new_figure(5.5 + 0.6 * n, 2.2 + 0.45 * n)
+        heat_map(axes, self.ranks, (-1.0, 1.0), "RdBu")
+        axes.set_xticks(range(n), [f"{k + 1}" for k in range(n)])
+        axes.set_yticks(range(n), names, fontsize=8)
+        save_figure(figure, folder / "ranks.png")
+        figure, (axes,) = new_figure(8.0, 4.6)
+        axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
+        for side in self.sides:
+            cells = [(c.score, c.right.mean, c.right.low, c.right.high) for c in side.bins]
+            if cells:
+                score, mean, low, high = (list(column) for column in zip(*cells, strict=True))
+                below = [max(0.0, m - v) for m, v in zip(mean, low, strict=True)]
+                above = [max(0.0, v - m) for m, v in zip(mean, high, strict=True)]
+                label = f"{side.name} ({_number(side.calibration)})"
+                axes.errorbar(score, mean, [below, above], marker="o", capsize=2, label=label)
+        axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="score")
+        axes.set_ylabel(f"share right, says {self.reference or 'a reference'}")
+        if any(side.bins for side in self.sides):
+            axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        save_figure(figure, folder / "reliability.png")
+
+
+async def compare_recorded(
+    episodes: Sequence[Episode],
+    *,
+    make_environment: Callable[[], Environment] | None = None,
+    graph: Dag | None = None,
+    critics: Sequence[Critic] = (),
+    reference: str = "",
+) -> Comparison:
+    """Compare all critics that can judge these episodes.
+
+    Credit from the outcome needs only the episodes. Recorded credit is compared too, unless it
+    comes from the scripted critic that is compared anyway.
+
+    Args:
+        episodes: recorded ones.
+        make_environment: makes the environment of the episodes, which must grade actions. With it a
+            scripted critic is compared, and it is the reference.
+        graph: the team that made the decisions. With it and a scripted critic, counterfactual and
+            Shapley credit are compared, which ask the team again.
+        critics: more critics.
+        reference: name of the critic used as the reference; default: the scripted critic, or else
+            the recorded credit.
+
+    Raises:
+        ConfigError: there are no episodes, or the environment shows screens that differ from the
+            recorded ones.
+    """
+    if not episodes:
+        raise ConfigError(
+            "credit: there are no episodes to compare critics on; "
+            "name a run or a file that has episodes"
+        )
+    compared: list[Critic] = [Outcome()]
+    records = [record for episode in episodes for record in episode.steps]
+    sources = {record.credit_source for record in records if record.credit is not None}
+    default = Recorded.name if sources else ""
+    if sources:
+        compared.append(Recorded())
+    if make_environment is not None:
+        critic = ScriptedCritic(make_environment)
+        if sources == {SOLVER_CREDIT} and reference != Recorded.name:
+            compared.pop()  # the same scores a second time
+        compared.insert(0, critic)
+        default = critic.name
+        if graph is not None:
+            compared += [LeaveOneOut(graph, critic), Shapley(graph, critic)]
+    compared += critics
+    assessed = [await assess(critic, episodes) for critic in compared]
+    return compare(episodes, assessed, reference=reference or default)
+
+
+async def assess(critic: Critic, episodes: Sequence[Episode]) -> Assessed:
+    """The credit of a critic for all episodes, with its cost."""
+    before, began = calls_of(critic), time.perf_counter()
+    credit = await credit_of(critic, episodes)
+    seconds = time.perf_counter() - began
+    calls = None if before is None else (calls_of(critic) or 0) - before
+    return Assessed(name=name_of(critic), credit=tuple(credit), seconds=seconds, calls=calls)
+
+
+def compare(
+    episodes: Sequence[Episode], assessed: Sequence[Assessed], *, reference: str = ""
+) -> Comparison:
+    """Compare critics by the credit that they gave.
+
+    ``reference``: name of the critic whose credit counts as right. Raises ``ConfigError`` if there
+    are no critics, two have the same name, or the reference is missing.
+    """
+    by_name = {one.name: one for one in assessed}
+    if not assessed or len(by_name) < len(assessed):
+        raise ConfigError(
+            f"compare: expected critics with different names, got {[a.name for a in assessed]}"
+        )
+    if reference and reference not in by_name:
+        raise ConfigError(f"compare: no critic '{reference}'; there are {', '.join(by_name)}")
+    truth = by_name[reference].credit if reference else None
+    rows = {name: scored(episodes, one.credit, truth) for name, one in by_name.items()}
+    scores = {
+        name: {(row.episode, row.step, row.round, row.agent): row.score for row in found}
+        for name, found in rows.items()
+    }
+    messages = len(set().union(*scores.values()))
+    kept = [episode for episode in episodes if episode.success is not None]
+    return Comparison(
+        episodes=len(kept),
+        decisions=sum(len(episode.steps) for episode in kept),
+        messages=messages,
+        reference=reference,
+        sides=tuple(_side(one, rows[name], messages) for name, one in by_name.items()),
+        ranks=tuple(tuple(_rank(scores[a], scores[b]) for b in by_name) for a in by_name),
+    )
+
+
+def scored(
+    episodes: Sequence[Episode], credit: Sequence[Credit], reference: Sequence[Credit] | None = None
+) -> list[Scored]:
+    """All scored messages of unmasked episodes, in order. ``reference``: credit that is taken as
+    right, for each episode."""
+    rows: list[Scored] = []
+    truths = [None] * len(episodes) if reference is None else reference
+    for number, (episode, given, truth) in enumerate(zip(episodes, credit, truths, strict=True)):
+        if episode.success is None:
+            continue
+        marks = given.unit().values
+        right = marks if truth is None else truth.unit().values
+        for k, r, a, score in _cells(marks):
+            mark = None if truth is None else right[k][r][a]
+            bit = None if mark is None or mark == 0.5 else mark > 0.5
+            agent = episode.steps[k].trace.agents[a]
+            rows.append(Scored(number, k, r, agent, score, float(episode.success), bit))
+    return rows
+
+
+def _cells(
+    matrices: Iterable[Iterable[Iterable[float | None]]],
+) -> Iterator[tuple[int, int, int, float]]:
+    """Step, round, agent and score of each message that is scored."""
+    for k, matrix in enumerate(matrices):
+        for r, row in enumerate(matrix):
+            for a, score in enumerate(row):
+                if score is not None:
+                    yield k, r, a, score
+
+
+def _side(one: Assessed, rows: Sequence[Scored], messages: int) -> Side:
+    known = [row for row in rows if row.right is not None]
+    right = [bool(row.right) for row in known]
+    signed = any(credit.signed for credit in one.credit)
+    bins = () if signed else reliability([row.score for row in known], right)
+    agreeing = sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known)
+    errors = [e for c in one.credit for *_, e in _cells(c.unit().errors or ())]
+    return Side(
+        name=one.name,
+        share=len(rows) / messages if messages else 0.0,
+        mean=fmean(row.score for row in rows) if rows else None,
+        agreement=agreeing / len(known) if known else None,
+        auc=_auc(known, right),
+        inside=inside_auc(
+            [(r.episode, (r.episode, r.step), bool(r.right), r.score) for r in known]
+        ),
+        outcome_auc=_auc(rows, [row.outcome > 0.5 for row in rows]),
+        calibration=calibration_error(bins),
+        bins=bins,
+        error=fmean(errors) if errors else None,
+        calls=one.calls,
+        seconds=one.seconds,
+    )
+
+
+def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
+    return auc_by_bootstrap([row.score for row in rows], right, [row.episode for row in rows])
+
+
+Place = tuple[int, int, int, str]
+"""The place of a message: numbers of the episode, the step, the round and the agent."""
+
+
+def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float | None:
+    both = sorted(ours.keys() & theirs.keys())
+    return spearman([ours[place] for place in both], [theirs[place] for place in both])
+
+
+def _table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None
+) -> Table:
+    table = Table(
+        title=title, title_justify="left", caption=caption, caption_justify="left",
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    for head in heads:
+        name = head == "critic"
+        side = "left" if name or head == "#" else "right"
+        width = 32 if name else None
+        table.add_column(head, justify=side, no_wrap=not name, overflow="fold", max_width=width)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f}"
+
+
+def _interval(value: Interval | None) -> str:
+    return "–" if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
