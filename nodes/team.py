@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from swarm_ui.agent_view import AgentView, panes, windows
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.team_spec import TeamSpec, Views, VoteRule
-from swarm_ui.graph.topology import random_dag
+from swarm_ui.graph.shapes import Shape, Views, VoteRule
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel, ScoringModel, check_model
 from swarm_ui.node import Node, Scope, Ties
 from swarm_ui.nodes.agent import AgentNode
@@ -20,7 +20,26 @@ from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 G = TypeVar("G", bound=Dag)
 
 
-def collaborative(kind: type[G], team: TeamSpec, model: ChatModel, lora: int | None = None) -> G:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """What :class:`~swarm_ui.graph.shapes.TeamOptions` describes, with the defaults."""
+
+    agents: int
+    rounds: int
+    edges: Iterable[Edge] | Shape | None = None
+    density: float = 0.5
+    seed: int = 0
+    adapters: Sequence[str | None] | None = None
+    temperatures: float | Sequence[float | None] | None = None
+    views: Views | Sequence[AgentView] = "same"
+    vote: VoteRule = "majority"
+    vote_scope: Scope = "last"
+    ties: Ties = "seed"
+    max_tokens: int | None = None
+    timeout: float | None = None
+
+
+def collaborative(kind: type[G], team: Team, model: ChatModel, lora: int | None = None) -> G:
     """Make the paper's team; see :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`. ``kind``
     is the graph's class."""
     if lora is not None:
@@ -51,7 +70,7 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel, lora: int | N
     return kind(nodes, edges, output="vote", rounds=team.rounds)
 
 
-def _with_new_adapters(kind: type[G], team: TeamSpec, model: ChatModel, rank: int) -> G:
+def _with_new_adapters(kind: type[G], team: Team, model: ChatModel, rank: int) -> G:
     add, known = getattr(model, "add_adapter", None), getattr(model, "adapters", ())
     names = _names(team.agents)
     if add is None:

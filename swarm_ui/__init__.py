@@ -39,7 +39,6 @@ from swarm_ui.errors import (
 )
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.team_spec import TeamSpec
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.message import Heard, Message, Question, Usage
 from swarm_ui.model import (
@@ -86,7 +85,7 @@ __all__ = [
     "Price", "Question", "ReplyError", "Request", "Restorable",
     "RunFailed", "RunPaused", "RunRecord", "ScoringModel",
     "Step", "StepRecord", "StreamingModel", "SwarmError",
-    "TeamSpec", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
+    "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View",
     "Window", "__version__", "append_jsonl", "chat_of", "credited",
     "iter_jsonl", "open_jsonl", "panes", "parse_action", "random_dag", "read_jsonl",
     "render", "repair_jsonl", "rollout_many", "shapes", "trace_schema",

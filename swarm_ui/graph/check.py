@@ -69,10 +69,8 @@ _UNFIT = {"Cc", "Cs", "Zl", "Zp"}
 
 
 def check_rounds(rounds: int) -> None:
-    if not isinstance(rounds, int) or isinstance(rounds, bool):
+    if not isinstance(rounds, int) or rounds < 1:
         raise GraphError(f"rounds must be a whole number of at least 1, got {rounds!r}")
-    if rounds < 1:
-        raise GraphError(f"rounds must be at least 1, got {rounds}")
 
 
 def check_unique(names: Sequence[str]) -> None:

@@ -15,15 +15,11 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample, resume
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.scheduler import run_blocking
-from swarm_ui.errors import GraphError
 from swarm_ui.graph import convert, shapes
 from swarm_ui.graph.check import function_name, named
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions
-from swarm_ui.graph.team_spec import TeamOptions, TeamSpec
-from swarm_ui.graph.team_spec import Views as Views
-from swarm_ui.graph.team_spec import VoteRule as VoteRule
+from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions, TeamOptions
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
@@ -234,7 +230,7 @@ class CollabGraph(Dag):
     @classmethod
     def collaborative(
         cls,
-        agents: int | TeamSpec = 4,
+        agents: int = 4,
         rounds: int = 3,
         *,
         model: ChatModel,
@@ -244,30 +240,22 @@ class CollabGraph(Dag):
         """The paper's team: role-free agents ``agent_0 ...`` on a DAG, then a ``vote``.
 
         Args:
-            agents: number of agents, or a complete :class:`~swarm_ui.graph.team_spec.TeamSpec`.
+            agents: number of agents; the paper uses 4, and 3 rounds.
             rounds: number of messages of each agent.
             model: answers for all agents.
             lora: adds a new LoRA adapter of this rank for each agent to the model, under the
                 agent's name. Their weights are :meth:`parameters`.
-            options: more fields of the record, such as ``views="shuffle", vote="probability"``.
+            options: see :class:`~swarm_ui.graph.shapes.TeamOptions`, such as ``views="shuffle"``.
 
         Raises:
-            GraphError: edges are cyclic or name unknown agents, a sequence has the wrong length, or
-                there are options beside a complete record.
+            GraphError: edges are cyclic or name unknown agents, or a sequence has the wrong
+                length.
             ConfigError: the model cannot score, and the vote needs it; or with ``lora``: the model
                 does not run in this process, or it has adapters of these names already.
         """
         # Only here and in solo() the core reaches into the nodes, and only when called.
-        from swarm_ui.nodes.team import collaborative
+        from swarm_ui.nodes.team import Team, collaborative
 
-        if isinstance(agents, TeamSpec):
-            given = [*(["rounds"] if rounds != 3 else []), *options]
-            if given:
-                raise GraphError(
-                    f"collaborative: {', '.join(given)} would not be used, because a TeamSpec is "
-                    "a complete team; set these fields in the TeamSpec"
-                )
-            return collaborative(cls, agents, model, lora)
         for name in options:
             if name not in TeamOptions.__annotations__:
                 close = get_close_matches(name, TeamOptions.__annotations__, n=1)
@@ -276,7 +264,7 @@ class CollabGraph(Dag):
                     f"collaborative: unexpected keyword argument '{name}'{hint}; there are "
                     f"{', '.join(TeamOptions.__annotations__)}"
                 )
-        return collaborative(cls, TeamSpec(agents=agents, rounds=rounds, **options), model, lora)
+        return collaborative(cls, Team(agents=agents, rounds=rounds, **options), model, lora)
 
     @classmethod
     def solo(

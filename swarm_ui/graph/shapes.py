@@ -12,12 +12,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TypedDict, TypeVar
+from typing import Literal, TypedDict, TypeVar
 
+from swarm_ui.agent_view import AgentView
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import check_unique, named
 from swarm_ui.graph.topology import Edge, forward_edges, shuffled
-from swarm_ui.node import Node, Until, parts_of
+from swarm_ui.node import Node, Scope, Ties, Until, parts_of
 
 T = TypeVar("T")
 Shape = Callable[[Sequence[str]], Iterable[Edge]]
@@ -39,6 +40,43 @@ class ShapeOptions(TypedDict, total=False):
     not."""
     name: str
     """Name of the graph; default: the name of the shape."""
+
+
+Views = Literal["same", "shuffle", "window", "pane"]
+VoteRule = Literal["majority", "probability"]
+
+
+class TeamOptions(TypedDict, total=False):
+    """The keyword arguments of :meth:`~swarm_ui.graph.graph.CollabGraph.collaborative`."""
+
+    edges: Iterable[Edge] | Shape | None
+    """Pairs of names, or a shape such as :func:`swarm_ui.graph.shapes.debate`; ``None``: a random
+    graph drawn with ``seed`` and ``density``."""
+    density: float
+    """Probability of an edge of the random graph; default: 0.5."""
+    seed: int
+    """Seed of the random graph; default: 0."""
+    adapters: Sequence[str | None] | None
+    """One LoRA adapter name (or ``None``) for each agent."""
+    temperatures: float | Sequence[float | None] | None
+    """The sampling temperature: one for all agents, or one for each. ``None``: that of the
+    endpoint, and 0 for a model in this process."""
+    views: Views | Sequence[AgentView]
+    """With ``"shuffle"`` each agent except the first sees the elements in a different order.
+    ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
+    agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. ``"pane"`` shows each
+    agent one pane of a divided screen. An agent that sees a part may abstain."""
+    vote: VoteRule
+    """``"probability"`` needs a model that can score replies."""
+    vote_scope: Scope
+    """Whether a majority vote counts the last round's proposals or those of all rounds."""
+    ties: Ties
+    """Tie rule of a majority vote. ``"top"``: the action nearest to the top of the screen."""
+    max_tokens: int | None
+    """Maximum number of new tokens of each call; ``None``: that of the endpoint, and 256 for a
+    model in this process."""
+    timeout: float | None
+    """Seconds for each call; ``None``: no limit."""
 
 
 def chain(names: Sequence[str]) -> tuple[Edge, ...]:

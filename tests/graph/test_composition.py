@@ -42,7 +42,7 @@ def test_a_cycle_is_an_error_that_shows_its_path() -> None:
         ("ab", [("a", "b"), ("a", "b")], "b", 1, "given twice"),
         ("ab", [], "z", 1, "output 'z' is not in the graph"),
         ("ab", [], None, 1, "no node receives the messages of a, b"),
-        ("ab", [("a", "b")], "b", 0, "rounds must be at least 1"),
+        ("ab", [("a", "b")], "b", 0, "rounds must be a whole number of at least 1"),
         ("", [], None, 1, "at least one node"),
         ([" a"], [], None, 1, "name"),
         (["a/b"], [], None, 1, "'/'"),
