@@ -98,7 +98,10 @@ def test_the_shapes_edge_by_edge() -> None:
         (lambda: CollabGraph.random(nodes("ab"), density=float("nan")), "density"),
         (lambda: CollabGraph.debate(nodes("ab"), vote=Sleeper("a")), "two nodes are called 'a'"),
         (lambda: CollabGraph.debate(nodes("ab"), vote=MajorityVote), "a class"),  # type: ignore[arg-type]
-        (lambda: CollabGraph.tree(nodes("ab"), rounds=0), "rounds must be a whole number of at least 1"),
+        (
+            lambda: CollabGraph.tree(nodes("ab"), rounds=0),
+            "rounds must be a whole number of at least 1",
+        ),
     ],
 )
 def test_what_cannot_be_shaped(make: Callable[[], object], words: str) -> None:
