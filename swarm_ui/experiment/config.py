@@ -103,6 +103,8 @@ class CriticSection(_Section, frozen=True, kw_only=True):
     model: str = ""
     url: str = ""
     key_env: str = "OPENAI_API_KEY"
+    max_calls: Count | None = None
+    max_tokens_total: Count | None = None
 
 
 class RunSection(_Section, frozen=True, kw_only=True):

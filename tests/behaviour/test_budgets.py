@@ -16,6 +16,7 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 from loopback import Loopback, Reply
 from tokenizers import ByteLevelBPETokenizer
+from vllm_stand_in import StandIn
 
 from swarm_ui import (
     Budget,
@@ -193,3 +194,46 @@ def test_the_budget_of_an_evaluation_continues_when_it_is_resumed(
         rest = shell("run --resume r --trust -j 1 --set model.max_calls=6 --json")
         assert rest.code == 0 and rest.json["plans"][0]["episodes"] == 6
         assert len(server.requests) == 6
+
+
+_SMALL = (
+    "--iterations 2 --rollouts 2 --agents 2 --rounds 1 --set train.shared_iterations=1 "
+    "--set train.shared_steps=1 --set train.update.steps=1 --set train.update.batch_size=2 "
+    "--set train.rank=2 --set train.max_steps=2 --set train.guide=0.0"
+)
+
+
+def test_the_budget_of_a_critic_continues_when_a_training_is_resumed(
+    shell: Shell,  # noqa: F811
+) -> None:
+    pytest.importorskip("peft")
+    with serving() as server:
+        critic = f"--critic llm --critic-model tiny --critic-url {server.url}"
+        first = shell(f"train phone {_SMALL} {critic} --set critic.max_calls=3 --out t")
+        assert first.code == 4 and len(server.requests) == 3
+        again = shell("train --resume t --trust")
+        assert again.code == 4 and len(server.requests) == 3
+        more = shell("train --resume t --trust --set critic.max_calls=5")
+        assert more.code == 4 and 3 < len(server.requests) <= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("written", [True, False], ids=["ended", "killed"])
+def test_the_budget_of_an_actor_continues_when_a_training_is_resumed(
+    shell: Shell,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+    written: bool,
+) -> None:
+    pytest.importorskip("peft")
+    from tiny_causal import reads_alike, saved
+
+    learner = saved(tmp_path_factory.mktemp("model"))
+    with StandIn("served", tokens=reads_alike(learner)) as server:
+        line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
+        whole = shell(f"{line} --set model.max_calls=10 --out t")
+        assert whole.code == 4 and len(server.asked) == 10  # in the second iteration
+        if not written:  # as after a kill: the measurements tell what finished iterations spent
+            (shell.folder / "t/spent.json").unlink()
+        again = shell("train --resume t --trust")
+        # Of an iteration that was killed, nothing is known: it is played again.
+        assert again.code == 4 and len(server.asked) == (10 if written else 12)

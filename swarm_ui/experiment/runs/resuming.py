@@ -20,7 +20,7 @@ _FREE = {
                                    "token_field")),
     *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report", "log", "on")),
     *(("ray", name) for name in RaySection.__struct_fields__),
-    *(("critic", name) for name in ("url", "key_env")),
+    *(("critic", name) for name in ("url", "key_env", "max_calls", "max_tokens_total")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
 

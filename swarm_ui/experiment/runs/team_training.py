@@ -67,7 +67,9 @@ async def train_run(
             # An emulator plays one episode at a time, whatever the settings say.
             most = environment.max_concurrency or settings.concurrency
             settings = dataclasses.replace(settings, concurrency=min(settings.concurrency, most))
-            async with open_critics(config, playing.judging, playing.in_workers) as critics:
+            async with open_critics(
+                config, playing.judging, playing.in_workers, run.folder
+            ) as critics:
                 place = TrainingEnvironment(
                     playing.environments, sample_jobs, critics.critic, settings.concurrency,
                     critics.judge, critics.adversary, critics.teacher,

@@ -59,8 +59,9 @@ def unused_in_training(config: Config, draft: Draft) -> Iterator[Finding]:
         yield unused(("team", "seed"), config.team.seed, because)
     if config.critic.trust and critic_kind(config) == "outcome":
         yield unused(("critic", "trust"), True, "without a critic")
-    if changed(config.critic, "key_env") and not asks_model(config):
-        yield unused(("critic", "key_env"), config.critic.key_env, "without --critic llm")
+    for name in ("key_env", "max_calls", "max_tokens_total"):
+        if changed(config.critic, name) and not asks_model(config):
+            yield unused(("critic", name), getattr(config.critic, name), "without --critic llm")
 
 
 def _of_method(settings: TeamConfig) -> Iterator[_Rule]:

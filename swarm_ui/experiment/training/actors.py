@@ -11,6 +11,8 @@ from swarm_ui.addresses import without_credentials
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import endpoint_client
+from swarm_ui.experiment.placement.spending import spending
+from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import OpenAIModel
@@ -28,7 +30,8 @@ async def open_actor(
     Args:
         section: the choice.
         learner: holds and trains the adapters.
-        run: the directory of the run, which the server can read.
+        run: the directory of the run, which the server can read; what its earlier processes spent
+            counts in the budget.
         kept: published versions of each adapter that the server keeps.
         cluster: whether workers of a cluster ask the server too, within limits that hold for all
             of them together.
@@ -44,6 +47,7 @@ async def open_actor(
 
     engine = await _engine(section)
     async with AsyncExitStack() as stack:
+        stack.enter_context(spending(engine, RunDirectory(run)))
         if cluster and engine.limited:
             from swarm_ui.nodes.models.acting import share_limits
 

@@ -22,6 +22,7 @@ from swarm_ui.experiment.models import (
     model_of_process,
     open_model,
 )
+from swarm_ui.experiment.placement.spending import spending
 from swarm_ui.experiment.plugins.wrapping import wrapped
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
@@ -37,6 +38,7 @@ from swarm_ui.optim.adversary import (
 from swarm_ui.optim.credit.llm import LLMCritic
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.credit.trust import Trust
+from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from swarm_ui.optim.credit.learned import LearnedCritic
@@ -157,7 +159,10 @@ def _talks(section: ModelSection) -> bool:
 
 @asynccontextmanager
 async def open_critics(
-    config: Config, model: Any, in_workers: WorkerBase | None = None
+    config: Config,
+    model: Any,
+    in_workers: WorkerBase | None = None,
+    run: RunDirectory | None = None,
 ) -> AsyncIterator[TrainingRoles]:
     """The critic, the judge, the adversary and the teacher of a training run, with the models that
     they ask.
@@ -167,6 +172,7 @@ async def open_critics(
         model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
         in_workers: the agents' base model in workers, if workers play the episodes; each worker
             then makes its own learned critic. ``None``: this process plays.
+        run: the folder of the run, whose earlier calls of the critic count in its budget.
 
     Raises:
         ConfigError: a model or the folder of a critic cannot be loaded.
@@ -180,6 +186,8 @@ async def open_critics(
             other = model
             if section.model or section.url:
                 other = await opened.enter_async_context(open_model(_model_section(section)))
+                if run is not None:
+                    opened.enter_context(spending(other, run, role="critic"))
         made: dict[str, Any] = {}
         if "scripted" in wanted:
             made["scripted"] = ScriptedCritic(_solver(config))
@@ -231,7 +239,10 @@ class _WorkerJudge:
 
 
 def _model_section(section: CriticSection) -> ModelSection:
-    return ModelSection(name=section.model or "base", url=section.url, key_env=section.key_env)
+    return ModelSection(
+        name=section.model or "base", url=section.url, key_env=section.key_env,
+        max_calls=section.max_calls, max_tokens_total=section.max_tokens_total,
+    )  # fmt: skip
 
 
 def model_sections(config: Config) -> list[ModelSection]:
