@@ -56,8 +56,7 @@ from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.nodes import AgentNode
 from swarm_ui.rollout import rollout
-from swarm_ui.stats import clustered_mean
-from swarm_ui.stats.interval import Outcome
+from swarm_ui.stats import Outcome, clustered_mean
 
 ALL = "all"
 NAME = "coordination"

@@ -23,12 +23,7 @@ over_seeds             independent training runs            Student's t
 :func:`paired_difference`.
 """
 
-from swarm_ui.stats.clustered import (
-    clustered_difference,
-    clustered_mean,
-    paired_difference,
-)
-from swarm_ui.stats.interval import (
+from swarm_ui.stats.intervals import (
     Interval,
     Outcome,
     Outcomes,
@@ -38,8 +33,16 @@ from swarm_ui.stats.interval import (
     wilson,
     wilson_of,
 )
-from swarm_ui.stats.paired import score_difference, tango
-from swarm_ui.stats.success_table import Row, markdown, table
+from swarm_ui.stats.paired_clustered import (
+    Row,
+    clustered_difference,
+    clustered_mean,
+    markdown,
+    paired_difference,
+    score_difference,
+    table,
+    tango,
+)
 
 __all__ = [
     "Interval",

@@ -40,7 +40,7 @@ from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
-from swarm_ui.stats.interval import Outcome
+from swarm_ui.stats import Outcome
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,6 @@ from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.stats import (
     Interval,
     Outcome,
-    clustered,
     clustered_difference,
     clustered_mean,
     markdown,
@@ -207,7 +206,7 @@ def test_a_repeated_interval_is_not_resampled_again(monkeypatch: pytest.MonkeyPa
     values = drawn(random.Random(6), 10, 4, 0.4)
     first = clustered_mean(values)
     other = clustered_mean(values, seed=1)
-    monkeypatch.setattr(clustered, "_resampled_means", None)
+    monkeypatch.setattr(paired_clustered, "_resampled_means", None)
     renamed = [Outcome(f"x{o.template}", o.seed, o.value) for o in values]
     assert clustered_mean(renamed) == clustered_mean(values) == first
     assert clustered_mean(values, seed=1) == other != first

@@ -14,7 +14,7 @@ from benchmarks.studies.miniwob.plan import AGENT, CONTRAST, LABELS, POLICIES, R
 from benchmarks.studies.struct_files import Sources, read_cells, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.stats import Outcome, wilson
-from swarm_ui.stats.interval import Z
+from swarm_ui.stats.intervals import Z
 
 _NOTE = (
     "Real pages, but not comparable with published scores: the observation is this project's, "

@@ -20,8 +20,7 @@ from benchmarks.studies.windows.stage2 import AgentMade
 from benchmarks.support.tables import markdown_table
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout import Job
-from swarm_ui.stats import clustered_difference, clustered_mean
-from swarm_ui.stats.interval import Outcome
+from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 
 TITLES: dict[Split, str] = {
     "forms": "forms of known templates",

@@ -18,8 +18,7 @@ from benchmarks.studies.windows.rows import Contrast, Row
 from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
 from benchmarks.support.origin import Origin
 from benchmarks.support.tables import markdown_table
-from swarm_ui.stats import clustered_difference, clustered_mean
-from swarm_ui.stats.interval import Outcome
+from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
 
 Played = tuple[str, Condition]
 """An arm under a condition."""

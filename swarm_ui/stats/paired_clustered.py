@@ -1,0 +1,401 @@
+"""Rates and differences of policies on the same episodes, clustered by task template; and tables.
+
+Episodes of one template resemble each other, so an interval that treats them as independent is too
+narrow.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import accumulate
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.stats.intervals import Interval, Outcome, Z, percentile_interval, wilson
+
+_KEPT = 512
+"""Number of bootstraps whose result is kept."""
+_STEPS = 60
+"""Bisections of [-1, 1]: enough for every digit of a float."""
+
+
+def clustered_mean(
+    values: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
+) -> Interval | None:
+    """Mean outcome with a percentile interval from a hierarchical bootstrap.
+
+    Each resample draws, with replacement, training runs, then templates, then the episodes of each
+    template that was drawn. All drawn runs are evaluated on the same drawn episodes. With one run
+    and one episode in each template, this is the plain bootstrap over episodes.
+
+    The interval is about new templates. If all episodes are of one template, it is about new
+    episodes of that template. Few runs say little about the variance between runs; see
+    :func:`over_seeds`. If all outcomes are 1 or all are 0, every resample is the same, and the
+    interval is Wilson's. Each template then counts as one observation, or, if all episodes are of
+    one template, each episode, in however many runs it was played.
+
+    Args:
+        values: outcomes; masked ones are left out.
+        seed: the seed of the resamples.
+        resamples: number of resamples.
+
+    Returns:
+        ``None`` if nothing is left unmasked.
+    """
+    kept = {o.value for o in values if o.value is not None}
+    if kept in ({0.0}, {1.0}):
+        same = wilson([*kept] * _observations(values))
+        n = sum(o.value is not None for o in values)
+        return None if same is None else msgspec.structs.replace(same, n=n)
+    return _clustered(values, seed, resamples)
+
+
+def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
+    """Mean of ``ours - theirs`` on the same episodes: the interval of every table and report.
+
+    It is that of :func:`~swarm_ui.stats.score_difference` for one training run and outcomes of 0
+    and 1, and that of :func:`clustered_difference` for several runs or other scores.
+
+    Raises:
+        ConfigError: the two sides are not the same episodes.
+    """
+    both = [*ours, *theirs]
+    one_run = len({o.run for o in both}) == 1
+    if one_run and {o.value for o in both} <= {None, 0.0, 1.0}:
+        return score_difference(ours, theirs)
+    return clustered_difference(ours, theirs)
+
+
+def clustered_difference(
+    ours: Sequence[Outcome], theirs: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
+) -> Interval | None:
+    """Mean of ``ours - theirs``, paired by run, template and episode, with an interval.
+
+    The interval is that of :func:`clustered_mean`. An episode that is masked on one side is left
+    out of both. If all differences are equal, the interval is that of
+    :func:`~swarm_ui.stats.score_difference`, with the observations of :func:`clustered_mean`.
+
+    Raises:
+        ConfigError: the two sides are not the same episodes.
+    """
+    deltas = differences(ours, theirs)
+    values = [float(o.value) for o in deltas if o.value is not None]
+    equal = constant_difference(values, _observations(deltas)) if values else None
+    return equal or _clustered(deltas, seed, resamples)
+
+
+def _observations(values: Sequence[Outcome]) -> int:
+    """Number of outcomes that count as independent if all outcomes are equal.
+
+    It is the number of templates, because a second episode of a template may say nothing new. If
+    all episodes are of one template, it is the number of episodes. Runs do not count, because all
+    of them play the same episodes.
+    """
+    kept = [key for key, outcome in by_episode(values).items() if outcome.value is not None]
+    templates = {template for _, template, _, _ in kept}
+    return len(templates) if len(templates) > 1 else len({key[1:] for key in kept})
+
+
+def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval | None:
+    """The hierarchical bootstrap of :func:`clustered_mean`."""
+    templates: dict[str, dict[tuple[int, int], list[tuple[int, float]]]] = {}
+    for (run, template, episode, repeat), outcome in by_episode(values).items():
+        if outcome.value is not None:
+            episodes = templates.setdefault(template, {})
+            episodes.setdefault((episode, repeat), []).append((run, float(outcome.value)))
+    kept = [o for o in values if o.value is not None]
+    if not kept:
+        return None
+    runs = sorted({o.run for o in kept})
+
+    @cache
+    def clusters(drawn: tuple[int, ...]) -> list[list[complex]]:
+        """Sum (real) and number (imaginary) of the outcomes of the drawn runs, by template and
+        episode. Complex numbers, because both are then added at once."""
+        return [
+            [
+                complex(
+                    sum(v * drawn.count(r) for r, v in cell), sum(drawn.count(r) for r, _ in cell)
+                )
+                for cell in episodes.values()
+            ]
+            for episodes in templates.values()
+        ]
+
+    mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
+    if len(runs) == 1:
+        one_run = tuple(tuple(cell.real for cell in cluster) for cluster in clusters((runs[0],)))
+        low, high = _resampled_bounds(one_run, seed, resamples)
+        return Interval(mean=mean, low=low, high=high, n=len(kept))
+    rng, means = random.Random(seed), []
+    for _ in range(resamples):
+        drawn = tuple(sorted(rng.choices(runs, k=len(runs))))
+        total = 0j
+        for cluster in rng.choices(clusters(drawn), k=len(templates)):
+            chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
+            total = sum(chosen, total)
+        if total.imag:
+            means.append(total.real / total.imag)
+    return percentile_interval(mean, means, len(kept))
+
+
+@lru_cache(maxsize=_KEPT)
+def _resampled_bounds(
+    clusters: tuple[tuple[float, ...], ...], seed: int, resamples: int
+) -> tuple[float, float]:
+    """The percentiles of :func:`_resampled_means`.
+
+    The result is cached, because a run writes its table again after each arm, and a report shows
+    the same interval in several places.
+    """
+    means = _resampled_means(clusters, random.Random(seed), resamples)
+    found = percentile_interval(0.0, means, len(means))
+    return found.low, found.high
+
+
+def _resampled_means(
+    clusters: Sequence[Sequence[float]], rng: random.Random, resamples: int
+) -> list[float]:
+    """Means of resamples of clusters and of the values of each drawn cluster.
+
+    If a cluster has few different values, the sum of its draws is drawn from its exact
+    distribution, which takes one random number instead of one for each value.
+    """
+    sums = [
+        (values, *(_sum_distribution(values) if len(set(values)) <= 3 else ([], [])))
+        for values in clusters
+    ]
+    means = []
+    for _ in range(resamples):
+        total, count = 0.0, 0
+        for values, support, cumulative in rng.choices(sums, k=len(sums)):
+            if not support:
+                total += sum(rng.choices(values, k=len(values)))
+            elif len(support) == 1:
+                total += support[0]
+            else:
+                total += support[min(bisect(cumulative, rng.random()), len(support) - 1)]
+            count += len(values)
+        means.append(total / count)
+    return means
+
+
+def _sum_distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The sums of ``len(values)`` draws with replacement, and their cumulative probabilities."""
+    single = {value: n / len(values) for value, n in Counter(values).items()}
+    sums = {0.0: 1.0}
+    for _ in values:
+        longer: dict[float, float] = {}
+        for total, p in sums.items():
+            for value, q in single.items():
+                longer[total + value] = longer.get(total + value, 0.0) + p * q
+        sums = longer
+    support = sorted(sums)
+    return support, list(accumulate(sums[total] for total in support))
+
+
+def score_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
+    """Mean of ``ours - theirs``, paired by template and episode, with Tango's score interval.
+
+    It is valid for few episodes, and also if the two sides never or always differ. The normal
+    interval is not, nor is a bootstrap, whose resamples are then all equal.
+
+    Episodes of one template resemble each other. The counts are therefore divided by the design
+    effect of the templates (Rao and Scott, 1992), which is estimated from the differences and is at
+    least 1. If all differences are equal, it cannot be estimated, and each template counts as one
+    observation. If all episodes are of one template, the interval is about new episodes of that
+    template. Few templates say little about how much templates differ.
+
+    Args:
+        ours, theirs: outcomes 0 or 1 of one run each. An episode that is masked on one side is
+            left out of both.
+
+    Returns:
+        ``None`` if nothing is left unmasked.
+
+    Raises:
+        ConfigError: the two sides are not the same episodes, an outcome is neither 0 nor 1, or
+            there are several training runs (for which there is
+            :func:`~swarm_ui.stats.clustered_difference`).
+    """
+    kept = [o for o in differences(ours, theirs) if o.value is not None]
+    if len({o.run for o in kept}) > 1:
+        raise ConfigError(
+            "a score interval is for one run on each side; use clustered_difference for several"
+        )
+    values = [float(o.value or 0.0) for o in kept]
+    if not values:
+        return None
+    if not {-1.0, 0.0, 1.0}.issuperset(values):
+        raise ConfigError(
+            "a score interval needs outcomes of 0 or 1; use clustered_difference for others"
+        )
+    n, templates = len(values), _by_template(kept)
+    share = 1 / _design_effect(templates, sum(values) / n)
+    if len(set(values)) == 1 and len(templates) > 1:
+        share = len(templates) / n
+    low, high = tango(share * values.count(1.0), share * values.count(-1.0), share * n)
+    return Interval(mean=sum(values) / n, low=low, high=high, n=n)
+
+
+def tango(better: float, worse: float, n: float) -> tuple[float, float]:
+    """Tango's 95 % score interval of the difference of two paired proportions.
+
+    It contains the differences that the score test does not reject. For a difference of 0, this is
+    McNemar's test without continuity correction. Source: T. Tango, Statistics in Medicine 17
+    (1998), 891-908.
+
+    Args:
+        better: pairs of which only the first succeeded.
+        worse: pairs of which only the second succeeded.
+        n: all pairs. The three need not be whole numbers.
+
+    Returns:
+        The bounds, from -1 to 1.
+    """
+    estimate = (better - worse) / n
+
+    def rejects(difference: float) -> bool:
+        # The most probable share of ``worse`` among the distributions with this difference.
+        b = -better - worse + (2 * n - better + worse) * difference
+        c = -worse * difference * (1 - difference)
+        share = (math.sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
+        variance = n * (2 * share + difference * (1 - difference))
+        return (better - worse - n * difference) ** 2 > Z**2 * max(0.0, variance)
+
+    def bound(outside: float) -> float:
+        inside = estimate
+        for _ in range(_STEPS):
+            middle = (inside + outside) / 2
+            inside, outside = (inside, middle) if rejects(middle) else (middle, outside)
+        return inside
+
+    return bound(-1.0), bound(1.0)
+
+
+def constant_difference(values: Sequence[float], observations: int) -> Interval | None:
+    """The score interval of differences that are all -1, all 0 or all 1; ``None`` for others.
+
+    ``observations``: how many of them count as independent.
+    """
+    first = values[0]
+    if set(values) != {first} or first not in (-1.0, 0.0, 1.0):
+        return None
+    low, high = tango(observations * (first > 0), observations * (first < 0), observations)
+    return Interval(mean=first, low=low, high=high, n=len(values))
+
+
+def differences(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> list[Outcome]:
+    """``ours - theirs`` for each episode; ``None`` if one side is masked.
+
+    Raises:
+        ConfigError: the two sides are not the same episodes.
+    """
+    left, right = by_episode(ours), by_episode(theirs)
+    if left.keys() != right.keys():
+        lacking = len(left.keys() ^ right.keys())
+        raise ConfigError(
+            f"a paired comparison needs the same episodes on both sides, got {len(left)} and "
+            f"{len(right)}, of which {lacking} are on one side only"
+        )
+    deltas = []
+    for key, outcome in left.items():
+        a, b = outcome.value, right[key].value
+        value = None if a is None or b is None else a - b
+        deltas.append(msgspec.structs.replace(outcome, value=value))
+    return deltas
+
+
+def by_episode(values: Sequence[Outcome]) -> dict[tuple[int, str, int, int], Outcome]:
+    """Outcomes by run, template, seed, and number among those with the same three."""
+    found: dict[tuple[int, str, int, int], Outcome] = {}
+    repeats: dict[tuple[int, str, int], int] = {}
+    for outcome in values:
+        key = (outcome.run, outcome.template, outcome.seed)
+        repeats[key] = repeats.get(key, -1) + 1
+        found[*key, repeats[key]] = outcome
+    return found
+
+
+def _by_template(values: Sequence[Outcome]) -> list[list[float]]:
+    found: dict[str, list[float]] = {}
+    for outcome in values:
+        found.setdefault(outcome.template, []).append(float(outcome.value or 0.0))
+    return list(found.values())
+
+
+def _design_effect(templates: Sequence[Sequence[float]], mean: float) -> float:
+    """The ratio of the variance of the mean to its variance for independent values.
+
+    At least 1, and at most what it is where all values of a template are equal.
+    """
+    count, n = len(templates), sum(map(len, templates))
+    squares = sum((value - mean) ** 2 for values in templates for value in values)
+    if count < 2 or squares == 0.0:
+        return 1.0
+    sums = sum(sum(value - mean for value in values) ** 2 for values in templates)
+    effect = (sums * count / (count - 1)) / (squares * n / (n - 1))
+    return min(max(1.0, effect), sum(len(values) ** 2 for values in templates) / n)
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a results table."""
+
+    label: str
+    success: Interval | None
+    """``None`` if every episode was masked."""
+    masked: int
+    """Episodes left out because of a fault."""
+    difference: Interval | None = None
+    """Paired difference to the row of comparison; ``None`` in the row of comparison itself."""
+
+
+def table(results: Mapping[str, Sequence[Outcome]], *, against: str | None = None) -> list[Row]:
+    """One row for each policy, all run on the same episodes. Intervals are clustered by template.
+
+    Args:
+        results: outcomes by label, in the order of the rows; see :func:`~swarm_ui.stats.outcomes`.
+        against: label of the row that the others are compared with, by
+            :func:`~swarm_ui.stats.paired_difference`.
+    """
+    if against is not None and against not in results:
+        raise ConfigError(f"no row '{against}' to compare with; there are {', '.join(results)}")
+    rows = []
+    for label, ours in results.items():
+        if not all(isinstance(outcome, Outcome) for outcome in ours):
+            raise ConfigError(
+                f"row '{label}' has outcomes without their task, by which intervals are clustered: "
+                "expected the records that outcomes(episodes) returns"
+            )
+        difference = None
+        if against is not None and label != against:
+            difference = paired_difference(ours, results[against])
+        rows.append(
+            Row(
+                label=label,
+                success=clustered_mean(ours),
+                masked=sum(outcome.value is None for outcome in ours),
+                difference=difference,
+            )
+        )
+    return rows
+
+
+def markdown(rows: Sequence[Row], *, against: str = "the first row") -> str:
+    """The rows as a Markdown table, in percent."""
+    lines = [
+        f"| policy | success % [95 %] | difference to {against} | episodes | masked |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        success = "–" if row.success is None else row.success.percent()
+        gap = "–" if row.difference is None else row.difference.percent(signed=True)
+        count = 0 if row.success is None else row.success.n
+        lines.append(f"| {row.label} | {success} | {gap} | {count} | {row.masked} |")
+    return "\n".join(lines)
