@@ -8,7 +8,7 @@ from statistics import fmean
 import msgspec
 
 from benchmarks.support.tables import markdown_table
-from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
+from swarm_ui.stats import Interval, Outcome, clustered_mean, over_seeds, paired_difference
 
 FEW = 3
 """With fewer seeds there is no interval over seeds."""
@@ -85,7 +85,7 @@ def contrast(
     """
     both = {o.run for o in ours[1]} & {o.run for o in theirs[1]}
     mine, other = ([o for o in arm[1] if o.run in both] for arm in (ours, theirs))
-    gap = clustered_difference(mine, other)
+    gap = paired_difference(mine, other)
     assert gap is not None, f"{ours[0]} - {theirs[0]}: no episode without a fault"
     each = [a - b for a, b in zip(_by_seed(mine), _by_seed(other), strict=True)]
     t_low, t_high = bounds(each)

@@ -21,7 +21,7 @@ from benchmarks.support.origin import origin
 from benchmarks.support.records import read_record
 from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
+from swarm_ui.stats import Interval, Outcome, clustered_mean, over_seeds, paired_difference
 
 NAME = "continuation"
 NAMES = {
@@ -212,7 +212,7 @@ def _difference(ours: str, theirs: str, split: str, rated: Rated, less: Rated) -
     runs = over_seeds(each) if len(each) > 1 else None
     return {
         "name": f"{ours} - {theirs}", "split": split,
-        **_bounds(clustered_difference(mine, other), "mean"),
+        **_bounds(paired_difference(mine, other), "mean"),
         "by_seed": each, "seeds": len(each), "tasks": len(_tasks(gaps)),
         "over_seeds": None if runs is None else [runs.low, runs.high],
     }  # fmt: skip

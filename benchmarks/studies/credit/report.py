@@ -22,7 +22,7 @@ from benchmarks.studies.credit.plan import (
 from benchmarks.studies.credit.recorded import Judged, Recorded
 from benchmarks.support.origin import Origin
 from benchmarks.support.tables import markdown_table
-from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
+from swarm_ui.stats import Interval, Outcome, clustered_mean, paired_difference
 
 UNTRAINED = "untrained"
 _FEW = 5
@@ -146,7 +146,7 @@ def difference(
     if not seeds:
         return None
     means = [_mean_outcomes(study, side, seeds) for side in sides]
-    gap = clustered_difference(*means)
+    gap = paired_difference(*means)
     if gap is None:
         return None
     by_seed = [

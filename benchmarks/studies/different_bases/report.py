@@ -24,7 +24,7 @@ from benchmarks.studies.different_bases.plan import (
 from benchmarks.studies.struct_files import Sources, read_struct, sources_of
 from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
+from swarm_ui.stats import Interval, Outcome, clustered_mean, paired_difference
 
 _NOTE = (
     "The phone is simulated, and a scripted solver grades every decision: scores on it are not "
@@ -164,7 +164,7 @@ def _measures(k: int, best: int) -> tuple[Callable[[Decision], float], Callable[
 
 
 def _contrasts(cell: Cell, best: int) -> list[Contrast]:
-    votes = clustered_difference(cell.success[DIFFERENT], cell.success[clones(best)])
+    votes = paired_difference(cell.success[DIFFERENT], cell.success[clones(best)])
     assert votes is not None
     found = {
         "headroom": _over(cell.decisions, lambda d: any_different(d) - single(d, best)),

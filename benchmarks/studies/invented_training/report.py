@@ -24,7 +24,7 @@ from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.invented import APPS
 from swarm_ui.environments.phone.invented.invented_tasks import templates
 from swarm_ui.errors import ConfigError
-from swarm_ui.stats import Outcome, clustered_difference
+from swarm_ui.stats import Outcome, paired_difference
 
 UNTRAINED = (BASE, GENERAL)
 """Teams of one cell, which belongs to no training seed."""
@@ -152,7 +152,7 @@ def _contrast(
     gap = rates.contrast((pair[0], pooled[0]), (pair[1], pooled[1]), named=named)
     by_app = None
     if split == "blind":
-        by_app = clustered_difference(*([of_app(o) for o in side] for side in pooled))
+        by_app = paired_difference(*([of_app(o) for o in side] for side in pooled))
     return [
         Contrast(
             **msgspec.structs.asdict(gap), split=split,

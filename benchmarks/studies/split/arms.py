@@ -18,7 +18,7 @@ from swarm_ui.experiment.split_facts import Edges, SplitTeams, tokens
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import derive
 from swarm_ui.rollout import GraphPolicy, Policy, rollout_many
-from swarm_ui.stats import Outcome, clustered_difference, clustered_mean, outcomes
+from swarm_ui.stats import Outcome, clustered_mean, outcomes, paired_difference
 
 Templates = Literal["train", "new_templates"]
 SIZES = (4, 6, 8, 10)
@@ -118,7 +118,7 @@ class Arms:
         one, other = self.played[ours], self.played[theirs]
         runs = sorted({o.run for o in one.outcomes})
         repeated = [msgspec.structs.replace(o, run=r) for r in runs for o in other.outcomes]
-        gap = clustered_difference(one.outcomes, repeated)
+        gap = paired_difference(one.outcomes, repeated)
         assert gap is not None, f"{ours} - {theirs}: every episode has a fault"
         return Difference(
             name=f"{ours} - {theirs}", templates=self.templates, difference=round(gap.mean, 4),

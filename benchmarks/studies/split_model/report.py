@@ -19,7 +19,7 @@ from benchmarks.studies.split_model.play import ARMS, SWAPPED, TEMPLATES, Player
 from benchmarks.support.origin import Origin
 from benchmarks.support.tables import markdown_table
 from swarm_ui.environments.phone.split.split_templates import TEMPLATES as SPECS
-from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
+from swarm_ui.stats import Outcome, clustered_mean, paired_difference
 
 CONTRASTS = (
     ("needed edges", "no talk"),
@@ -160,7 +160,7 @@ def _success(episodes: list[Facts], chosen: list[bool]) -> float | None:
 def _difference(
     ours: str, theirs: str, templates: Templates, one: list[Facts], other: list[Facts]
 ) -> Difference:
-    gap = clustered_difference(_outcomes(one), _outcomes(other))
+    gap = paired_difference(_outcomes(one), _outcomes(other))
     assert gap is not None, f"{ours} - {theirs}: every episode has a fault"
     return Difference(
         name=f"{ours} - {theirs}", templates=templates, difference=round(gap.mean, 4),

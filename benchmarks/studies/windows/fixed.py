@@ -20,7 +20,7 @@ from benchmarks.studies.windows.stage2 import AgentMade
 from benchmarks.support.tables import markdown_table
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout import Job
-from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
+from swarm_ui.stats import Outcome, clustered_mean, paired_difference
 
 TITLES: dict[Split, str] = {
     "forms": "forms of known templates",
@@ -187,7 +187,7 @@ def contrast_of_groups(
     runs = max(len(ours.arms), len(theirs.arms))
     count = min(len(group.arms[0].outcomes) for group in (ours, theirs))
     left, right = ours.outcomes(jobs[:count], runs), theirs.outcomes(jobs[:count], runs)
-    gap = clustered_difference(left, right)
+    gap = paired_difference(left, right)
     assert gap is not None, f"{ours.label}, {theirs.label}: every episode has a fault"
     each = [[_rate([o.value for o in side if o.run == run]) for run in range(runs)]
             for side in (left, right)]  # fmt: skip

@@ -18,7 +18,7 @@ from benchmarks.studies.windows.rows import Contrast, Row
 from benchmarks.studies.windows.stage2 import UNTRAINED, AgentMade
 from benchmarks.support.origin import Origin
 from benchmarks.support.tables import markdown_table
-from swarm_ui.stats import Outcome, clustered_difference, clustered_mean
+from swarm_ui.stats import Outcome, clustered_mean, paired_difference
 
 Played = tuple[str, Condition]
 """An arm under a condition."""
@@ -153,7 +153,7 @@ def _contrast(
         (only,) = right.values()
         right = {seed: rates.repeated(only, [seed]) for seed in left}
     seeds = sorted(left.keys() & right.keys())
-    gap = clustered_difference(
+    gap = paired_difference(
         [o for seed in seeds for o in left[seed]], [o for seed in seeds for o in right[seed]]
     )
     if gap is None:
