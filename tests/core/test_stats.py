@@ -202,16 +202,6 @@ def test_equal_outcomes_of_one_template_are_about_its_episodes() -> None:
     assert worse is not None and (worse.low, worse.high) == tango(0, 10, 10)
 
 
-def test_a_repeated_interval_is_not_resampled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = drawn(random.Random(6), 10, 4, 0.4)
-    first = clustered_mean(values)
-    other = clustered_mean(values, seed=1)
-    monkeypatch.setattr(paired_clustered, "_resampled_means", None)
-    renamed = [Outcome(f"x{o.template}", o.seed, o.value) for o in values]
-    assert clustered_mean(renamed) == clustered_mean(values) == first
-    assert clustered_mean(values, seed=1) == other != first
-
-
 def test_a_table_of_outcomes_with_templates_is_clustered() -> None:
     rng = random.Random(5)
     ours, theirs = drawn(rng, 10, 4, 0.4), drawn(rng, 10, 4, 0.4)
