@@ -19,7 +19,6 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.credit import Credit, Judge
-from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay, resample
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError
@@ -45,9 +44,8 @@ class _Replays:
 
     name: str
 
-    def __init__(self, team: Dag, judge: Judge, limits: Limits | None) -> None:
-        self._team, self._judge, self._limits = team, judge, limits
-        self._made = 0
+    def __init__(self, team: Dag, judge: Judge) -> None:
+        self._team, self._judge, self._made = team, judge, 0
 
     @property
     def calls(self) -> int:
@@ -94,7 +92,7 @@ class _Replays:
         return grade
 
     async def _without(self, team: Dag, trace: Trace, ids: Sequence[str]) -> Trace:
-        run = await replay(team, trace, without=ids, limits=self._limits)
+        run = await replay(team, trace, without=ids)
         self._count(trace, run)
         return run
 
@@ -110,20 +108,17 @@ class LeaveOneOut(_Replays):
     the mean over the samples. It needs agents with a temperature above 0.
     """
 
-    def __init__(
-        self, team: Dag, judge: Judge, *, samples: int = 0, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, team: Dag, judge: Judge, *, samples: int = 0) -> None:
         """
         Args:
             team: the graph that made the decisions, or one with the same nodes. It gets the edges
                 and delays of each trace.
             judge: grades the actions of decisions.
             samples: 0 leaves the message out; ``k`` replaces it by ``k`` new samples.
-            limits: the limits of each replay.
         """
         if samples < 0:
             raise ConfigError(f"LeaveOneOut: samples must be 0 or more, got {samples}")
-        super().__init__(team, judge, limits)
+        super().__init__(team, judge)
         self._samples = samples
         how = f"resampled ×{samples}" if samples else "removed"
         self.name = f"counterfactual, {how} ({name_of(judge)})"
@@ -143,7 +138,7 @@ class LeaveOneOut(_Replays):
     async def _otherwise(self, team: Dag, trace: Trace, id: str, state: object) -> list[float]:
         """The values of the decisions without this message, or with other samples of it."""
         if self._samples:
-            runs = await resample(team, trace, id, self._samples, limits=self._limits)
+            runs = await resample(team, trace, id, self._samples)
             for run in runs:
                 self._count(trace, run)
         else:
@@ -171,16 +166,15 @@ class Shapley(_Replays):
         exact_up_to: int = MAX_EXACT,
         pairs: int = 16,
         seed: int = 0,
-        limits: Limits | None = None,
     ) -> None:
         """
         Args:
-            team, judge, limits: see :class:`LeaveOneOut`.
+            team, judge: see :class:`LeaveOneOut`.
             players: the players of the game.
             exact_up_to, pairs: see :func:`shapley`.
             seed: the seed of the permutations that are drawn.
         """
-        super().__init__(team, judge, limits)
+        super().__init__(team, judge)
         self._players, self._seed = players, seed
         self._exact_up_to, self._pairs = exact_up_to, pairs
         self.name = f"Shapley over {players} ({name_of(judge)})"

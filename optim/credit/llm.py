@@ -16,12 +16,10 @@ from collections.abc import MutableMapping, Sequence
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.budget import Budget, most_tokens, total
 from swarm_ui.credit import Credit
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.json_text import encodable, objects
-from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, ChatModel, Request
 from swarm_ui.observation import Observation
 from swarm_ui.prompts import HISTORY, context, said, transcript
@@ -50,11 +48,6 @@ _AGAIN = (
     "No scores could be read from that. Reply again: a short rationale, then on the last line one "
     "JSON object that maps every agent's name to a number from 0 to 1."
 )
-_AS_OBJECT = (
-    'Write all of it as one JSON object: {"rationale": "<the paragraph>", "scores": <the object '
-    "that maps every agent's name to its score>}"
-)
-
 Output = tuple[str, str, Action | None]
 
 
@@ -79,8 +72,6 @@ class LLMCritic:
         threshold: float | None = 0.5,
         max_tokens: int = 512,
         cache: MutableMapping[str, str] | None = None,
-        schema: bool = False,
-        budget: Budget | None = None,
     ) -> None:
         """
         Args:
@@ -91,8 +82,6 @@ class LLMCritic:
             max_tokens: the maximum length of a reply.
             cache: readable replies by model, settings and exact prompt. Give one to share it, also
                 among critics with different models, or to store it.
-            schema: send a JSON schema that names every agent, for servers with structured output.
-            budget: a budget for the critic only, in addition to the model's own; may be shared.
 
         Raises:
             ConfigError: the threshold is not in [0, 1].
@@ -102,7 +91,6 @@ class LLMCritic:
         self.name = f"LLM critic ({model.name})"
         self._model, self._threshold, self._max_tokens = model, threshold, max_tokens
         self._cache: MutableMapping[str, str] = {} if cache is None else cache
-        self._schema, self._budget = schema, budget or Budget()
         self._asking: dict[str, asyncio.Event] = {}
         self.calls = 0
         """Calls to the model so far, without replies from the cache."""
@@ -116,7 +104,7 @@ class LLMCritic:
         Raises:
             ModelUnavailable: the model cannot be reached.
             ModelError: the model refused every question.
-            BudgetExceeded: the budget does not allow the call; nothing was sent.
+            BudgetExceeded: the model's budget does not allow the call.
         """
         refused: list[ModelError] = []
         found = await together([self._credit(episode, refused) for episode in episodes])
@@ -167,11 +155,7 @@ class LLMCritic:
         """The verdict from the cache, or from a call. Equal concurrent questions make one call."""
         agents = [agent for agent, _, _ in outputs]
         chat = critic_chat(observation, outputs)
-        if self._schema:
-            told = ChatMessage("user", f"{chat[-1].content}\n\n{_AS_OBJECT}")
-            chat = (*chat[:-1], told)
-        asked = [self._model.name, self._max_tokens, self._schema, transcript(chat)]
-        key = json.dumps(asked)
+        key = json.dumps([self._model.name, self._max_tokens, transcript(chat)])
         while key not in self._cache:
             if key in self._asking:
                 await self._asking[key].wait()
@@ -185,32 +169,16 @@ class LLMCritic:
 
     async def _asked(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
         for attempt in range(2):
-            reply = await self._ask(chat, agents, seed=attempt)
-            verdict = read_verdict(reply, agents)
-            if not verdict.empty:
-                self._cache[key] = reply
-                break
-            chat += (ChatMessage("assistant", reply), ChatMessage("user", _AGAIN))
-        return verdict
-
-    async def _ask(self, chat: tuple[ChatMessage, ...], agents: list[str], seed: int) -> str:
-        request = Request(
-            chat=chat,
-            max_tokens=self._max_tokens,
-            seed=seed,
-            json_schema=verdict_schema(agents) if self._schema else None,
-        )
-        prompt = most_tokens(transcript(chat))
-        most = Usage(prompt_tokens=prompt, completion_tokens=self._max_tokens)
-        hold, used = self._budget.reserve(most, self.name), None
-        self.calls += 1
-        try:
+            self.calls += 1
+            request = Request(chat=chat, max_tokens=self._max_tokens, seed=attempt)
             (completion,) = await self._model.generate([request])
-            # A model that reports no usage counts with all that was reserved.
-            used = completion.usage if total(completion.usage) else None
-        finally:
-            self._budget.settle(hold, used)
-        return completion.text
+            verdict = read_verdict(completion.text, agents)
+            if not verdict.empty:
+                self._cache[key] = completion.text
+                break
+            again = ChatMessage("assistant", completion.text), ChatMessage("user", _AGAIN)
+            chat = (*chat, *again)
+        return verdict
 
     def _bit(self, score: float | None) -> float | None:
         if score is None or self._threshold is None:
@@ -247,19 +215,6 @@ def outputs_of(trace: Trace, round: int) -> list[Output]:
         for agent in trace.agents
         if (m := said.get(agent)) is not None and (m.content.strip() or m.action is not None)
     ]
-
-
-def verdict_schema(agents: Sequence[str]) -> str:
-    """JSON schema of a verdict. The rationale comes first, so that it is written before scores."""
-    scores = _closed({agent: {"type": "number", "minimum": 0, "maximum": 1} for agent in agents})
-    return json.dumps(_closed({"rationale": {"type": "string"}, "scores": scores}))
-
-
-def _closed(properties: dict[str, object]) -> dict[str, object]:
-    """The schema of an object with exactly these properties."""
-    required = list(properties)
-    kind = {"type": "object", "properties": properties}
-    return {**kind, "required": required, "additionalProperties": False}
 
 
 def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:

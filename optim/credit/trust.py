@@ -70,7 +70,6 @@ class Trust:
         memory: float = 0.9,
         confidence: float = 1.645,
         prior: tuple[float, float] = (0.0, 0.0),
-        inverted: bool = False,
         abstentions: bool = False,
     ) -> None:
         """
@@ -83,8 +82,6 @@ class Trust:
             prior: a correlation assumed at the start, and the number of episodes it counts for. It
                 is not forgotten. Without a prior, a team that never succeeds (or never fails) gives
                 no evidence, and its critic no weight.
-            inverted: whether a critic that is surely worse than none gets a negative weight, which
-                inverts its scores. If not, it gets 0.
             abstentions: see :class:`~swarm_ui.optim.credit.outcome.Outcome`.
         """
         if not 0.0 <= memory <= 1.0:
@@ -99,7 +96,7 @@ class Trust:
         self.name = f"{name_of(critic)} and {Outcome.name}, weight learned"
         self.rounds: list[RoundTrust] = []
         self._memory, self._confidence, self._prior = memory, confidence, prior
-        self._inverted, self._outcome = inverted, Outcome(abstentions=abstentions)
+        self._outcome = Outcome(abstentions=abstentions)
 
     @property
     def calls(self) -> int | None:
@@ -117,8 +114,7 @@ class Trust:
         return [self._mixed(e, credit) for e, credit in zip(episodes, given, strict=True)]
 
     def weight(self, round: int = 0) -> float:
-        """The weight of the critic in the credit of a round, in [0, 1); below 0 only if
-        ``inverted``."""
+        """The weight of the critic in the credit of a round, in [0, 1)."""
         known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
         believed, worth = self._prior
         total = known.freedom + worth
@@ -127,8 +123,6 @@ class Trust:
         seen = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
         centre = (known.freedom * seen + worth * math.atanh(believed)) / total
         error = self._confidence / math.sqrt(total - 2.0)
-        if self._inverted and centre + error < 0:
-            return math.tanh(centre + error)
         return max(0.0, math.tanh(centre - error))
 
     def learn(
@@ -201,8 +195,6 @@ def _blend(ours: Matrix, theirs: Matrix, weights: Sequence[float]) -> Matrix:
     """The critic's scores mixed with the outcome's, with a weight for each round."""
 
     def cell(score: float | None, outcome: float | None, weight: float) -> float | None:
-        if score is not None and weight < 0:
-            score, weight = 1.0 - score, -weight
         if score is None or outcome is None:
             return outcome if score is None else score if weight > 0 else None
         return weight * score + (1.0 - weight) * outcome

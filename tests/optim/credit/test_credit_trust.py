@@ -68,12 +68,10 @@ def test_no_evidence_no_trust_and_each_round_has_its_own() -> None:
 
 
 def test_a_critic_that_prefers_what_is_wrong_ends_at_zero() -> None:
-    trust, turning = trust_of(), trust_of(inverted=True)
+    trust = trust_of()
     for batch in range(10):
-        for one in (trust, turning):
-            learn(one, *draw(-0.8, 50, seed=batch))
+        learn(trust, *draw(-0.8, 50, seed=batch))
         assert trust.weight(0) == 0.0
-    assert turning.weight(0) < -0.2
 
 
 def test_an_unrelated_critic_is_rarely_trusted() -> None:

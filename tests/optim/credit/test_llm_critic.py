@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_ui.action import Action
-from swarm_ui.budget import Budget
 from swarm_ui.credit import Credit, Judge
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Message
@@ -132,40 +131,6 @@ async def test_equal_questions_asked_at_the_same_time_are_asked_once() -> None:
     assert isinstance(first, ModelError)  # whoever waited asks in its place
     assert all(isinstance(t, Credit) and t.values[0] == ((1.0, 0.0),) for t in others)
     assert critic.calls == len(model.requests) == 2
-
-
-async def test_the_critics_own_budget_is_never_crossed() -> None:
-    budget = Budget(max_calls=2)
-    model = ScriptedModel(["no", verdict(agent_0=1, agent_1=0)])
-    critic = LLMCritic(model, budget=budget)
-    await credit_by(critic, trace())
-    assert budget.calls == 2 and budget.tokens > 0
-    assert (await credit_by(critic, trace())).values[0] == ((1.0, 0.0),)  # cached: free
-    other = trace(said("agent_0", 0, "Reason: other"), said("agent_1", 0))
-    with pytest.raises(BudgetExceeded, match="all 2 calls of the budget"):
-        await credit_by(critic, other)
-    assert len(model.requests) == critic.calls == 2
-    failing = Budget(max_calls=5)
-    with pytest.raises(ModelError):
-        await credit_by(LLMCritic(ScriptedModel([ModelError("x")]), budget=failing), trace())
-    assert failing.calls == 1 and failing.tokens > 512  # unknown, so all that it may have used
-
-
-async def test_a_verdict_can_be_held_to_a_schema_that_names_every_agent() -> None:
-    reply = json.dumps({"rationale": "as it  is", "scores": {"agent_0": 1, "agent_1": 0.25}})
-    model = ScriptedModel([reply])
-    table = await credit_by(LLMCritic(model, threshold=None, schema=True), trace())
-    assert table.values[0] == ((1.0, 0.25),)
-    assert table.rationale[0] == ("as it is",)
-    (request,) = model.requests
-    assert request.json_schema is not None and request.chat is not None
-    schema = json.loads(request.json_schema)
-    assert list(schema["properties"]) == ["rationale", "scores"]
-    assert schema["properties"]["scores"]["required"] == list(AGENTS)
-    assert "one JSON object" in request.chat[-1].content
-    plain = ScriptedModel([verdict(agent_0=1, agent_1=1)])
-    await credit_by(LLMCritic(plain), trace())
-    assert plain.requests[0].json_schema is None
 
 
 async def test_a_failed_agent_is_unscored_and_an_unparsable_reply_is_judged() -> None:
