@@ -18,7 +18,7 @@ SCRIPT = DEMOS / "androidworld_swarm.py"
 
 needs_agent = pytest.mark.skipif(
     not (ROOT / "nodes" / "models" / "tiny_agent" / "base_agent" / "config.json").is_file(),
-    reason="no base agent: make one with demos/train_base_agent.py",
+    reason="no base agent: make one with python -m demos.base_agent",
 )
 
 

@@ -197,7 +197,7 @@ def _script(words: list[str]) -> str | None:
         name = words[at].split(".")
         if name == ["swarm_ui"]:
             return _command(words[at + 1 :])
-        if name[0] not in ("swarm_ui", "benchmarks"):
+        if name[0] not in ("swarm_ui", "benchmarks", "demos"):
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
         place = ROOT.joinpath(*name)
         place = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")

@@ -103,7 +103,7 @@ class LocalModel(InProcessModel[Encoded]):
             raise ConfigError(
                 f"no agent in {folder}: expected words.json, config.json and model.safetensors "
                 f"({type(error).__name__}: {' '.join(str(error).split())[:300]}); "
-                "make one with demos/train_base_agent.py --out FOLDER, or give another folder"
+                "make one with python -m demos.base_agent base --out FOLDER, or give another folder"
             ) from error
         if network.config.vocab_size != len(tokenizer):
             raise ConfigError(
