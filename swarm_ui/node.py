@@ -52,7 +52,7 @@ def derive(seed: int, *names: str | int) -> int:
 
 
 class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of a node. The executor turns it into a message and a call record."""
+    """The answer of a node. The engine turns it into a message and a call record."""
 
     content: str = ""
     action: Action | None = None

@@ -28,7 +28,7 @@ from swarm_ui.engine.record import (
     until_error,
 )
 from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.engine.session import UNCHANGED, Calls, Edits, Session
+from swarm_ui.engine.session import UNCHANGED, Edits, Session
 from swarm_ui.errors import ConfigError, Failure, RunFailed, RunPaused, SwarmError
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.convert import to_json
@@ -173,7 +173,7 @@ def _to_keep(past: Mapping[str, RecordedCall]) -> Mapping[str, RecordedCall]:
 _APART = 1 << 30  # more inputs than a call can have: it never gets ready
 
 
-class Frame(Calls):
+class Frame:
     """A graph in a run: the run's own graph, or one inside a call. Calls have the plan's numbers.
 
     It is the :class:`~swarm_ui.node.Witness` of its calls.

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from swarm_ui.engine import telemetry
-from swarm_ui.engine.adapter_pins import lease
 from swarm_ui.engine.bounds import Bounds, around
 from swarm_ui.engine.events import CallFinished, CallStarted, Failed, OnEvent
 from swarm_ui.engine.limits import Limits
-from swarm_ui.engine.plan import Lease
+from swarm_ui.engine.plan import Lease, lease
 from swarm_ui.engine.record import (
     Expired,
     Recalled,
@@ -58,11 +57,10 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
 UNCHANGED = Edits()
 
 
-class Calls:
-    """What has calls inside a run: a frame of :mod:`swarm_ui.engine.run`."""
+class Calls(Protocol):
+    """Calls inside a run in order: a frame of :mod:`swarm_ui.engine.run`."""
 
-    def ids(self) -> Iterable[str]:
-        raise NotImplementedError
+    def ids(self) -> Iterable[str]: ...
 
 
 class Session:

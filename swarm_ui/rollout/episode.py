@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from swarm_ui.action import Action, unfit
-from swarm_ui.engine.adapter_pins import same_versions
+from swarm_ui.engine.plan import same_versions
 from swarm_ui.engine.run import trace_of
 from swarm_ui.environment import Environment, checker_version
 from swarm_ui.errors import (

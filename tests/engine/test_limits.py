@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 
 import pytest
@@ -25,8 +24,7 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.engine.events import CallFinished, Event
-from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.nodes import AgentNode, Fallback, MajorityVote
+from swarm_ui.nodes import AgentNode, Fallback, MajorityVote, function_node
 
 # -- time -------------------------------------------------------------------------------------
 
@@ -217,6 +215,18 @@ def test_slots_are_shared_with_nested_graphs_which_hold_none_themselves(slots: i
     assert (now, most) == (0, slots)
 
 
+async def test_a_plain_node_gives_its_slot_to_the_graph_that_it_runs() -> None:
+    inner = CollabGraph([Sleeper("x", 0.001), Sleeper("y")], [("x", "y")], name="inner")
+
+    @function_node
+    async def outer(inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        return await context.run(inner, inbox)
+
+    graph = CollabGraph([outer, Sleeper("end")], [("outer", "end")])
+    trace = await asyncio.wait_for(graph.run(BLANK, limits=Limits(concurrency=1)), 5)
+    assert [m.id for m in trace.messages] == ["outer:0", "outer:0/x:0", "outer:0/y:0", "end:0"]
+
+
 # -- who decides ------------------------------------------------------------------------------
 
 
@@ -310,37 +320,7 @@ def test_leases_end_with_the_run_however_it_ends() -> None:
     assert model.leased == []
 
 
-# -- the crew under it ------------------------------------------------------------------------
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 999), size=st.integers(1, 40))
-def test_a_crew_does_each_job_once_after_those_before_it_and_as_early_as_can_be(
-    seed: int, size: int
-) -> None:
-    rng = random.Random(seed)
-    seconds = [rng.choice([0, 0, 1, 2.5]) for _ in range(size)]
-    before = [[j for j in range(k) if rng.random() < 2 / size] for k in range(size)]
-    after = [[k for k in range(size) if j in before[k]] for j in range(size)]
-    started: dict[int, float] = {}
-
-    async def work() -> int:
-        clock = asyncio.get_running_loop().time
-
-        async def job(k: int, task: asyncio.Task[None]) -> None:
-            assert k not in started and task is asyncio.current_task()
-            started[k] = clock()
-            if seconds[k]:
-                await asyncio.sleep(seconds[k])
-
-        await Scheduler(job, range(size), [len(b) for b in before], after).finish()
-        return len(asyncio.all_tasks())
-
-    assert in_virtual_time(work()) == 1
-    due: list[float] = []
-    for k in range(size):
-        due.append(max((due[j] + seconds[j] for j in before[k]), default=0))
-    assert [started[k] for k in range(size)] == due
+# -- the workers under it ----------------------------------------------------------------------
 
 
 def test_what_breaks_outside_of_any_node_ends_the_run_and_is_raised() -> None:

@@ -10,7 +10,7 @@ import pytest
 from small_world import Notebook
 
 from swarm_ui import CollabGraph, GraphPolicy, rollout_many
-from swarm_ui.engine.adapter_pins import same_versions
+from swarm_ui.engine.plan import same_versions
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Request
 from swarm_ui.rollout import rollout
