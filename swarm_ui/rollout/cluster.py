@@ -84,10 +84,6 @@ class RayCluster:
     local: bool
     """Whether this process started the cluster; if so, the cluster ends with the process."""
 
-    def nodes(self) -> list[dict[str, float]]:
-        """The resources of each node that is alive, by Ray's names."""
-        return node_resources()
-
 
 @contextmanager
 def ray_cluster(
