@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from swarm_ui.engine.record import Unanswered
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import GraphError, ReplyError
 from swarm_ui.graph.check import check_name
@@ -103,7 +104,10 @@ class Map:
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         items = await self._items(inbox, context)
-        answers = await together([self._run(item, context) for item in items])
+        found = await together([self._run(item, context) for item in items])
+        answers = [answer for answer in found if answer is not None]
+        if len(answers) < len(found):
+            raise Unanswered(context.message_id)
         failed, error = [m.error for m in answers if m.error is not None], None
         if failed and len(failed) == len(answers):
             error = f"all {len(failed)} runs failed; the first: {failed[0]}"
@@ -129,10 +133,14 @@ class Map:
                 items.append((await context.step("item", [source], say, number=k))[0])
         return items
 
-    async def _run(self, item: Message, context: NodeContext) -> Message:
+    async def _run(self, item: Message, context: NodeContext) -> Message | None:
+        """The answer for an item; ``None`` if its run waits for a person, and the others go on."""
         observation = msgspec.structs.replace(context.observation, goal=item.content)
         inside = msgspec.structs.replace(context, observation=observation)
-        reply = await inside.run(self.graph, [item], f"item:{item.round}")
+        try:
+            reply = await inside.run(self.graph, [item], f"item:{item.round}")
+        except Unanswered:
+            return None
         return Message(
             id=item.id,
             sender=context.node,

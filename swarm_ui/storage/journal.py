@@ -76,7 +76,8 @@ class RunRecord:
         if isinstance(line, _Said):
             id = line.message.id
             for each in line.inside:
-                self.calls[each] = self.calls.pop(each)
+                if each in self.calls:  # a step that was cancelled is not written
+                    self.calls[each] = self.calls.pop(each)
             self.calls.pop(id, None)  # so that the order is that of the last write
             self.calls[id] = line.message, line.call
             self.questions.pop(id, None)

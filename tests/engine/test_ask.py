@@ -145,6 +145,23 @@ def test_all_open_questions_are_told_at_once_also_of_nested_and_mapped_graphs() 
     assert sorted(CALLS) == made  # none of them was made again
 
 
+def test_items_go_on_while_another_waits_for_a_person() -> None:
+    class Sometimes:
+        id = "sometimes"
+
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            if inbox[-1].content == "x":
+                return NodeReply(content=await context.ask("x?"))
+            await asyncio.sleep(0.01)
+            CALLS.append(context.message_id)
+            return NodeReply(content=await context.ask(f"{inbox[-1].content}?"))
+
+    each = Map("each", CollabGraph([Sometimes()]), over=lambda message: ["x", "y"])
+    error = paused(CollabGraph([Sleeper("start"), each], [("start", "each")]))
+    assert [question.text for question in error.questions] == ["x?", "y?"]
+    assert CALLS == ["each:0/item:1/sometimes:0"]
+
+
 def test_an_answer_out_of_place_is_refused() -> None:
     graph = team(options=("yes", "no"))
     error = paused(graph)
