@@ -59,14 +59,6 @@ def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
     assert 0.1 < expected < r
 
 
-def test_no_evidence_no_trust_and_each_round_has_its_own() -> None:
-    trust = trust_of()
-    assert trust.weight(0) == trust.weight(5) == 0.0
-    learn(trust, *draw(0.8, 300, rounds=2))
-    assert trust.weight(0) < 0.1 < 0.3 < trust.weight(1)
-    assert trust.weight(2) == 0.0
-
-
 def test_a_critic_that_prefers_what_is_wrong_ends_at_zero() -> None:
     trust = trust_of()
     for batch in range(10):
@@ -145,12 +137,6 @@ def test_state_survives_a_save() -> None:
             other.load_state_dict(wrong)
 
 
-@pytest.mark.parametrize("settings", [{"memory": 1.5}, {"confidence": -1.0}, {"prior": (1.0, 3.0)}])
-def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="Trust"):
-        trust_of(**settings)
-
-
 class Says:
     """A critic that gives the same credit to every agent of a round."""
 
@@ -198,14 +184,6 @@ async def test_it_learns_and_mixes_with_the_outcome() -> None:
     assert quiet.values[0] == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
     assert settled[0].source == "critic x, weighed against outcome"
     assert settled[0].rationale[0][0] == f"agent_0, agent_1: because (weight {w0:.2f})"
-
-
-async def test_an_untrusted_critic_leaves_the_outcome_alone() -> None:
-    scores: dict[int, float | None] = dict(enumerate([0.0, 1.0] * 20))
-    batch = [lived(k, (s or 0) < 0.5) for k, s in scores.items()]
-    for credit, episode in zip(await Trust(Says(scores))(batch), batch, strict=True):
-        y = float(episode.success or 0)
-        assert credit.values[0] == ((y, y), (y, y))
 
 
 async def test_abstentions_get_the_credit_that_they_get_without_a_critic() -> None:

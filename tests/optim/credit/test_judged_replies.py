@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from learning_fakes import BUTTONS, ButtonWorld, TinyModel, button_team, click, screen
 
 from swarm_ui.action import Action
-from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.credit.judged import (
     CollectConfig,
@@ -216,29 +215,3 @@ async def test_figures_of_scores_by_kind_of_mistake() -> None:
     assert by_outcome.inside is not None and by_outcome.inside.mean == 0.5
     by_likelihood = await judge(episodes, "likelihood", likelihood)
     assert by_likelihood.auc is not None and by_likelihood.auc.mean == pytest.approx(5 / 6)
-
-
-async def test_when_a_scorer_fails_no_more_is_asked() -> None:
-    finished = 0
-
-    async def failing(episode: JudgedEpisode, screen: JudgedScreen) -> list[float]:
-        nonlocal finished
-        if episode.task == "other":
-            raise BudgetExceeded("the budget is used up")
-        await asyncio.sleep(0.01)
-        finished += 1
-        return [1.0] * len(screen.replies)
-
-    one = judged(reply(True))
-    episodes = [episode(one, one), episode(one, task="other", success=False), episode(one)]
-    with pytest.raises(BudgetExceeded):
-        await judge(episodes, "failing", failing)
-    await asyncio.sleep(0.05)
-    assert finished == 0
-
-
-async def test_figures_are_of_one_split() -> None:
-    both = [episode(judged(reply(True))), episode(judged(reply(True)), split="other")]
-    for wrong in (both, []):
-        with pytest.raises(ConfigError, match="expected episodes of one split"):
-            await judge(wrong, "majority", majority)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -140,48 +138,3 @@ def test_a_loss_that_is_not_a_number_leaves_the_weights(folder: Path) -> None:
         model.adapter_parameters("critic")[0].fill_(torch.nan)
     with pytest.raises(LearningError, match="the loss is nan at step 1"):
         train_critic(model, "critic", screens(4), CriticConfig(rank=2))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"minutes": 0.0}, {"learning_rate": -1.0}, {"most": 1}, {"rank": 0}]
-)
-def test_wrong_settings_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="critic training"):
-        CriticConfig(**wrong)  # type: ignore[arg-type]
-
-
-def test_a_gradient_that_is_not_a_number_leaves_the_weights(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = CausalModel.from_pretrained(folder)
-    model.add_adapter("critic", rank=2)
-    before = [p.detach().clone() for p in model.adapter_parameters("critic")]
-    answer = model.option_logits
-
-    def steep(rows: Sequence[Any], options: Sequence[str]) -> list[torch.Tensor]:
-        # The root has an infinite slope at 0, and 0 times infinity is not a number.
-        return [logits + (0.0 * logits).sqrt() for logits in answer(rows, options)]
-
-    monkeypatch.setattr(model, "option_logits", steep)
-    with pytest.raises(LearningError, match="the gradient's norm is nan at step 1"):
-        train_critic(model, "critic", screens(4), CriticConfig(rank=2))
-    after = model.adapter_parameters("critic")
-    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-
-
-def test_a_critic_that_another_process_wrote_meanwhile_stays(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = CausalModel.from_pretrained(folder)
-    model.add_adapter("critic", rank=2)
-    write, target = model.save_adapters, tmp_path / "critic"
-
-    def slowly(place: Path) -> object:
-        target.mkdir()
-        (target / "critic.json").write_text("theirs")
-        return write(place)
-
-    monkeypatch.setattr(model, "save_adapters", slowly)
-    with pytest.raises(ConfigError, match="cannot write the critic"):
-        save_critic(model, "critic", CriticCard(), target)
-    assert (target / "critic.json").read_text() == "theirs"
