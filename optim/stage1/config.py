@@ -149,6 +149,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     skipped: int
     """Number of samples that were too long."""
+    tokens: int
+    """Tokens of the samples; of a pair, those of the prompt with the longer reply."""
     steps: int
     """Optimiser steps."""
     loss: float

@@ -113,7 +113,7 @@ def finetune(
         if not (place / "stage.json").exists():
             watch = stage.Watch(part, work.reporting(part, report), end)
             made = stage.Stage(model, before, place, settings, about)
-            made.train(rows, work.skipped[part], tokenizer, watch)
+            made.train(rows, tokenizer, watch, **work.counts[part])
         before = place
     _finish(out / list(work.rows)[-1], out / FINAL, group)
     done = [(out / part / "stage.json").read_bytes() for part in work.rows]
@@ -131,17 +131,22 @@ class _Work:
         length: Callable[[Row], int],
     ) -> None:
         self.rows: dict[str, list[Row]] = {}
-        self.skipped: dict[str, int] = {}
+        self.counts: dict[str, dict[str, int]] = {}
         self._steps: dict[str, int] = {}
         for part, samples in found.items():
             pair, name = part.startswith("preference"), _STAGE_OF[part]
             if pair and not config.preferences:
                 continue
             rows = [conversational(sample, pair=pair) for sample in samples]
-            fitting = [row for row in rows if length(row) <= config.max_length]
-            if fitting:
-                self.rows[name], self.skipped[name] = fitting, len(rows) - len(fitting)
-                batches = math.ceil(len(fitting) / (config.batch_size * processes))
+            lengths = [length(row) for row in rows]
+            kept = [count for count in lengths if count <= config.max_length]
+            if kept:
+                self.rows[name] = [
+                    row for row, count in zip(rows, lengths, strict=True)
+                    if count <= config.max_length
+                ]  # fmt: skip
+                self.counts[name] = {"skipped": len(rows) - len(kept), "tokens": sum(kept)}
+                batches = math.ceil(len(kept) / (config.batch_size * processes))
                 epochs = config.epochs * math.ceil(batches / config.accumulate)
                 self._steps[name] = config.max_steps if config.max_steps > 0 else math.ceil(epochs)
         if not self.rows:

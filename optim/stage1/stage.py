@@ -55,7 +55,9 @@ class Stage(NamedTuple):
     about: AdapterMetadata
     """Metadata saved with the weights; the fingerprint of the base is added."""
 
-    def train(self, rows: list[Row], skipped: int, tokenizer: Any, watch: Watch) -> None:
+    def train(
+        self, rows: list[Row], tokenizer: Any, watch: Watch, *, skipped: int, tokens: int
+    ) -> None:
         """Train and save; the folder appears only when it is complete.
 
         Raises ``LearningError`` for a non-finite loss or gradient.
@@ -71,6 +73,7 @@ class Stage(NamedTuple):
                 stage=self.out.name,
                 samples=len(rows),
                 skipped=skipped,
+                tokens=tokens,
                 steps=outcome.global_step,
                 loss=outcome.training_loss,
                 seconds=time.monotonic() - began,

@@ -82,7 +82,7 @@ def _cells(arm: Arm, sizes: Sizes, out: Path) -> Iterator[Cell]:
         "--layers", "8-29", "--learning-rate", str(sizes.learning_rate),
         "--set", f"finetune.batch_size={sizes.batch_size}", "--set", "finetune.accumulate=1",
         "--set", "finetune.preferences=false", "--set", f"finetune.seed={sizes.seed}",
-        "--set", "finetune.max_length=320", "--set", "finetune.too_long=skip",
+        "--set", "finetune.max_length=320",
     )  # fmt: skip
     yield Cell(trained, words, tuple(corpora), hours=sizes.samples / SAMPLES_PER_SECOND / 3600)
     for free in (False, True) if arm.free else (False,):

@@ -45,7 +45,7 @@ def training_cells(sizes: Sizes, out: Path) -> list[Cell]:
         "finetune", sizes.model, str(out / CORPUS), str(out / TRAINING),
         "--adapters", sizes.adapter, "--learning-rate", str(sizes.learning_rate),
         "--set", f"finetune.batch_size={sizes.batch_size}", "--set", "finetune.accumulate=1",
-        "--set", "finetune.max_length=420", "--set", "finetune.too_long=skip",
+        "--set", "finetune.max_length=420",
         "--set", "finetune.save_steps=20",
     )  # fmt: skip
     hours = 7 * sizes.walks / SAMPLES_PER_SECOND / 3600

@@ -138,8 +138,7 @@ epochs = 1.0              # of each stage
 learning_rate = 1e-4      # of the supervised stages; SmolLM2: 1e-3
 batch_size = 4
 accumulate = 4            # batches in one step of the optimiser
-max_length = 4096         # tokens of a sample
-too_long = "error"        # skip: leave longer samples out
+max_length = 4096         # tokens of a sample; longer ones are left out
 """
 
 
