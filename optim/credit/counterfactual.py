@@ -9,6 +9,7 @@ episodes.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ from swarm_ui.optim.credit.critic import calls_of, delivered, name_of, states_of
 from swarm_ui.rollout.episode import no_decision
 from swarm_ui.trace.records import Episode, Trace
 
+_CONCURRENCY = 16
+"""Episodes whose decisions are replayed at the same time."""
 MAX_EXACT = 6
 """The largest number of players for exact Shapley values."""
 
@@ -59,7 +62,13 @@ class _Replays:
             ConfigError: the team cannot have played an episode, or the judge needs a state that it
                 cannot have.
         """
-        return await together([self._credit(episode) for episode in episodes])
+        gate = asyncio.Semaphore(_CONCURRENCY)
+
+        async def one(episode: Episode) -> Credit:
+            async with gate:
+                return await self._credit(episode)
+
+        return await together([one(episode) for episode in episodes])
 
     async def _credit(self, episode: Episode) -> Credit:
         if episode.success is None:

@@ -175,12 +175,7 @@ class MALT:
                 nodes = {id: (start, (*done[:step], a.key)) for id, a in _actions(record).items()}
                 yield {id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends}
 
-        return [
-            Credit.unscored(e, self.name, f"masked: {e.fault}")
-            if e.success is None
-            else Credit.of(e, list(values(e)), source=self.name, signed=True)
-            for e in episodes
-        ]
+        return [Credit.of(e, list(values(e)), source=self.name, signed=True) for e in episodes]
 
 
 class ProgressAttribution:

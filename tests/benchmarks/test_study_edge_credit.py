@@ -42,14 +42,13 @@ from benchmarks.studies.edge_credit.report import (
 from benchmarks.studies.edge_credit.sources import source
 from benchmarks.studies.split.learning import AGENTS, Graphs, Learned, Plan, learn
 from benchmarks.support.records import read_record
-from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import TEST_SEEDS, TRAIN_SEEDS, draw_jobs
 from swarm_ui.environments.phone.split import SplitPhone, split_tasks
 from swarm_ui.experiment.split_facts import SplitTeams
 from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.rollout import rollout_many
 from swarm_ui.stats import Outcome
-from swarm_ui.trace.records import EdgeName, Episode, Trace
+from swarm_ui.trace.records import EdgeName, Episode
 
 TINY = Budget(steps=1, graphs=1, tuning_steps=1, tuning_seeds=(100,), candidates=2, each=1)
 PAGE = Path(__file__).parents[2] / "docs" / "edges.md"
@@ -59,21 +58,16 @@ TASK = "split-page-budget"
 
 def credit_of(arm: str, *edges: EdgeName) -> tuple[dict[EdgeName, float], int]:
     """Credit of the edges of one episode without a share of later messages, and its calls."""
-    states: list[object] = []
-
-    async def keep(index: int, trace: Trace, environment: Environment) -> None:
-        assert isinstance(environment, SplitPhone)
-        states.append(environment.snapshot())
 
     async def played() -> Episode:
         policy = SplitTeams(SplitPhone(agents=AGENTS)).policy("x", lambda task, seed: edges)
         make = partial(SplitPhone, agents=AGENTS)
-        return (await rollout_many(make, policy, [(TASK, 5)], intervention=keep))[0]
+        return (await rollout_many(make, policy, [(TASK, 5)]))[0]
 
     given = source(arm, 0.0, 0)
     assert given is not None
     sample = EdgeSample(order=(), edges=edges, log_prob=0.0)
-    return dict(asyncio.run(given(asyncio.run(played()), sample, states))), given.calls
+    return dict(asyncio.run(given(asyncio.run(played()), sample))), given.calls
 
 
 NEEDED = (("browser", "expenses"), ("messages", "expenses"))
