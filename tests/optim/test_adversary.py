@@ -1,18 +1,28 @@
-"""Adversaries write possible, different, and (once graded) wrong actions."""
+"""Adversaries write possible, different and wrong actions; teachers show possible ones."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from learning_fakes import ButtonWorld, screen
 
 from swarm_ui.action import ACTION_TYPES, Action
-from swarm_ui.model import Decision
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation
-from swarm_ui.optim.adversary import LLMAdversary, ScriptedAdversary, fits, negative
+from swarm_ui.optim.adversary import (
+    LLMAdversary,
+    LLMTeacher,
+    ScriptedAdversary,
+    ScriptedTeacher,
+    fits,
+    negative,
+)
 
 SCREEN = Observation(
     goal="Set the title to Milk and the note to Eggs",
@@ -163,3 +173,53 @@ async def test_the_bound_is_strict() -> None:
     assert await negative(Listed(BACK), DECISION, SAVE, grade, seed=0, attempts=1) is None
     kept = await negative(Listed(BACK), DECISION, SAVE, grade, seed=0, attempts=1, below=0.6)
     assert kept == BACK
+
+
+# -- teachers ---------------------------------------------------------------------------------
+
+
+class Saying:
+    """A model that always says the same."""
+
+    name = "saying"
+
+    def __init__(self, text: str, prompt_format: str) -> None:
+        self.text, self.prompt_format = text, prompt_format
+        self.asked: list[Request] = []
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        self.asked += requests
+        return [
+            Completion(text=self.text, prompt="", prompt_format=self.prompt_format)
+            for _ in requests
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt_format", "shown"),
+    [
+        ('{"action_type": "click", "index": 1}', "json", 1),
+        ("click Back [1]", "compact", 1),
+        ('{"action_type": "click", "index": 99}', "json", None),
+        ('{"action_type": "click", "x": 3, "y": 4}', "json", None),
+        ("I do not know", "json", None),
+    ],
+)
+async def test_a_language_model_acts_as_an_agent_would(
+    text: str, prompt_format: str, shown: int | None
+) -> None:
+    model = Saying(text, prompt_format)
+    decision = Decision(observation=screen())
+    action = await LLMTeacher(model).show(decision, None, seed=7)
+    if shown is None:
+        assert action is None
+    else:
+        label = decision.observation.elements[shown].label
+        assert action == Action(action_type="click", index=shown, target=label)
+    (request,) = model.asked
+    assert (request.decision, request.seed, request.adapter) == (decision, 7, None)
+
+
+async def test_a_scripted_teacher_needs_a_snapshot() -> None:
+    with pytest.raises(ConfigError, match="no snapshot of the environment"):
+        await ScriptedTeacher(ButtonWorld).show(Decision(observation=screen()), None, seed=0)
