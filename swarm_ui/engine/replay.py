@@ -8,6 +8,7 @@ counterfactual credit cheap.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -45,9 +46,27 @@ async def replay(
     samples: Mapping[str, int] | None = None,
     limits: Limits | None = None,
 ) -> Trace:
-    """Replay a recorded run with changes; see :meth:`swarm_ui.graph.graph.CollabGraph.replay`.
+    """Replay a recorded run with changes; only the calls that they affect are made again.
 
-    ``samples``: number of the sample to draw, by message id. Sample 0 has the recorded seed.
+    Without changes it makes no call and returns the same trace. Answers of people stand,
+    also where the question changes. A graph with other edges may replay the trace: nodes that
+    receive other messages over these edges are called again.
+
+    Args:
+        messages: replacements of recorded messages, by id; a string replaces only the content.
+        without: ids of messages that are not delivered.
+        prompts: another prompt text, or a function that changes the request, by message id.
+        nodes: by name (``"team/agent_0"`` inside a nested graph), another node, or the same
+            with another model; all its calls are made again.
+        again: ids of calls to make again as they were.
+        samples: number of the sample to draw, by message id. Sample 0 has the recorded seed.
+        limits: the limits of the run.
+
+    Returns:
+        the new trace, under the same run name and seed.
+
+    Raises:
+        ConfigError: an id or a name is not in the trace.
     """
     for name, node in (nodes or {}).items():
         graph = _with_node(graph, name, node)
@@ -81,15 +100,23 @@ async def replay(
 
 
 async def resample(
-    graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
+    graph: Dag, trace: Trace, message: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """Make ``k`` traces with other samples of one call; see
-    :meth:`swarm_ui.graph.graph.CollabGraph.resample`."""
+    """``k`` traces. In each, one call and the calls that depend on it are made again.
+
+    Each trace makes that call with a different seed, and repeats only the calls whose messages
+    change. An agent at temperature 0 gives the same answer every time; first give it another
+    temperature with ``nodes=`` of :meth:`replay`.
+
+    Args:
+        message: id of the message to sample again.
+        k: how many samples, at least 1; sample ``i`` is the same in every call.
+    """
     if k < 1:
         raise ConfigError(f"resample: k must be at least 1, got {k}")
     draws = range(1, k + 1)
     return await together(
-        [replay(graph, trace, samples={id: draw}, limits=limits) for draw in draws]
+        [replay(graph, trace, samples={message: draw}, limits=limits) for draw in draws]
     )
 
 
@@ -137,15 +164,29 @@ def _rewrite(new: Prompt) -> Rewrite:
 async def resume(
     graph: Dag,
     run_id: str | Trace,
-    answers: Mapping[str, str],
+    answers: Mapping[str, str] = MappingProxyType({}),
     *,
     journal: Journal | None = None,
     edge_logprob: float | None = None,
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
 ) -> Trace:
-    """Continue a run that waits for a person; see
-    :meth:`swarm_ui.graph.graph.CollabGraph.resume`."""
+    """Continue a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
+
+    Only the calls that are missing are made.
+
+    Args:
+        run_id: name of the run in ``journal``; or its trace so far, ``RunPaused.partial``.
+        answers: by message id (``"approve:0"``), or by the node's name for all its questions.
+        journal: where the run is.
+        edge_logprob: as in ``run``; for a run in a journal.
+        limits: the limits of the run.
+        on_event: called with every event.
+
+    Raises:
+        RunPaused: a question is still open.
+        ConfigError: there is no such run or node, or the question is answered already.
+    """
     for key, answer in answers.items():
         _check_asks(graph, key)
         if not isinstance(answer, str):

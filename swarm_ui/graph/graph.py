@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
+from swarm_ui.engine import replay as recorded
 from swarm_ui.engine.events import Listeners, OnEvent, RunStream
-from swarm_ui.engine.limits import Limits
-from swarm_ui.engine.replay import Prompt, replay, resample, resume
 from swarm_ui.engine.run import RunOptions, run
 from swarm_ui.engine.scheduler import run_blocking
 from swarm_ui.graph import convert, shapes
@@ -25,7 +24,6 @@ from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
-from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
@@ -115,99 +113,12 @@ class CollabGraph(Dag):
 
         return RunStream(begin)
 
-    async def replay(
-        self,
-        trace: Trace,
-        *,
-        messages: Mapping[str, Message | str] | None = None,
-        without: Iterable[str] = (),
-        prompts: Mapping[str, Prompt] | None = None,
-        nodes: Mapping[str, Node] | None = None,
-        again: Iterable[str] = (),
-        limits: Limits | None = None,
-    ) -> Trace:
-        """Replay a recorded run with changes; only the calls that they affect are made again.
-
-        Without changes it makes no call and returns the same trace. Answers of people stand, also
-        where the question changes. A graph with other edges may
-        replay the trace: nodes that receive other messages over these edges are called again.
-
-        Args:
-            messages: replacements of recorded messages, by id; a string replaces only the content.
-            without: ids of messages that are not delivered.
-            prompts: another prompt text, or a function that changes the request, by message id.
-            nodes: by name (``"team/agent_0"`` inside a nested graph), another node, or the same
-                with another model; all its calls are made again.
-            again: ids of calls to make again as they were.
-            limits: the limits of the run.
-
-        Returns:
-            the new trace, under the same run name and seed.
-
-        Raises:
-            ConfigError: an id or a name is not in the trace.
-        """
-        return await replay(
-            self,
-            trace,
-            messages=messages,
-            without=without,
-            prompts=prompts,
-            nodes=nodes,
-            again=again,
-            limits=limits,
-        )
-
-    async def resume(
-        self,
-        run_id: str | Trace,
-        answers: Mapping[str, str] = MappingProxyType({}),
-        *,
-        journal: Journal | None = None,
-        edge_logprob: float | None = None,
-        limits: Limits | None = None,
-        on_event: OnEvent | None = None,
-    ) -> Trace:
-        """Continue a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
-
-        Only the calls that are missing are made.
-
-        Args:
-            run_id: name of the run in ``journal``; or its trace so far, ``RunPaused.partial``.
-            answers: by message id (``"approve:0"``), or by the node's name for all its questions.
-            journal: where the run is.
-            edge_logprob: see :meth:`run`; for a run in a journal.
-            limits: the limits of the run.
-            on_event: called with every event.
-
-        Raises:
-            RunPaused: a question is still open.
-            ConfigError: there is no such run or node, or the question is answered already.
-        """
-        return await resume(
-            self,
-            run_id,
-            answers,
-            journal=journal,
-            edge_logprob=edge_logprob,
-            limits=limits,
-            on_event=on_event,
-        )
-
-    async def resample(
-        self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
-    ) -> list[Trace]:
-        """``k`` traces. In each, one call and the calls that depend on it are made again.
-
-        Each trace makes that call with a different seed, and repeats only the calls whose messages
-        change. An agent at temperature 0 gives the same answer every time; first give it another
-        temperature with ``nodes=`` of :meth:`replay`.
-
-        Args:
-            message: id of the message to sample again.
-            k: how many samples, at least 1; sample ``i`` is the same in every call.
-        """
-        return await resample(self, trace, message, k, limits=limits)
+    replay = recorded.replay
+    """Replay a trace with changes; see :func:`swarm_ui.engine.replay.replay`."""
+    resume = recorded.resume
+    """Continue a run that waits for a person; see :func:`swarm_ui.engine.replay.resume`."""
+    resample = recorded.resample
+    """Draw a message of a trace again; see :func:`swarm_ui.engine.replay.resample`."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """The graph as a node: its first nodes receive the inbox, and its output is the answer."""
