@@ -27,7 +27,7 @@ from swarm_ui.message import PERSON, Message
 from swarm_ui.model import Request
 from swarm_ui.node import Node, parts_of
 from swarm_ui.prompts import chat_of
-from swarm_ui.storage.journal import Journal
+from swarm_ui.storage.journal import Head, Journal, RunRecord
 from swarm_ui.trace.records import Call, Trace
 
 Prompt = str | Rewrite
@@ -87,15 +87,9 @@ async def replay(
         answers={id: said.content for id, (said, call) in past.items() if call.model == PERSON},
     )
     running = run(
-        graph,
-        trace.observation,
-        seed=trace.seed,
-        run_id=trace.run,
-        edge_logprob=trace.edge_logprob,
-        limits=limits,
-        cached=trace,
-        edits=edits,
-    )
+        graph, trace.observation, seed=trace.seed, run_id=trace.run,
+        edge_logprob=trace.edge_logprob, limits=limits, cached=trace, edits=edits,
+    )  # fmt: skip
     return await trace_of(running)
 
 
@@ -193,42 +187,38 @@ async def resume(
             raise ConfigError(
                 f"resume: the answer to '{key}' is a {type(answer).__name__}; expected a str"
             )
-    edits = Edits(answers=dict(answers))
-    if isinstance(run_id, Trace):
-        before = run_id
-        _check_open(answers, before.recorded(), before.run)
-        count_spent(graph, before.run, before.seed, before.recorded())
-        with in_trace(before.traceparent):
-            return await run(
-                graph,
-                before.observation,
-                seed=before.seed,
-                run_id=before.run,
-                edge_logprob=before.edge_logprob,
-                cached=before,
-                limits=limits,
-                on_event=on_event,
-                edits=edits,
-            )
-    if journal is None:
-        raise ConfigError(
-            f"resume: to find the run '{run_id}' by its name, set journal=; or pass the attribute "
-            "'partial' of the RunPaused error instead of the name"
-        )
-    record = journal.read(run_id)
-    _check_open(answers, record.calls, run_id)
-    with in_trace(next((q.traceparent for q in record.questions.values()), "")):
+    cached = run_id if isinstance(run_id, Trace) else None
+    if cached is not None:
+        head: Trace | Head = cached
+        made, parent = cached.recorded(), cached.traceparent
+        count_spent(graph, cached.run, cached.seed, made)
+    else:
+        record = _kept(run_id, journal)
+        head, made = record.head, record.calls
+        parent = next((q.traceparent for q in record.questions.values()), "")
+    _check_open(answers, made, head.run)
+    with in_trace(parent):
         return await run(
             graph,
-            record.head.observation,
-            seed=record.head.seed,
-            run_id=run_id,
-            edge_logprob=edge_logprob,
+            head.observation,
+            seed=head.seed,
+            run_id=head.run,
+            edge_logprob=edge_logprob if cached is None else cached.edge_logprob,
+            cached=cached,
+            journal=journal if cached is None else None,
             limits=limits,
-            journal=journal,
             on_event=on_event,
-            edits=edits,
+            edits=Edits(answers=dict(answers)),
         )
+
+
+def _kept(run: object, journal: Journal | None) -> RunRecord:
+    if journal is None:
+        raise ConfigError(
+            f"resume: to find the run '{run}' by its name, set journal=; or pass the attribute "
+            "'partial' of the RunPaused error instead of the name"
+        )
+    return journal.read(str(run))
 
 
 def _check_asks(graph: Dag, key: str) -> None:
