@@ -19,14 +19,14 @@ from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
-    from swarm_ui.nodes.models.actor_model import ActorModel
+    from swarm_ui.nodes.models.acting.actor_model import ActorModel
+    from swarm_ui.nodes.models.acting.published_model import PublishedModel
     from swarm_ui.nodes.models.openai.model import OpenAIModel
     from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
-    from swarm_ui.nodes.models.published_model import PublishedModel
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
-    from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
+    from swarm_ui.nodes.models.vllm_model import VLLMModel
 
 __all__ = [
     "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
@@ -36,17 +36,17 @@ __all__ = [
 ]  # fmt: skip
 
 _LAZY = {
-    "ActorModel": "actor_model",
+    "ActorModel": "acting.actor_model",
     "BASE_AGENT": "tiny_agent.local_model",
     "CausalModel": "transformers.causal_model",
     "ChatOptions": "openai.options",
     "GENERAL_AGENT": "tiny_agent.local_model",
     "LocalModel": "tiny_agent.local_model",
     "OpenAIModel": "openai.model",
-    "PublishedModel": "published_model",
+    "PublishedModel": "acting.published_model",
     "RateLimits": "openai.options",
     "VisionModel": "transformers.vision_model",
-    "VLLMModel": "vllm.vllm_model",
+    "VLLMModel": "vllm_model",
 }
 
 

@@ -1,17 +1,10 @@
-"""Names and leases of adapter versions."""
+"""Counts of the leases of adapter versions."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from swarm_ui.errors import ModelError
-
-
-def served_name(version: str) -> str:
-    """The name of a version in addresses and file names: ``agent_2-v7`` for ``agent_2@7``. A name
-    without a version is returned unchanged."""
-    name, at, number = version.rpartition("@")
-    return f"{name}-v{number}" if at and number.isdigit() else version
 
 
 def give_up(leases: Counter[str], version: str) -> bool:

@@ -5,7 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from swarm_ui.prompts import FreeText, Reply
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
+from swarm_ui.prompts import FreeText, Reply, format_named
+
+
+def decision_pattern(prompt: ChatPrompt, constrained: bool | None) -> str | None:
+    """A pattern of the replies that the screen allows; ``None`` if replies are not restricted.
+
+    ``constrained``: whether replies to decisions are; ``None``: those in the compact format are.
+    """
+    if constrained is None:
+        constrained = prompt.prompt_format == "compact"
+    if prompt.decision is None or not constrained:
+        return None
+    return reply_pattern(format_named(prompt.prompt_format).replies(prompt.decision))
 
 
 def reply_pattern(replies: Iterable[Reply]) -> str:

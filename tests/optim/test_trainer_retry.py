@@ -49,7 +49,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
 
 @contextlib.asynccontextmanager
 async def asking(server: Loopback, name: str, **settings: Any) -> AsyncIterator[OpenAIModel]:
-    given: dict[str, Any] = {"retries": 1, "backoff": 0.01, "timeout": 20.0, **settings}
+    given: dict[str, Any] = {"max_retries": 1, "timeout": 20.0, **settings}
     model = OpenAIModel(name, server.url, api_key="k", **records(**given))
     try:
         yield model
@@ -269,7 +269,7 @@ async def test_a_missed_agent_spoils_an_episode_that_seems_whole() -> None:
 async def test_sixty_seconds_without_an_endpoint_with_the_defaults_of_the_library(
     quiet: Quiet,
 ) -> None:
-    defaults = {"retries": 4, "backoff": 0.5, "timeout": 60.0}
+    defaults = {"max_retries": 4, "timeout": 60.0}
     config = replace(SHORT, patience=600.0)
     ours = TinyModel()
     async with Mortal(dies_at=MIDST, seconds=60.0) as server:

@@ -9,22 +9,35 @@ await model.close()     # ends the actors
 from __future__ import annotations
 
 import asyncio
+import inspect
+import os
+import threading
 import zlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import msgspec
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.model import Completion, Request, at_leased_versions
+from swarm_ui.model import (
+    ChatModel,
+    Completion,
+    Request,
+    ScoringModel,
+    VersionedModel,
+    close_model,
+)
+from swarm_ui.nodes.models.acting.board import Board, FolderBoard, pull
 from swarm_ui.nodes.models.acting.calls import ActorLost, answered
-from swarm_ui.nodes.models.acting.held_model import About, Factory, HeldModel
-from swarm_ui.nodes.models.leases import give_up
-from swarm_ui.nodes.models.published_adapters import VersionMissing
-from swarm_ui.nodes.models.published_version import PublishedVersion
 from swarm_ui.rollout.cluster import connected
 
-_Sent = tuple[tuple[Any, ...], About, dict[str, str] | None, Any]
+T = TypeVar("T")
+
+Factory = Callable[[], ChatModel | Awaitable[ChatModel]]
+"""Makes the model in the process that holds it."""
+
 _NEEDED_FOR = "a model held by an actor"
 _CALLS = 10_000
 """Calls that an actor takes at the same time. They wait in the queue of the model."""
@@ -34,12 +47,132 @@ _ATTEMPTS = 3
 """Maximum number of attempts of a call to a live actor, such as after a broken connection."""
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """The description of a held model for other processes."""
+
+    name: str
+    scores: bool
+    """Whether it can compute the probability of a given reply."""
+    adapters: dict[str, str] | None
+    """The version of each adapter that the factory loaded. ``None``: the model has no versions, so
+    requests name adapters without a version."""
+
+
+class HeldModel:
+    """Holds one model, in an actor. It is made at the first request, and again after a restart.
+
+    The model has a thread with an event loop of its own, so that the actor accepts requests during
+    a forward pass. These requests form the next batch.
+    """
+
+    def __init__(self, factory: Factory, *, kept: int = 2, linger: float = 0.0) -> None:
+        """For the arguments see :func:`hold_model`."""
+        self._factory, self._kept, self._linger = factory, kept, linger
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="model", daemon=True)
+        self._thread.start()
+        self._making: asyncio.Task[Any] | None = None
+        self._own: dict[str, str] | None = None
+        """The version of each adapter that the factory loaded. They stay."""
+        self._recent: dict[str, None] = {}
+        """Versions from the board that stay in memory, in the order of their last use."""
+
+    async def ready(self) -> int:
+        """The process id of the actor, which shows that the actor was placed."""
+        return os.getpid()
+
+    async def about(self) -> About:
+        """Describe the model, which is made now. Raises what the factory raises."""
+        return await self._in_thread(self._about())
+
+    async def generate(
+        self, requests: Sequence[Request], board: Board | None = None
+    ) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`. A version that is not in memory is pulled from
+        the board."""
+        return await self._in_thread(self._answer("generate", board, requests))
+
+    async def score(
+        self, requests: Sequence[Request], replies: Sequence[str], board: Board | None = None
+    ) -> list[float]:
+        """Log-probability (nats) of each reply under its request; see
+        :class:`swarm_ui.model.ScoringModel`."""
+        return await self._in_thread(self._answer("score", board, requests, replies))
+
+    async def versions(self) -> tuple[str, ...]:
+        """The versions from the board that are in memory."""
+        return tuple(self._recent)
+
+    async def close(self) -> None:
+        """Close the model, if it was made."""
+        if self._making is not None:
+            await self._in_thread(close_model(await self._in_thread(self._model())))
+
+    async def _in_thread(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    # -- in the model's thread ----------------------------------------------------------------
+
+    async def _model(self) -> Any:
+        failed = self._making is not None and self._making.done() and self._making.exception()
+        if self._making is None or failed:
+            self._making = asyncio.ensure_future(self._make())
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> Any:
+        made = self._factory()
+        model: Any = await made if inspect.isawaitable(made) else made
+        if not isinstance(model, ChatModel):
+            raise ConfigError(
+                f"the factory of a held model returned a {type(model).__name__}; expected a model "
+                "with a name and generate(requests)"
+            )
+        linger = getattr(model, "set_linger", None)
+        if linger is not None and self._linger > 0:
+            linger(self._linger)
+        if isinstance(model, VersionedModel) and hasattr(model, "load_version"):
+            self._own = {name: model.lease(name) for name in getattr(model, "adapters", ())}
+        return model
+
+    async def _about(self) -> About:
+        model = await self._model()
+        scores = isinstance(model, ScoringModel)
+        return About(name=model.name, scores=scores, adapters=self._own)
+
+    async def _answer(
+        self, method: str, board: Board | None, requests: Sequence[Request], *others: object
+    ) -> Any:
+        model = await self._model()
+        with ExitStack() as leases:
+            for version in sorted({each.adapter for each in requests if each.adapter}):
+                if (
+                    board is not None
+                    and self._own is not None
+                    and version not in self._own.values()
+                ):
+                    await pull(model, version, board)
+                    leases.callback(model.release, version)
+                    self._keep(model, version)
+            return await getattr(model, method)(requests, *others)
+
+    def _keep(self, model: Any, version: str) -> None:
+        """Keep the newest versions of each adapter in memory although no request uses them."""
+        if version not in self._recent:
+            model.lease(version)
+        self._recent.pop(version, None)
+        self._recent[version] = None
+        name = version.rpartition("@")[0]
+        for old in [each for each in self._recent if each.startswith(f"{name}@")][: -self._kept]:
+            del self._recent[old]
+            model.release(old)
+
+
 class RayModel:
     """Asks the actors that hold a model; made by :func:`hold_model`.
 
     It is a :class:`~swarm_ui.model.ChatModel` and a :class:`~swarm_ui.model.VersionedModel`, and
     can be sent to other processes. It has no weights. A request names an adapter, or a version of
-    one that was published (:mod:`swarm_ui.nodes.models.published_version`).
+    one on the board.
 
     An actor that is lost is restarted by Ray, and its calls are repeated. If it was lost too often,
     the other replicas are asked; without any, calls raise ``ModelUnavailable``.
@@ -50,26 +183,20 @@ class RayModel:
         actors: Sequence[Any],
         about: About,
         adapter_names: Mapping[str, str] | None = None,
-        published: Any = None,
+        board: Board | None = None,
     ) -> None:
         """
         Args:
             actors: Ray's handles of the replicas.
             about: the model.
-            adapter_names: version of each adapter, read at every lease. Other processes have the
-                versions of the time when the model was sent. ``None``: the adapters with which the
-                model was loaded.
-            published: Ray's reference to the published versions by name. A replica that does not
-                know a version receives it. ``None``: there are none, or they are in the folder of
-                ``hold_model``.
+            adapter_names: version of each adapter; ``None``: those with which the model was loaded.
+            board: where the actors find versions that they lack.
         """
         self.name = about.name
         self.adapter_names = about.adapters if adapter_names is None else adapter_names
         """The version of each adapter, or ``None`` if the model has no versions."""
-        self._actors, self._about = tuple(actors), about
+        self._actors, self._about, self._board = tuple(actors), about, board
         self._where = f"the model '{about.name}' in {len(self._actors)} actors"
-        self._leases: Counter[str] = Counter()
-        self._published = published
         self._open = [0] * len(self._actors)
         """Calls under way, of this process, by replica."""
         self._lost: set[int] = set()
@@ -78,74 +205,47 @@ class RayModel:
     def __repr__(self) -> str:
         return f"RayModel({self._where})"
 
-    def __getstate__(self) -> _Sent:
-        names = self.adapter_names
-        return self._actors, self._about, None if names is None else dict(names), self._published
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._actors, self._about, self.adapter_names, self._board
 
-    def __setstate__(self, sent: _Sent) -> None:
+    def __setstate__(self, sent: tuple[Any, ...]) -> None:
         RayModel.__init__(self, *sent)
         self._own = False
 
-    @property
-    def leased(self) -> frozenset[str]:
-        """Versions that runs of this process are using."""
-        return frozenset(+self._leases)
-
-    def with_versions(
-        self,
-        adapter_names: Mapping[str, str],
-        published: Mapping[str, PublishedVersion] | None = None,
-    ) -> Self:
+    def with_versions(self, adapter_names: Mapping[str, str], board: Board | None = None) -> Self:
         """The same actors, asked for these versions of the adapters, such as
-        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them.
-
-        ``published``: the locations of versions, which are sent through Ray's object store.
-        ``None``: versions are in the folder of ``hold_model``.
-        """
-        sent = None if published is None else connected(_NEEDED_FOR).put(dict(published))
-        other = type(self)(self._actors, self._about, adapter_names, sent)
+        ``{"agent_2": "agent_2@7"}``. Closing this model does not end them. ``board``: where these
+        versions are; ``None``: in the folder of ``hold_model``."""
+        other = type(self)(self._actors, self._about, dict(adapter_names), board or self._board)
         other._own = False
         return other
-
-    async def send_versions(self) -> None:
-        """Send the locations of the published versions to all replicas. A lost replica gets them
-        with its next request."""
-        if self._published is not None:
-            told = [self._tell(actor) for actor in self._actors]
-            for error in await asyncio.gather(*told, return_exceptions=True):
-                if isinstance(error, BaseException) and not isinstance(error, ActorLost):
-                    raise error
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`.
 
         Raises:
-            ModelUnavailable: all replicas are lost.
+            ModelUnavailable: all replicas are lost, or a version is not on the board.
             ModelError: the model cannot answer.
         """
-        if not requests:
-            return []
-        with at_leased_versions(self, requests) as exact:
-            completions: list[Completion] = await self._ask("generate", requests[0].run, exact)
+        completions: list[Completion] = await self._ask("generate", requests)
         return completions
 
     def lease(self, adapter: str) -> str:
         """The current version of an adapter; requests may name it until it is released. Raises
         ``ModelError`` if there is no such adapter."""
         names = self.adapter_names
-        version = adapter if names is None else names.get(adapter, adapter)
-        if names is not None and version not in names.values() and not self._leases[version]:
+        if names is None or adapter in names.values() or (self._board and "@" in adapter):
+            return adapter
+        if adapter not in names:
             known = ", ".join(names) or "none"
             raise ModelError(f"{self._where}: no adapter '{adapter}'; there are: {known}")
-        self._leases[version] += 1
-        return version
+        return names[adapter]
 
     def release(self, version: str) -> None:
-        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        give_up(self._leases, version)
+        """Does nothing: the actors keep the versions that were asked last."""
 
     async def versions(self) -> tuple[tuple[str, ...], ...]:
-        """The published versions in the memory of each replica."""
+        """The versions from the board in the memory of each replica."""
         asked = [answered(actor.versions.remote(), self._where) for actor in self._actors]
         return tuple(await asyncio.gather(*asked))
 
@@ -157,21 +257,24 @@ class RayModel:
                 ray.kill(actor)
             self._lost = set(range(len(self._actors)))
 
-    async def _ask(self, method: str, run: str, *arguments: object) -> Any:
+    async def _ask(self, method: str, requests: Sequence[Request], *others: object) -> Any:
         """Ask the replica with the fewest calls of this process, and another one if it is lost."""
-        failed, untold = 0, False
+        if not requests:
+            return []
+        exact = [
+            each
+            if each.adapter is None
+            else msgspec.structs.replace(each, adapter=self.lease(each.adapter))
+            for each in requests
+        ]
+        failed = 0
         while True:
-            place = self._replica(run)
+            place = self._replica(requests[0].run)
+            actor = self._actors[place]
             self._open[place] += 1
             try:
-                if untold:
-                    await self._tell(self._actors[place])
-                ref = getattr(self._actors[place], method).remote(*arguments)
+                ref = getattr(actor, method).remote(exact, *others, board=self._board)
                 return await answered(ref, self._where)
-            except VersionMissing:  # the replica was restarted
-                failed, untold = failed + 1, True
-                if self._published is None or failed > _ATTEMPTS:
-                    raise
             except ActorLost as error:
                 failed += 1
                 if await self._is_lost(place):
@@ -186,9 +289,6 @@ class RayModel:
                     ) from error
             finally:
                 self._open[place] -= 1
-
-    async def _tell(self, actor: Any) -> None:
-        await answered(actor.receive.remote(self._published), self._where)
 
     async def _is_lost(self, place: int) -> bool:
         try:
@@ -219,10 +319,7 @@ class RayScoringModel(RayModel):
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each reply under its request; see
         :class:`swarm_ui.model.ScoringModel`."""
-        if not requests:
-            return []
-        with at_leased_versions(self, requests) as exact:
-            scores: list[float] = await self._ask("score", requests[0].run, exact, list(replies))
+        scores: list[float] = await self._ask("score", requests, list(replies))
         return scores
 
 
@@ -236,19 +333,19 @@ async def hold_model(
     adapters: Path | None = None,
     kept: int = 2,
     restarts: int = 3,
-    linger: float = 0.002,
+    linger: float = 0.0,
 ) -> RayModel:
-    """Hold a model in actors of the Ray cluster that this process is connected to.
+    """Start actors that hold a model, and return the model that asks them.
 
     Args:
-        factory: makes the model, in the actor; it is sent there. Files that it reads must be on
+        factory: makes the model in the actor; it is sent there. Files that it reads must be on
             the machine of the actor.
         replicas: number of actors, each with the whole model.
         gpus, cpus, resources: what Ray reserves for each; ``gpus`` may be a fraction.
-        adapters: folder of published versions of adapters, which all machines can read.
+        adapters: folder of published versions of adapters, which all machines can read: a request
+            for ``agent_2@7`` loads ``adapters/agent_2@7``.
         kept: published versions of each adapter that stay in the memory of an actor although no
-            request uses them. Requests for other versions are answered too, after the version is
-            read from the folder again.
+            request uses them.
         restarts: how often a lost actor is restarted.
         linger: seconds that a model waits for more requests before a forward.
 
@@ -267,9 +364,8 @@ async def hold_model(
         "num_gpus": gpus, "num_cpus": cpus, "resources": dict(resources or {}),
         "max_restarts": restarts, "max_task_retries": restarts, "max_concurrency": _CALLS,
     }  # fmt: skip
-    folder = None if adapters is None else adapters.resolve()
     kind = ray.remote(HeldModel).options(**options)
-    actors = [kind.remote(factory, folder, kept=kept, linger=linger) for _ in range(replicas)]
+    actors = [kind.remote(factory, kept=kept, linger=linger) for _ in range(replicas)]
     try:
         await _placed(actors, f"{cpus:g} CPU, {gpus:g} GPU and {dict(resources or {})}")
         asked = [answered(actor.about.remote(), _NEEDED_FOR) for actor in actors]
@@ -278,7 +374,8 @@ async def hold_model(
         for actor in actors:
             ray.kill(actor)
         raise
-    return (RayScoringModel if about.scores else RayModel)(actors, about)
+    board = None if adapters is None else FolderBoard(adapters)
+    return (RayScoringModel if about.scores else RayModel)(actors, about, board=board)
 
 
 async def _placed(actors: Sequence[Any], needs: str) -> None:

@@ -20,7 +20,7 @@ from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
-from swarm_ui.nodes.models.leases import give_up, served_name
+from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai import wire
 from swarm_ui.nodes.models.openai.client import (
     OPENAI_URL,
@@ -281,8 +281,8 @@ class OpenAIModel:
         return self._loaded
 
     def know_loaded(self, other: OpenAIModel) -> None:
-        """Use the versions that ``other`` knows, which is a copy of the client that loads them."""
-        self._loaded = dict(other._loaded)
+        """Use also the versions that ``other`` knows, a copy of a client that loads them."""
+        self._loaded |= other._loaded
 
     async def load_version(self, version: str, folder: Path) -> None:
         """Load a version of an adapter on the server (vLLM, see its how-to guide).
@@ -300,7 +300,7 @@ class OpenAIModel:
             ModelError: the server refuses the adapter, or cannot load adapters while it runs.
         """
         folder = folder.resolve()
-        name = f"{served_name(version)}-{_digest(folder)}"
+        name = self._loaded.get(version) or f"{version}-{_digest(folder)}"
         body = {"lora_name": name, "lora_path": str(folder)}
         try:
             await self._endpoint.post("load_lora_adapter", body, f"to load '{name}'")

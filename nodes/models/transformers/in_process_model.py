@@ -14,7 +14,6 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import torch
@@ -27,6 +26,7 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Dropped, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
+from swarm_ui.nodes.models.counters import Counters
 from swarm_ui.nodes.models.transformers.adapters.frozen import FrozenAdapter
 from swarm_ui.nodes.models.transformers.adapters.layers import PROJECTIONS
 from swarm_ui.nodes.models.transformers.adapters.lora import LoraNetwork
@@ -64,19 +64,6 @@ class _Job(NamedTuple, Generic[P]):
     def version(self) -> str | None:
         """The adapter version that answers the request; ``None``: the base model."""
         return self.request.adapter
-
-
-@dataclass(slots=True)
-class Counters:
-    """Counts and times since the model was created."""
-
-    calls: int = 0
-    scored: int = 0
-    batches: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    """Wall time spent inside the model."""
 
 
 class InProcessModel(LoraNetwork, ABC, Generic[P]):

@@ -59,7 +59,7 @@ async def open_acting_model(
             acting = open_actor(config.model, learner, run, kept=kept, cluster=True)
             yield await stack.enter_async_context(acting)
             return
-        from swarm_ui.nodes.models.published_model import PublishedModel
+        from swarm_ui.nodes.models.acting.published_model import PublishedModel
 
         # The adapters to start from are published by the learner like all later versions.
         elsewhere: Any = base

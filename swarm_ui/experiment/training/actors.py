@@ -43,7 +43,7 @@ async def open_actor(
     if not section.actor:
         yield learner
         return
-    from swarm_ui.nodes.models.actor_model import ActorModel
+    from swarm_ui.nodes.models.acting.actor_model import ActorModel
 
     engine = await _engine(section)
     async with AsyncExitStack() as stack:

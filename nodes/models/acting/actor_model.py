@@ -1,0 +1,391 @@
+"""Agents that ask a server, or another engine, while their adapters are trained in this process.
+
+    learner = CausalModel.from_pretrained(folder)            # trains
+    actor = OpenAIModel("base", "http://localhost:8000/v1")  # vLLM, serves the same folder
+    model = ActorModel(actor, learner, folder=run / "served")
+    team = CollabGraph.collaborative(agents=4, rounds=2, model=model, adapters=names)
+    trainer = TeamTrainer(learner, team, …)
+
+The learner knows which version of an adapter is current and which ones are leased. A version is
+saved and loaded into the engine at the first request to it, and unloaded when it is not current and
+not leased. So no call is needed after a training step.
+
+If other processes play the episodes (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`), they
+ask the server themselves, for the versions that this process published
+(:meth:`ActorModel.publish`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
+from swarm_ui.nodes.models.acting.board import FolderBoard
+from swarm_ui.nodes.models.acting.published_model import published
+from swarm_ui.nodes.models.counters import Counters
+from swarm_ui.nodes.models.leases import give_up
+from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
+from swarm_ui.nodes.models.reply_patterns import decision_pattern
+from swarm_ui.nodes.models.unsent import not_sent
+
+if TYPE_CHECKING:
+    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+    from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
+    from swarm_ui.nodes.models.transformers.prompt_reader import PromptReader
+
+
+class Engine(Protocol):
+    """Answers chats with versions of adapters that are loaded while it runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def loaded(self) -> Collection[str]:
+        """The versions that were loaded and not unloaded since."""
+        ...
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
+
+    async def load_version(self, version: str, folder: Path) -> None:
+        """Load a version, such as ``"agent_2@7"``, from a folder in peft's format; no error if it
+        is loaded."""
+        ...
+
+    async def unload_version(self, version: str) -> None:
+        """Remove a version; no error if it is not there."""
+        ...
+
+    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of a chat as the engine reads them."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ActorModel:
+    """The adapters of a learner, with replies from an engine. It is a
+    :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
+    :class:`~swarm_ui.optim.rollout_actors.Publisher`; the part of it that workers get has no
+    ``score``.
+
+    The learner makes the prompts, so it trains on exactly the prompts that the engine got.
+
+    Args:
+        engine: gives the replies; usually an :class:`~swarm_ui.nodes.OpenAIModel` of vLLM with
+            ``--enable-lora``, which serves the base model of the learner.
+        learner: holds the adapters. Its base model must have the same weights as that of the
+            engine.
+        folder: where versions are saved for the engine, which reads them from there. Each training
+            run needs a separate folder.
+        constrained: whether replies to decisions are restricted to the actions that are possible on
+            the screen; ``None``: those in the compact format are.
+        kept: the versions of this many calls of :meth:`publish` stay in the engine.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        learner: CausalModel,
+        folder: Path,
+        *,
+        constrained: bool | None = None,
+        kept: int = 2,
+    ) -> None:
+        self.name = engine.name
+        self._engine, self.learner, self._board = engine, learner, FolderBoard(folder)
+        self._constrained = constrained
+        self.counters = Counters()
+        self._saved: set[str] = set()
+        """Versions on the board."""
+        self._published: deque[dict[str, str]] = deque(maxlen=kept)
+        """The version of each adapter, at the last calls of :meth:`publish`."""
+        self._key = uuid4().hex
+        self._asking, self._since = 0, 0.0
+
+    def __repr__(self) -> str:
+        return f"ActorModel({self._engine!r}, trained in this process)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self._published:
+            raise not_sent(f"the learner of '{self.name}'")
+        current = self._published[-1]
+        prompts = self.learner.prompt_reader(sorted(current.values()))
+        sent = self._engine, prompts, self._board, current, self._constrained
+        return _received, (self._key, *sent)
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the learner's adapters."""
+        return self.learner.adapters
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The learner's versions that the engine holds."""
+        return tuple([each for each in self._engine.loaded if each in self._saved])
+
+    async def check(self) -> None:
+        """Check that the engine answers, and that it reads a chat as the learner does.
+
+        Raises:
+            ModelUnavailable: the engine does not answer.
+            ConfigError: it converts a chat to other tokens, because the model or the chat template
+                differs.
+        """
+        chat = (ChatMessage(role="user", content="Goal: open calendar 02:36\nScreen:\nok [0]"),)
+        here = self.learner.prompt(Request(chat=chat))
+        there = await self._engine.tokens(here.turns)
+        if there != here.ids:
+            raise ConfigError(
+                f"the engine '{self.name}' reads prompts differently from the learner "
+                f"'{self.learner.name}': expected {len(here.ids)} tokens ({here.ids[:8]}…), got "
+                f"{len(there)} ({there[:8]}…); serve the same model and chat template on both sides"
+            )
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`. Versions that the engine does not have yet are
+        loaded first."""
+        with at_leased_versions(self, requests) as exact, self._timed():
+            prompts = [self.learner.prompt(request) for request in exact]
+            for version in _versions(exact) - self._saved:
+                self._board.put(version, self.learner)
+                self._saved.add(version)
+            done = await ask_engine(
+                self._engine, exact, prompts, self._board, constrained=self._constrained
+            )
+            await self._tidy()
+        counters = self.counters
+        counters.calls += len(done)
+        counters.prompt_tokens += sum(each.usage.prompt_tokens for each in done)
+        counters.completion_tokens += sum(each.usage.completion_tokens for each in done)
+        return done
+
+    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
+        """See :class:`swarm_ui.model.ScoringModel`; the learner computes it, with the same
+        weights."""
+        return await self.learner.score(requests, replies)
+
+    def lease(self, adapter: str) -> str:
+        """Return the current version of an adapter, which stays available, also in the engine,
+        until :meth:`release`. Raises ``ModelError`` if there is no such adapter or version."""
+        return self.learner.lease(adapter)
+
+    def release(self, version: str) -> None:
+        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
+        self.learner.release(version)
+
+    async def close(self) -> None:
+        """Unload all versions from the engine if it answers, and close the engine."""
+        try:
+            for version in self.loaded:
+                await self._engine.unload_version(version)
+        except ModelUnavailable:
+            pass  # it is gone, and its adapters with it
+        finally:
+            for version in self._saved:
+                self._board.drop(version)
+            self._saved.clear()
+            self._published.clear()
+            await self._engine.close()
+
+    def publish(self) -> Mapping[str, str]:
+        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. The versions of the last ``kept``
+        calls stay in the engine.
+
+        Raises:
+            ConfigError: other processes cannot ask the engine, or a version cannot be written.
+        """
+        if not isinstance(self._engine, OpenAIModel):
+            raise ConfigError(
+                f"'{self.name}' is not a server, and other processes cannot ask it; expected an "
+                f"OpenAIModel as the engine, got {type(self._engine).__name__}"
+            )
+        current = published(self.learner, self._board, self._saved)
+        self._saved |= {*current.values()}
+        self._published.append(current)
+        return dict(current)
+
+    async def prepare(self) -> None:
+        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Load published versions that the
+        server lacks, for example after it was restarted. Unload versions that are not needed,
+        including those that a killed process of this run left."""
+        engine = self._engine
+        assert isinstance(engine, OpenAIModel)
+        served = {model.name: model.root for model in await engine.served()}
+        for version in sorted(self._kept()):
+            if engine.loaded.get(version) not in served:
+                await engine.load_version(version, self._board.path(version))
+        await self._tidy()
+        for name, root in served.items():
+            left = root is not None and Path(root).parent == self._board.root
+            if left and name not in engine.loaded.values():
+                await engine.unload_version(name)
+
+    def _kept(self) -> set[str]:
+        """The published versions that stay in the engine."""
+        return {version for current in self._published for version in current.values()}
+
+    async def _tidy(self) -> None:
+        """Remove the versions that are neither published nor current nor leased."""
+        kept = self._kept()
+        for version in list(self._saved):
+            if version not in kept and not self.learner.has_version(version):
+                self._saved.discard(version)
+                await self._engine.unload_version(version)
+                self._board.drop(version)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Count the wall time in which at least one request is under way."""
+        if not self._asking:
+            self._since = time.perf_counter()
+        self._asking += 1
+        try:
+            yield
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self.counters.seconds += time.perf_counter() - self._since
+
+
+class ActorCopy:
+    """An :class:`ActorModel` in another process, which asks the server itself, with a key from its
+    own environment. It is a :class:`~swarm_ui.model.VersionedModel`, and can be pickled for further
+    processes.
+
+    An adapter's name without a version means the version that was current when this object was
+    pickled. A version that the server has lost is loaded again, from the folder of the learner's
+    process.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        engine: OpenAIModel,
+        prompts: PromptReader,
+        board: FolderBoard,
+        current: Mapping[str, str],
+        constrained: bool | None,
+    ) -> None:
+        """
+        Args:
+            key: identifies the actor model, so that a process has one client for it.
+            engine: the server.
+            prompts: makes the prompts of the published versions, as the learner does.
+            board: where the server reads the versions.
+            current: the version of each adapter.
+            constrained: see :class:`ActorModel`.
+        """
+        self.name = engine.name
+        self._key, self._engine, self._prompts, self._board = key, engine, prompts, board
+        self._current, self._constrained = current, constrained
+        self._leases: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return f"ActorCopy({self._engine!r}, trained in another process)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sent = self._engine, self._prompts, self._board, self._current, self._constrained
+        return _received, (self._key, *sent)
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """One completion for each request, in order; see :class:`swarm_ui.model.ChatModel`."""
+        with at_leased_versions(self, requests) as exact:
+            prompts = [self._prompts.prompt(request) for request in exact]
+            return await ask_engine(
+                self._engine, exact, prompts, self._board, constrained=self._constrained
+            )
+
+    def lease(self, adapter: str) -> str:
+        """The published version of an adapter. Raises ``ModelError`` if there is none."""
+        version = self._current.get(adapter, adapter)
+        if version not in self._current.values():
+            known = ", ".join(self._current.values()) or "none"
+            raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")
+        self._leases[version] += 1
+        return version
+
+    def release(self, version: str) -> None:
+        """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
+        give_up(self._leases, version)
+
+    async def close(self) -> None:
+        """Close the connections of this process."""
+        await self._engine.close()
+
+
+_ENGINES: WeakValueDictionary[str, OpenAIModel] = WeakValueDictionary()
+"""Clients of this process by the key of an actor model. They and their limit on concurrent calls
+belong to the process, because a team is sent again in every iteration."""
+
+
+def _received(key: str, engine: OpenAIModel, *others: Any) -> ActorCopy:
+    known = _ENGINES.setdefault(key, engine)
+    known.know_loaded(engine)
+    return ActorCopy(key, known, *others)
+
+
+async def ask_engine(
+    engine: Engine,
+    requests: Sequence[Request],
+    prompts: Sequence[ChatPrompt],
+    board: FolderBoard,
+    *,
+    constrained: bool | None,
+) -> list[Completion]:
+    """The replies of an engine, which loads the versions that it lacks.
+
+    Args:
+        engine: the engine.
+        requests: each for an exact version of its adapter, or for the base model.
+        prompts: the prompts of the requests, as the learner reads them.
+        board: where the versions are.
+        constrained: see :class:`ActorModel`.
+    """
+    asked = [
+        msgspec.structs.replace(
+            request,
+            decision=None,
+            chat=prompt.turns,
+            # As the learner samples; the defaults of the engine may be others.
+            temperature=request.temperature or 0.0,
+            max_tokens=request.reply_tokens,
+            tools=(),  # they are in the text of the chat, as the learner reads them
+            pattern=decision_pattern(prompt, constrained) or request.pattern,
+        )
+        for request, prompt in zip(requests, prompts, strict=True)
+    ]
+    versions = _versions(requests)
+    for version in versions - {*engine.loaded}:
+        await engine.load_version(version, board.path(version))
+    try:
+        replies = await engine.generate(asked)
+    except AdapterLost:  # the server was restarted
+        for version in versions:
+            await engine.load_version(version, board.path(version))
+        replies = await engine.generate(asked)
+    return [
+        msgspec.structs.replace(
+            reply,
+            prompt=prompt.text,
+            adapter=request.adapter,
+            model=engine.name,
+            prompt_format="json" if prompt.decision is None else prompt.prompt_format,
+            dropped=None if prompt.decision is None else prompt.decision.dropped,
+        )
+        for reply, prompt, request in zip(replies, prompts, requests, strict=True)
+    ]
+
+
+def _versions(requests: Sequence[Request]) -> set[str]:
+    return {request.adapter for request in requests if request.adapter is not None}

@@ -1,0 +1,214 @@
+"""Where a learner puts the versions of its adapters, and other processes find those they lack.
+
+A version such as ``"agent_2@7"`` is a folder as peft writes it, with metadata. It is put on the
+board once and never changed. A process that is asked for a version which it lacks pulls it, so
+nobody needs to know which processes there are, and a restarted one just asks again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from swarm_ui.adapter_metadata import AdapterMetadata, write_metadata
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.nodes.models.acting.calls import answered
+from swarm_ui.rollout.cluster import connected
+
+_WHO = "the process that holds the published adapters"
+
+
+class Learner(Protocol):
+    """A model that trains adapters and can save their versions."""
+
+    name: str
+
+    def save_version(self, version: str, folder: Path) -> None: ...
+
+    def metadata(self, adapter: str) -> AdapterMetadata: ...
+
+    def base_fingerprint(self) -> str: ...
+
+
+class Board(Protocol):
+    """Versions of adapters, for this and other processes. It can be sent to them."""
+
+    def put(self, version: str, learner: Learner) -> None:
+        """Make a version available; a version with its name is replaced. Raises ``ConfigError`` if
+        it cannot be written, or the learner has no such version."""
+        ...
+
+    def folder(self, version: str) -> AbstractAsyncContextManager[Path]:
+        """A folder with a version, inside the block. Raises ``ModelUnavailable`` if it is not
+        here (yet)."""
+        ...
+
+    def drop(self, version: str) -> None:
+        """Remove a version; no error if it is not here."""
+        ...
+
+    def close(self) -> None:
+        """Remove all versions."""
+        ...
+
+
+class FolderBoard:
+    """A board in a folder that all processes see under the same path: ``folder/agent_2@7``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def __repr__(self) -> str:
+        return f"FolderBoard('{self.root}')"
+
+    def path(self, version: str) -> Path:
+        """The folder of a version, whether it is there or not."""
+        return self.root / version
+
+    def put(self, version: str, learner: Learner) -> None:
+        """See :class:`Board`."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            part = Path(tempfile.mkdtemp(prefix=".part-", dir=self.root))
+            try:
+                part.chmod(0o755)  # the reader may be another user
+                _save(version, learner, part)
+                shutil.rmtree(self.path(version), ignore_errors=True)
+                part.rename(self.path(version))
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot publish {version} of '{learner.name}' in '{self.root}': {error}. To do: "
+                "make room, or choose a folder that this process can write"
+            ) from error
+
+    @asynccontextmanager
+    async def folder(self, version: str) -> AsyncIterator[Path]:
+        """See :class:`Board`."""
+        if not self.path(version).is_dir():
+            raise ModelUnavailable(
+                f"expected the adapter {version} in '{self.path(version)}', which is not on this "
+                "machine. Publish it in a folder that all machines read under the same path"
+            )
+        yield self.path(version)
+
+    def drop(self, version: str) -> None:
+        """See :class:`Board`."""
+        shutil.rmtree(self.path(version), ignore_errors=True)
+
+    def close(self) -> None:
+        """See :class:`Board`."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class RayBoard:
+    """A board in the memory of a Ray actor, for machines without a common folder."""
+
+    def __init__(self, actor: Any = None) -> None:
+        """``actor``: Ray's handle of a :class:`Shelf`; ``None``: it is made, on this machine.
+
+        Raises:
+            ConfigError: this process is not connected to a cluster.
+        """
+        self._actor = actor or connected(_WHO).remote(Shelf).options(num_cpus=0).remote()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RayBoard, (self._actor,)
+
+    def __repr__(self) -> str:
+        return "RayBoard()"
+
+    def put(self, version: str, learner: Learner) -> None:
+        """See :class:`Board`."""
+        with tempfile.TemporaryDirectory() as folder:
+            _save(version, learner, Path(folder))
+            files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        connected(_WHO).get(self._actor.put.remote(version, files))
+
+    @asynccontextmanager
+    async def folder(self, version: str) -> AsyncIterator[Path]:
+        """See :class:`Board`."""
+        files: Mapping[str, bytes] = await answered(self._actor.get.remote(version), _WHO)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in files.items():
+                (Path(folder) / name).write_bytes(data)
+            yield Path(folder)
+
+    def drop(self, version: str) -> None:
+        """See :class:`Board`."""
+        self._actor.drop.remote(version)
+
+    def close(self) -> None:
+        """See :class:`Board`."""
+        connected(_WHO).kill(self._actor)
+
+
+class Shelf:
+    """The files of versions. Ray runs it as an actor."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Mapping[str, bytes]] = {}
+
+    def put(self, version: str, files: Mapping[str, bytes]) -> None:
+        """Add a version."""
+        self._files[version] = files
+
+    def get(self, version: str) -> Mapping[str, bytes]:
+        """The files of a version by name. Raises ``ModelUnavailable`` if it is not here."""
+        if version not in self._files:
+            known = ", ".join(self._files) or "none"
+            raise ModelUnavailable(f"no adapter '{version}' is published; there are: {known}")
+        return self._files[version]
+
+    def drop(self, version: str) -> None:
+        """Remove a version."""
+        self._files.pop(version, None)
+
+
+def _save(version: str, learner: Learner, folder: Path) -> None:
+    learner.save_version(version, folder)
+    metadata = learner.metadata(version).saved_with(learner.name, learner.base_fingerprint())
+    write_metadata(folder, metadata)
+
+
+async def pull(model: Any, version: str, board: Board) -> None:
+    """Lease a version of a model, which gets it from the board if it lacks it.
+
+    Args:
+        model: a :class:`~swarm_ui.model.VersionedModel` with ``load_version``.
+        version: such as ``"agent_2@7"``.
+        board: where versions are.
+
+    Raises:
+        ModelUnavailable: the version is not published (yet).
+        ModelError: it cannot be read, or does not fit the model.
+    """
+    if _leased(model, version):
+        return
+    try:
+        async with board.folder(version) as folder:
+            if _leased(model, version):  # loaded by another request meanwhile
+                return
+            made = model.load_version(version, folder)
+            if inspect.isawaitable(made):
+                await made
+    except (OSError, ConfigError) as error:
+        raise ModelError(
+            f"cannot load the published {version} of '{model.name}' in this process: {error}"
+        ) from error
+    model.lease(version)
+
+
+def _leased(model: Any, version: str) -> bool:
+    """Lease a version if the model has it."""
+    try:
+        model.lease(version)
+    except ModelError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""vLLM's engine in this process, with a LoRA adapter for each agent."""
