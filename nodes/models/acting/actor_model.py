@@ -18,7 +18,7 @@ ask the server themselves, for the versions that this process published
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,15 +28,15 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
+from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.acting.board import FolderBoard
 from swarm_ui.nodes.models.acting.published_model import published
 from swarm_ui.nodes.models.counters import Counters
-from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai.model import AdapterLost, OpenAIModel
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
 from swarm_ui.nodes.models.unsent import not_sent
+from swarm_ui.nodes.models.versions import book_of
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
@@ -289,7 +289,7 @@ class ActorCopy:
         self.name = engine.name
         self._key, self._engine, self._prompts, self._board = key, engine, prompts, board
         self._current, self._constrained = current, constrained
-        self._leases: Counter[str] = Counter()
+        self._book = book_of(current)
 
     def __repr__(self) -> str:
         return f"ActorCopy({self._engine!r}, trained in another process)"
@@ -308,16 +308,11 @@ class ActorCopy:
 
     def lease(self, adapter: str) -> str:
         """The published version of an adapter. Raises ``ModelError`` if there is none."""
-        version = self._current.get(adapter, adapter)
-        if version not in self._current.values():
-            known = ", ".join(self._current.values()) or "none"
-            raise ModelError(f"no adapter '{adapter}' is published; there are: {known}")
-        self._leases[version] += 1
-        return version
+        return self._book.lease(adapter)
 
     def release(self, version: str) -> None:
         """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        give_up(self._leases, version)
+        self._book.release(version)
 
     async def close(self) -> None:
         """Close the connections of this process."""

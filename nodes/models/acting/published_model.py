@@ -12,7 +12,7 @@ ask the actors.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,11 +20,10 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from swarm_ui.errors import ModelError
 from swarm_ui.model import Completion, Request, at_leased_versions
 from swarm_ui.nodes.models.acting.board import Board, FolderBoard, RayBoard, pull
 from swarm_ui.nodes.models.acting.ray_model import RayModel
-from swarm_ui.nodes.models.leases import give_up
+from swarm_ui.nodes.models.versions import book_of
 
 
 class PublishedModel:
@@ -169,7 +168,7 @@ class PublishedCopy:
         self.name = name
         self._key, self._make, self._board, self._current = key, make, board, current
         self._made: Any = None
-        self._leases: Counter[str] = Counter()
+        self._book = book_of(current)
         self._pulled: set[str] = set()
         """Leased versions that the base model holds for this object."""
 
@@ -195,16 +194,12 @@ class PublishedCopy:
     def lease(self, adapter: str) -> str:
         """Keep the current version of an adapter available until :meth:`release`, and return it;
         see :class:`swarm_ui.model.VersionedModel`."""
-        version = self._current.get(adapter, adapter)
-        if version not in self._current.values():
-            known = ", ".join(self._current.values()) or "none"
-            raise ModelError(f"no adapter '{version}' is published; there are: {known}")
-        self._leases[version] += 1
-        return version
+        return self._book.lease(adapter)
 
     def release(self, version: str) -> None:
         """End the lease of a version; see :class:`swarm_ui.model.VersionedModel`."""
-        if give_up(self._leases, version) and version in self._pulled:
+        self._book.release(version)
+        if version in self._pulled and not self._book.leased(version):
             self._pulled.discard(version)
             self._base.release(version)
 

@@ -152,10 +152,10 @@ class HeldModel:
                 ):
                     await pull(model, version, board)
                     leases.callback(model.release, version)
-                    self._keep(model, version)
+                    await self._keep(model, version)
             return await getattr(model, method)(requests, *others)
 
-    def _keep(self, model: Any, version: str) -> None:
+    async def _keep(self, model: Any, version: str) -> None:
         """Keep the newest versions of each adapter in memory although no request uses them."""
         if version not in self._recent:
             model.lease(version)
@@ -165,6 +165,8 @@ class HeldModel:
         for old in [each for each in self._recent if each.startswith(f"{name}@")][: -self._kept]:
             del self._recent[old]
             model.release(old)
+            if hasattr(model, "unload_version"):  # it keeps what was loaded
+                await model.unload_version(old)
 
 
 class RayModel:

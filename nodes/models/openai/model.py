@@ -20,7 +20,6 @@ from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
-from swarm_ui.nodes.models.leases import give_up
 from swarm_ui.nodes.models.openai import wire
 from swarm_ui.nodes.models.openai.client import (
     OPENAI_URL,
@@ -273,7 +272,11 @@ class OpenAIModel:
 
     def release(self, version: str) -> None:
         """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
-        give_up(self._leases, version)
+        if not self._leases[version]:
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._leases[version] -= 1
 
     @property
     def loaded(self) -> Mapping[str, str]:

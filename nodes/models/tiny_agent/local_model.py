@@ -29,9 +29,9 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
 from swarm_ui.nodes.models.transformers.decoding import Row
-from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 
-__all__ = ["BASE_AGENT", "GENERAL_AGENT", "Counters", "LocalModel"]
+__all__ = ["BASE_AGENT", "GENERAL_AGENT", "LocalModel"]
 
 _REPLY_TOKENS = 20
 _PREFIX_BYTES = 2**26

@@ -149,7 +149,7 @@ async def test_a_restarted_server_gets_old_and_new_versions(
         disturb(learner, "agent_0", seed=5)
         server.restart()
         await model.generate([ask(name) for name in NAMES])
-        (kept,) = (name for name in before if name.startswith("agent_1-v1"))
+        (kept,) = (name for name in before if name.startswith("agent_1@1"))
         assert len(server.adapters) == 2 and server.adapters[kept] == before[kept]
         server.dead = True
         await model.close()  # it is gone, and its adapters with it

@@ -1,9 +1,9 @@
-"""A model that is held for other processes: equal replies, shared batches, published versions."""
+"""Copies and held models in other processes answer as the learner, with versions they pull."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,40 +12,44 @@ import pytest
 
 pytest.importorskip("torch")
 
-from local_models import asking, disturb, newest, requests, untrained, with_adapters
+import msgspec
+from local_models import answers, asking, disturb, requests, untrained, with_adapters
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.model import ChatModel, Completion
-from swarm_ui.nodes import LocalModel, ScriptedModel
-from swarm_ui.nodes.models.acting.held_model import HeldModel
-from swarm_ui.nodes.models.leases import served_name
-from swarm_ui.nodes.models.published_adapters import VersionMissing
-from swarm_ui.nodes.models.published_version import write_version
-
-
-def held(factory: Any, folder: Path | None = None, **settings: Any) -> HeldModel:
-    return HeldModel(factory, folder, **{"kept": 2, "linger": 0.0} | settings)
-
-
-def publish(learner: LocalModel, version: str, folder: Path, digest: str = "") -> None:
-    learner.save_version(version, folder / f"{served_name(version)}{digest}")
+from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, VersionedModel
+from swarm_ui.nodes import LocalModel, PublishedModel, ScriptedModel
+from swarm_ui.nodes.models.acting.board import FolderBoard, RayBoard, Shelf
+from swarm_ui.nodes.models.acting.published_model import PublishedCopy
+from swarm_ui.nodes.models.acting.ray_model import HeldModel
+from swarm_ui.optim.rollout_actors import Publisher
 
 
 def told(completions: list[Completion]) -> list[tuple[str, str | None]]:
     return [(completion.text, completion.adapter) for completion in completions]
 
 
+def trained(learner: LocalModel, seed: int) -> str:
+    """The version of the first adapter after a training step."""
+    disturb(learner, "agent_0", seed=seed)
+    version = learner.lease("agent_0")
+    learner.release(version)
+    return version
+
+
+# -- held in an actor ------------------------------------------------------------------------
+
+
 async def test_replies_and_scores_are_those_of_the_model() -> None:
-    local, model = with_adapters(), held(with_adapters)
-    asked = asking("agent_1@0", requests(8))
+    local, model = with_adapters(), HeldModel(with_adapters)
+    versions = {name: local.lease(name) for name in local.adapters}
+    asked = asking(versions["agent_1"], requests(8))
     replies = await local.generate(asked)
     assert told(await model.generate(asked)) == told(replies)
     texts = [reply.text for reply in replies]
     scores = await local.score(asked, texts)
     assert await model.score(asked, texts) == pytest.approx(scores, abs=1e-4)
     about = await model.about()
-    assert about.scores and about.name == local.name
-    assert about.adapters == {f"agent_{k}": f"agent_{k}@0" for k in range(3)}
+    assert about.scores and about.name == local.name and about.adapters == versions
 
 
 async def test_requests_of_several_processes_share_a_batch() -> None:
@@ -55,88 +59,43 @@ async def test_requests_of_several_processes_share_a_batch() -> None:
         made.append(untrained())
         return made[0]
 
-    model = held(factory)
+    model = HeldModel(factory)
     await model.about()
     await asyncio.gather(*(model.generate([request]) for request in requests(16)))
     assert made[0].counters.calls == 16 and made[0].counters.batches <= 4
 
 
-async def test_a_published_version_is_loaded_when_it_is_asked(tmp_path: Path) -> None:
-    learner = with_adapters(1)
-    model = held(untrained, tmp_path, kept=2)
+async def test_a_version_is_pulled_when_it_is_asked(tmp_path: Path) -> None:
+    learner, board = with_adapters(1), FolderBoard(tmp_path)
+    model = HeldModel(untrained, kept=2)
     asked = requests(6)
     seen: dict[str, list[tuple[str, str | None]]] = {}
     for number in range(1, 5):
-        disturb(learner, "agent_0", seed=number)
-        version = newest(learner, "agent_0")
-        publish(learner, version, tmp_path, "-0123456789abcdef" if number % 2 else "")
+        version = trained(learner, number)
+        board.put(version, learner)
         seen[version] = told(await learner.generate(asking(version, asked)))
-        assert told(await model.generate(asking(version, asked))) == seen[version]
+        assert told(await model.generate(asking(version, asked), board)) == seen[version]
     assert len({str(replies) for replies in seen.values()}) > 1
     assert await model.versions() == tuple(list(seen)[-2:])
     for version in list(seen)[:2]:  # an episode that is behind is answered too
-        assert told(await model.generate(asking(version, asked))) == seen[version]
+        assert told(await model.generate(asking(version, asked), board)) == seen[version]
     mixed = [asking(version, asked[:1])[0] for version in seen]
-    assert told(await model.generate(mixed)) == [replies[0] for replies in seen.values()]
-
-
-async def test_weights_that_are_published_again_are_the_newest(tmp_path: Path) -> None:
-    asked, learners = asking("agent_0@1", requests(6)), [with_adapters(1), with_adapters(1)]
-    for number, learner in enumerate(learners):
-        disturb(learner, "agent_0", seed=number)
-        newest(learner, "agent_0")
-    first, second = learners
-    # A run that is continued trains the version anew, and is then continued as it was at first.
-    for k, learner in enumerate([first, second, first]):
-        place = write_version(learner, "agent_0@1", tmp_path, base="")
-        if k < 2:
-            os.utime(place.folder, (k, k))
-    replies = told(await held(untrained, tmp_path).generate(asked))
-    assert replies == told(await first.generate(asked)) != told(await second.generate(asked))
-
-
-async def test_a_version_that_is_in_use_stays(tmp_path: Path) -> None:
-    learner = with_adapters(1)
-    for number in range(1, 4):
-        disturb(learner, "agent_0", seed=number)
-        publish(learner, newest(learner, "agent_0"), tmp_path)
-    model = held(untrained, tmp_path, kept=1)
-    versions = [f"agent_0@{number}" for number in (1, 2, 3)]
-    both = await asyncio.gather(*(model.generate(asking(v, requests(4))) for v in versions))
-    assert [{c.adapter for c in done} for done in both] == [{v} for v in versions]
-    (kept,) = await model.versions()  # which one depends on the order of the answers
-    assert kept in versions
+    assert told(await model.generate(mixed, board)) == [replies[0] for replies in seen.values()]
+    one = HeldModel(untrained, kept=1)
+    both = await asyncio.gather(*(one.generate(asking(v, asked), board) for v in seen))
+    assert [told(done) for done in both] == list(seen.values())
+    assert len(await one.versions()) == 1
 
 
 async def test_a_version_that_is_missing_masks_the_episode(tmp_path: Path) -> None:
-    model = held(untrained, tmp_path)
-    with pytest.raises(ModelUnavailable, match=r"agent_0-v7.*a folder that all machines read"):
-        await model.generate(asking("agent_0@7", requests(1)))
-    with pytest.raises(ModelError, match="give hold_model the folder of published adapters"):
-        await held(untrained).generate(asking("agent_0@7", requests(1)))
-    learner = with_adapters(1)
-    publish(learner, "agent_0@0", tmp_path)
-    shutil.move(tmp_path / "agent_0-v0", tmp_path / "agent_0-v7")
-    (done,) = await model.generate(asking("agent_0@7", requests(1)))
+    model, learner, board = HeldModel(untrained), with_adapters(1), FolderBoard(tmp_path)
+    with pytest.raises(ModelUnavailable, match=r"agent_0@7.*a folder that all machines read"):
+        await model.generate(asking("agent_0@7", requests(1)), board)
+    version = learner.lease("agent_0")
+    board.put(version, learner)
+    shutil.move(board.path(version), board.path("agent_0@7"))
+    (done,) = await model.generate(asking("agent_0@7", requests(1)), board)
     assert done.adapter == "agent_0@7"
-
-
-async def test_versions_that_were_sent_are_loaded_without_a_folder() -> None:
-    learner = with_adapters(1)
-    published = {"agent_0@0": write_version(learner, "agent_0@0", None, base="")}
-    disturb(learner, "agent_0", seed=1)
-    new = newest(learner, "agent_0")
-    published[new] = write_version(learner, new, None, base="")
-    model = held(untrained, kept=1)
-    with pytest.raises(VersionMissing, match="got 'agent_0@1'"):
-        await model.generate(asking(new, requests(1)))
-    await model.receive(published)
-    both = await asyncio.gather(
-        *(model.generate(asking(v, requests(6))) for v in (new, "agent_0@0", new))
-    )
-    assert told(both[0]) == told(both[2]) == told(await learner.generate(asking(new, requests(6))))
-    assert {c.adapter for c in both[1]} == {"agent_0@0"} and told(both[1]) != told(both[0])
-    assert len(await model.versions()) == 1
 
 
 async def test_a_factory_that_fails_is_called_again() -> None:
@@ -147,12 +106,117 @@ async def test_a_factory_that_fails_is_called_again() -> None:
             raise failures.pop()
         return ScriptedModel(lambda request: "hello")
 
-    model = held(factory)
+    model = HeldModel(factory)
     with pytest.raises(ConfigError, match="no weights here"):
         await model.about()
     about = await model.about()
     assert about.adapters is None and not about.scores
     assert [c.text for c in await model.generate(requests(1))] == ["hello"]
     await model.close()
-    with pytest.raises(ConfigError, match="returned a str; expected a model"):
-        await held(lambda: "base").about()
+    wrong: Any = lambda: "base"  # noqa: E731
+    with pytest.raises(ConfigError, match="returned a str"):
+        await HeldModel(wrong).about()
+
+
+# -- copies in workers -----------------------------------------------------------------------
+
+
+def sent(model: PublishedModel) -> PublishedCopy:
+    copy = pickle.loads(pickle.dumps(model))
+    assert isinstance(copy, PublishedCopy)
+    assert isinstance(copy, VersionedModel) and isinstance(copy, ScoringModel)
+    return copy
+
+
+def asked_of(version: str | None, count: int = 6) -> list[Request]:
+    return [
+        msgspec.structs.replace(r, temperature=0.9 * (k % 2), adapter=version)
+        for k, r in enumerate(requests(count))
+    ]
+
+
+def test_a_copy_answers_as_the_learner_with_the_version_that_is_asked(tmp_path: Path) -> None:
+    learner = with_adapters()
+    model = PublishedModel(learner, untrained, tmp_path)
+    assert isinstance(model, VersionedModel) and isinstance(model, ScoringModel)
+    publisher: Publisher = model
+    versions = dict(publisher.publish())
+    assert set(versions) == {f"agent_{k}" for k in range(3)}
+    first = sent(model)
+    expected = {v: told(answers(learner, asked_of(v))) for v in versions.values()}
+    for version in versions.values():
+        assert told(answers(first, asked_of(version))) == expected[version]
+    assert told(answers(first, asked_of(None))) == told(answers(learner, asked_of(None)))
+
+    old = versions["agent_1"]
+    disturb(learner, "agent_1", seed=3)
+    assert told(answers(first, asked_of(old))) == expected[old]
+    new = model.publish()["agent_1"]
+    second = sent(model)
+    now = told(answers(learner, asked_of(new)))
+    assert new != old and [text for text, _ in now] != [text for text, _ in expected[old]]
+    assert told(answers(second, asked_of(new))) == told(answers(second, asked_of("agent_1"))) == now
+    # An episode that began before goes on with its own version, in the same process.
+    assert told(answers(first, asked_of("agent_1"))) == expected[old]
+    with pytest.raises(ModelError, match=f"no adapter '{old}'"):
+        answers(second, asked_of(old))
+    with pytest.raises(ModelError, match="not leased"):
+        second.release(new)
+
+
+def test_the_versions_of_the_last_calls_stay_on_the_board(tmp_path: Path) -> None:
+    learner, folder = with_adapters(1), tmp_path / "published"
+    model = PublishedModel(learner, untrained, folder)
+    versions, kept = [], []
+    for number in range(4):
+        versions.append(model.publish()["agent_0"])
+        kept.append(sorted(path.name for path in folder.iterdir()))
+        disturb(learner, "agent_0", seed=number)
+    assert kept == [versions[max(0, k - 1) : k + 1] for k in range(4)]
+    asyncio.run(model.close())
+    assert not folder.exists()
+
+
+def test_the_base_model_is_made_once_in_a_process_and_never_sent(tmp_path: Path) -> None:
+    made: list[LocalModel] = []
+
+    def make() -> LocalModel:
+        made.append(untrained())
+        return made[-1]
+
+    model = PublishedModel(with_adapters(1), make, tmp_path)
+    version = model.publish()["agent_0"]
+    rebuild, state = model.__reduce__()
+    assert not any(isinstance(part, LocalModel) for part in state)
+    copies = [rebuild(*state) for _ in range(2)]
+    for copy in copies:
+        answers(copy, asked_of(version, 1))
+    assert len(made) == 1
+
+
+def test_weights_that_cannot_be_read_or_belong_to_another_base_are_named(tmp_path: Path) -> None:
+    model = PublishedModel(with_adapters(1), untrained, tmp_path / "published")
+    version = model.publish()["agent_0"]
+    shutil.rmtree(tmp_path / "published")
+    with pytest.raises(ModelUnavailable, match=version):
+        answers(sent(model), asked_of(version))
+    other = PublishedModel(with_adapters(1), lambda: untrained(seed=1), tmp_path / "published")
+    other.publish()
+    rebuild, state = other.__reduce__()
+    with pytest.raises(ModelError, match="was trained on another base"):
+        answers(rebuild(*state), asked_of(version))
+    (tmp_path / "file").write_text("")
+    full = PublishedModel(with_adapters(1), untrained, tmp_path / "file")
+    with pytest.raises(ConfigError, match="cannot publish"):
+        full.publish()
+
+
+def test_a_shelf_gives_what_was_put_on_it() -> None:
+    shelf = Shelf()
+    shelf.put("a@1", {"adapter_config.json": b"{}"})
+    assert shelf.get("a@1") == {"adapter_config.json": b"{}"}
+    shelf.drop("a@1")
+    with pytest.raises(ModelUnavailable, match="a@1"):
+        shelf.get("a@1")
+    with pytest.raises(ConfigError):  # no cluster
+        RayBoard()

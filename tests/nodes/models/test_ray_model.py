@@ -24,7 +24,6 @@ from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.nodes import OpenAIModel, RateLimits
 from swarm_ui.nodes.models.acting import RayScoringModel, hold_model, ray_model, share_limits
-from swarm_ui.nodes.models.leases import served_name
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -50,7 +49,7 @@ async def test_workers_get_the_replies_that_the_model_gives_in_process(
     callers: list[Any], tmp_path: Path
 ) -> None:
     local = with_adapters()
-    local.save_version("agent_2@0", tmp_path / served_name("agent_9@7"))
+    local.save_version("agent_2@0", tmp_path / "agent_9@7")
     model = await hold_model(
         with_adapters, replicas=2, cpus=0.1, resources={"accelerator": 0.5}, adapters=tmp_path
     )
@@ -82,7 +81,7 @@ async def test_a_model_that_is_killed_comes_back_with_its_adapters(
     callers: list[Any], tmp_path: Path
 ) -> None:
     local = with_adapters()
-    local.save_version("agent_2@0", tmp_path / served_name("agent_2@7"))
+    local.save_version("agent_2@0", tmp_path / "agent_2@7")
     model = await hold_model(untrained, cpus=0.1, adapters=tmp_path, restarts=2)
     asked = asking("agent_2@7", requests(4))
     named = model.with_versions({"agent_2": "agent_2@7"})
