@@ -65,7 +65,7 @@ async def test_a_copy_asks_as_the_learner_would(learner: CausalModel, tmp_path: 
         assert there == here and [r.adapter for r in there] == [*versions.values(), None]
         chat = Request(chat=(ChatMessage("user", "yes or no?"),))  # as a critic asks
         assert await copy.generate([chat]) == await model.generate([chat])
-        with pytest.raises(ModelError, match="no adapter 'agent_9'.*agent_0@1, a"):
+        with pytest.raises(ModelError, match=r"no adapter 'agent_9'.*agent_0@1, a"):
             await copy.generate([ask("agent_9")])
         assert names(server.loads) == ["agent_0@1", "agent_1@1"]
         again = pickle.loads(cloudpickle.dumps(copy))  # a worker may send it on
