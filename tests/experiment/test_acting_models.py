@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from swarm_ui.nodes.models.openai.endpoint import ServedModel
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, RaySection, RunSection, TeamSection
 from swarm_ui.experiment.training.acting_models import acting_findings
 from swarm_ui.experiment.training.actors import check_actor
 from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes.models.openai.client import ServedModel
 
 ACTOR = ModelSection(name="base", actor="http://127.0.0.1:9/v1")
 

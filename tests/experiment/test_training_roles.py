@@ -26,7 +26,6 @@ from swarm_ui.experiment.models import model_findings
 from swarm_ui.experiment.training import roles as roles_module
 from swarm_ui.experiment.training.roles import WorkerBase, critic_findings, open_critics
 from swarm_ui.nodes import CausalModel, PublishedModel
-from swarm_ui.nodes.models import published_model
 from swarm_ui.optim.credit.critic import name_of
 
 pytest.importorskip("torch")
@@ -41,8 +40,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Models are counted, and none of a test stays in this process."""
     monkeypatch.setattr(models, "load_in_process", loaded)
     yield
-    for kept in (LOADED, published_model._COPIES):
-        kept.clear()  # type: ignore[attr-defined]
+    LOADED.clear()
     for made in (models.model_of_process, roles_module._made_in_worker):
         made.cache_clear()
 

@@ -12,6 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import openai
 import pytest
 import torch
 from graph_fakes import in_virtual_time
@@ -43,6 +44,7 @@ MIDST = 120
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("soak") is None:
+        monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.01)
         monkeypatch.setattr(retry, "FIRST_PAUSE", 0.05)
         monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.2)
 
