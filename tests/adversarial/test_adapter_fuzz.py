@@ -14,7 +14,7 @@ import torch
 from local_models import untrained, with_adapters
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter, read_versions
+from swarm_ui.nodes.models.transformers.adapters.files import read_adapter, read_versions
 
 CONFIG, WEIGHTS, VERSIONS = "adapter_config.json", "adapter_model.safetensors", "versions.json"
 ODD: tuple[Any, ...] = (

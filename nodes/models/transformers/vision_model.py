@@ -16,7 +16,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedM
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.adapters.peft_files import PlainAdapter
+from swarm_ui.nodes.models.transformers.adapters.files import PlainAdapter
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.picture_tokens import PictureTokens

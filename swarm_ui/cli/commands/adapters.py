@@ -135,7 +135,7 @@ def merge_adapter(
         )
     with output.busy(f"loading {model} …"):
         loaded = load_in_process(section)
-    from swarm_ui.nodes.models.transformers.adapters.merging import save_merged
+    from swarm_ui.nodes.models.transformers.adapters.folders import save_merged
 
     save_merged(loaded, SINGLE, out)
     output.say(f"wrote {out}")
@@ -168,10 +168,10 @@ def export_one(
 def _files() -> Any:
     """The functions that read adapters, which need the extra."""
     try:
-        from swarm_ui.nodes.models.transformers.adapters import adapter_folders
+        from swarm_ui.nodes.models.transformers.adapters import folders
     except ImportError as error:
         raise MissingExtra("train", "reading adapters", error.name or "peft") from error
-    return adapter_folders
+    return folders
 
 
 def _model_place(name: str) -> Path:

@@ -103,7 +103,7 @@ class CriticRun(msgspec.Struct, frozen=True, kw_only=True):
         except ImportError as error:
             raise MissingExtra("train", "a learned critic", error.name or "torch") from error
         if self.start:
-            from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
+            from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
 
             read_adapter(adapter_folder(self.start))  # one clear error for a foreign file
         specs = [spec_of(place.name) for place in self.places]

@@ -45,7 +45,7 @@ def finetune_model(
             one.
     """
     _quiet()
-    from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
+    from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
     from swarm_ui.optim.stage1 import finetune
 
     def report(now: Progress) -> None:

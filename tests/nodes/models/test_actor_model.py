@@ -23,7 +23,7 @@ from swarm_ui.model import (
     VersionedModel,
 )
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
-from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
+from swarm_ui.nodes.models.transformers.adapters.files import read_adapter
 from swarm_ui.observation import Element, Observation
 
 NAMES = ("agent_0", "agent_1")

@@ -27,14 +27,15 @@ from swarm_ui.adapter_metadata import (
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, LocalModel
-from swarm_ui.nodes.models.transformers.adapters.adapter_folders import (
+from swarm_ui.nodes.models.transformers.adapters.folders import (
     adapters_in,
     described,
     folder_fingerprint,
     import_adapter,
+    merged_weights,
     one_adapter,
+    save_merged,
 )
-from swarm_ui.nodes.models.transformers.adapters.merging import merged_weights, save_merged
 from swarm_ui.observation import Element, Observation
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -227,8 +228,8 @@ from pathlib import Path
 from swarm_ui.adapter_metadata import AdapterMetadata
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers.adapters.adapter_folders import import_adapter
-from swarm_ui.nodes.models.transformers.adapters.merging import save_merged
+from swarm_ui.nodes.models.transformers.adapters.folders import import_adapter
+from swarm_ui.nodes.models.transformers.adapters.folders import save_merged
 base, adapter, out = map(Path, sys.argv[1:])
 model = CausalModel.named(str(base))
 model.load_adapter(adapter, "one")

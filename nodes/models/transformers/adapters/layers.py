@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.adapters.peft_files import last_name
+from swarm_ui.nodes.models.transformers.adapters.files import last_name
 from swarm_ui.nodes.models.transformers.adapters.routing import AdapterWeights, LoraWeights
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")

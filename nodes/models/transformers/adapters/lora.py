@@ -24,9 +24,7 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.transformers.adapters.frozen import Freezer, FrozenAdapter, state_of
-from swarm_ui.nodes.models.transformers.adapters.layers import check_name, held_weights, new_config
-from swarm_ui.nodes.models.transformers.adapters.peft_files import (
+from swarm_ui.nodes.models.transformers.adapters.files import (
     VERSIONS_FILE,
     PlainAdapter,
     disk_errors,
@@ -36,6 +34,8 @@ from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     read_versions,
     write_adapter,
 )
+from swarm_ui.nodes.models.transformers.adapters.frozen import Freezer, FrozenAdapter, state_of
+from swarm_ui.nodes.models.transformers.adapters.layers import check_name, held_weights, new_config
 from swarm_ui.nodes.models.transformers.adapters.routing import (
     AdapterWeights,
     LoraRouting,

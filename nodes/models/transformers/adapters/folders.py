@@ -1,4 +1,4 @@
-"""Lists the adapters in a folder, and copies one adapter for the agents of a new team."""
+"""Lists, copies, shares and merges adapters in folders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import torch
+from peft.tuners.lora import LoraLayer
 from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from swarm_ui.adapter_metadata import (
     AdapterMetadata,
@@ -20,9 +24,10 @@ from swarm_ui.adapter_metadata import (
 )
 from swarm_ui.errors import ConfigError
 from swarm_ui.files import replacing_folder
-from swarm_ui.nodes.models.transformers.adapters.peft_files import (
+from swarm_ui.nodes.models.transformers.adapters.files import (
     ADAPTER_FILES,
     VERSIONS_FILE,
+    disk_errors,
     read_adapter,
     read_versions,
     write_copy,
@@ -158,6 +163,53 @@ def folder_fingerprint(folder: Path) -> str:
     except (OSError, ValueError, SafetensorError) as error:
         raise ConfigError(f"the weights in '{folder}' cannot be read: {error}") from error
     return fingerprint(tensors)
+
+
+@torch.no_grad()
+def merged_weights(model: Any, adapter: str) -> dict[str, Tensor]:
+    """The weights of a model in this process plus what an adapter adds, by name; summed in float32,
+    then rounded to the type of the weights.
+
+    Raises:
+        ConfigError: the adapter changes the output layer of a model that shares it with the
+            embeddings, which cannot be written as one set of weights.
+    """
+    weights = model.base_weights()
+    embeddings: Any = model.network.get_input_embeddings()
+    for key, layer in model.network.named_modules():
+        if not isinstance(layer, LoraLayer) or adapter not in layer.lora_A:
+            continue
+        lora: Any = layer
+        base = weights[f"{key}.weight"]
+        if base.data_ptr() == embeddings.weight.data_ptr():
+            raise ConfigError(
+                f"'{adapter}' cannot be merged: it changes {key}, which '{model.name}' shares with "
+                "its embeddings; use it as an adapter"
+            )
+        added = lora.get_delta_weight(adapter).float()
+        weights[f"{key}.weight"] = (base.float() + added).to(base.dtype)
+    return weights
+
+
+def save_merged(model: Any, adapter: str, out: Path) -> None:
+    """Write a model with an adapter merged into it to a folder.
+
+    The prompt format of the adapter becomes that of the model.
+
+    Raises:
+        ConfigError: see :func:`merged_weights`; or the folder cannot be written. Then it is not
+            created.
+    """
+    weights, known = merged_weights(model, adapter), model.metadata(adapter)
+    about = AdapterMetadata(
+        prompt_format=known.prompt_format,
+        base_model=model.name,
+        made_by="swarm-ui adapters merge",
+    )
+    with _written(out) as made:
+        with disk_errors():
+            model.save(made, weights)
+        write_metadata(made, about)
 
 
 @contextmanager

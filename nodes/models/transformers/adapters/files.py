@@ -88,11 +88,9 @@ def read_adapter(folder: Path) -> PlainAdapter:
     Raises:
         ConfigError: the folder holds no adapter, a damaged one, or not plain LoRA.
     """
-    missing = [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]
-    if missing:
+    if missing := [name for name in ADAPTER_FILES if not (folder / name).is_file()]:
         raise ConfigError(
-            f"no adapter in '{folder}': expected {_CONFIG} and {_WEIGHTS}, as peft writes them; "
-            f"missing: {', '.join(missing)}"
+            f"no adapter in '{folder}', as peft writes them; missing: {', '.join(missing)}"
         )
     given = _decoded(folder / _CONFIG, dict[str, Any])
     known = {field: given[field] for field in _Config.__struct_fields__ if field in given}
