@@ -24,8 +24,7 @@ from swarm_ui.experiment.plugins.run_loggers import LOGGERS
 from swarm_ui.experiment.plugins.wrapping import WRAPPERS
 from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import SHAPES
-from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
-from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, CRITIC_ADAPTERS
+from swarm_ui.nodes.models.pretrained.catalogue import AGENT_ADAPTERS, CRITIC_ADAPTERS, PRETRAINED
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS
 

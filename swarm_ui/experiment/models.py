@@ -21,12 +21,13 @@ from swarm_ui.experiment.teams import agent_names
 from swarm_ui.experiment.user_code import made_of
 from swarm_ui.model import ChatModel, close_model
 from swarm_ui.nodes.models.pretrained.catalogue import (
+    AGENT_ADAPTERS,
     PRETRAINED,
+    adapter_folder,
     is_hub_name,
     not_pulled,
     pulled_folder,
 )
-from swarm_ui.nodes.models.pretrained.shipped_adapters import AGENT_ADAPTERS, adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS, agent_folder
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tiny_llama import save_llama
 
 from swarm_ui.adapter_metadata import METADATA_FILE, read_metadata
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
 
 WEIGHTS = "adapter_model.safetensors"
 

@@ -20,7 +20,7 @@ from benchmarks.support.records import read_record, record_path, write_record
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study
-from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
 
 _SETTINGS = "settings.json"
 Sizes = TypeVar("Sizes", bound=msgspec.Struct)

@@ -27,7 +27,7 @@ from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm as Team
 from swarm_ui.experiment.teams import rollout_arm, trained_arms
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes.models.pretrained.shipped_adapters import SMOLLM2_CRITIC
+from swarm_ui.nodes.models.pretrained.catalogue import SMOLLM2_CRITIC
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.optim.adversary import ScriptedAdversary

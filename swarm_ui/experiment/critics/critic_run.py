@@ -28,7 +28,7 @@ from swarm_ui.experiment.models import adapter_names, kind_of, model_findings, o
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 from swarm_ui.files import write_atomic
-from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
 from swarm_ui.optim.credit.judged import JudgedHead, Purpose
 from swarm_ui.optim.stage1.corpus import check_empty, check_same
 from swarm_ui.storage.run_directory import expect_no_links_out

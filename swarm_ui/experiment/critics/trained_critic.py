@@ -13,7 +13,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import kind_of, load_in_process
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.optim.credit.judged import (
     JudgedEpisode,

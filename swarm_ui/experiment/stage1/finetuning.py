@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from swarm_ui.errors import MissingExtra
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import Bar
-from swarm_ui.nodes.models.pretrained.catalogue import model_folder
-from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import adapter_folder, model_folder
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig

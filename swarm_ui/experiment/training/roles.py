@@ -24,8 +24,7 @@ from swarm_ui.experiment.models import (
 )
 from swarm_ui.experiment.placement.spending import spending
 from swarm_ui.experiment.plugins.wrapping import wrapped
-from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
-from swarm_ui.nodes.models.pretrained.shipped_adapters import CRITIC_ADAPTERS, adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import CRITIC_ADAPTERS, PRETRAINED, adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.optim.adversary import (
     Adversary,

