@@ -174,7 +174,7 @@ def merged_weights(model: Any, adapter: str) -> dict[str, Tensor]:
         ConfigError: the adapter changes the output layer of a model that shares it with the
             embeddings, which cannot be written as one set of weights.
     """
-    weights = model.base_weights()
+    weights: dict[str, Tensor] = model.base_weights()
     embeddings: Any = model.network.get_input_embeddings()
     for key, layer in model.network.named_modules():
         if not isinstance(layer, LoraLayer) or adapter not in layer.lora_A:
