@@ -27,7 +27,7 @@ These limits come from the package's own code:
 - A decision by majority breaks ties with the process's ``random``, not with the run's seed.
 """
 
-from swarm_ui.nodes.gptswarm.import_graphs import ImportedSwarm, import_graph, import_swarm
+from swarm_ui.nodes.gptswarm.importing import ImportedSwarm, import_graph, import_swarm
 from swarm_ui.nodes.gptswarm.nodes import GPTSwarmGraph, GPTSwarmNode
 
 __all__ = ["GPTSwarmGraph", "GPTSwarmNode", "ImportedSwarm", "import_graph", "import_swarm"]

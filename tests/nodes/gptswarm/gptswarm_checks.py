@@ -200,7 +200,7 @@ def test_nothing_heavy_is_copied() -> None:
         weights = Heavy()
 
     operation = Holding()
-    operation.parts = {"a": [Heavy()], "b": (Heavy(), 1)}
+    operation.tool, operation.notes = Heavy(), {"a": [1]}
     for node in (GPTSwarmNode(operation), GPTSwarmGraph(Single(operation))):
         assert CollabGraph([node]).run_sync("q").messages[-1].content == "q!"
 

@@ -28,13 +28,13 @@ from swarm_ui.nodes.gptswarm import (
     import_graph,
     import_swarm,
 )
-from swarm_ui.nodes.gptswarm.import_graphs import edges_among, names_of
-from swarm_ui.nodes.gptswarm.nodes import in_worker
-from swarm_ui.nodes.gptswarm.payloads import (
+from swarm_ui.nodes.gptswarm.importing import edges_among, names_of
+from swarm_ui.nodes.gptswarm.nodes import (
     NotSerializable,
     answer,
     decode_outputs,
     encode_outputs,
+    in_worker,
     readable,
     with_messages,
 )

@@ -13,9 +13,7 @@ from swarm_ui.errors import GraphError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, descendants
 from swarm_ui.model import ChatModel
-from swarm_ui.nodes.gptswarm.nodes import GPTSwarmNode
-from swarm_ui.nodes.gptswarm.payloads import MakeTask, task_of
-from swarm_ui.nodes.gptswarm.private_copies import check_is
+from swarm_ui.nodes.gptswarm.nodes import GPTSwarmNode, MakeTask, check_is, task_of
 
 Entry = Literal["only", "joined"]
 
