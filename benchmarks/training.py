@@ -56,14 +56,13 @@ from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.examples import Batch, Row, minibatches, with_reference
+from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.losses import dpo_loss
-from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.preferences import PreferencePair, preference_pairs
-from swarm_ui.optim.rollout_supervisor import Guidance, RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update import update_team
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
@@ -97,8 +96,9 @@ def team(model: LocalModel) -> CollabGraph:
     )
 
 
-def jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
-    return draw_jobs(tuple(CORE), count, seed=rng.randrange(10**6), seeds=TRAIN_SEEDS)
+def jobs(count: int, /, *, seed: int) -> list[Job]:
+    drawn = random.Random(seed).randrange(10**6)
+    return draw_jobs(tuple(CORE), count, seed=drawn, seeds=TRAIN_SEEDS)
 
 
 def sample_pairs(episodes: int) -> list[PreferencePair]:
@@ -106,10 +106,10 @@ def sample_pairs(episodes: int) -> list[PreferencePair]:
     model = LocalModel.load()
     for name in NAMES:
         model.add_adapter(name)
-    referee = RolloutSupervisor(ScriptedCritic(PhoneEnvironment), ScriptedAdversary(), guide=0.7)
+    referee = Guidance(ScriptedCritic(PhoneEnvironment), ScriptedAdversary(), guide=0.7)
     played = asyncio.run(
         rollout_many(
-            PhoneEnvironment, GraphPolicy(team(model)), jobs(0, episodes, random.Random(0)),
+            PhoneEnvironment, GraphPolicy(team(model)), jobs(episodes, seed=0),
             concurrency=64, intervention=referee,
         )
     )  # fmt: skip
@@ -345,7 +345,7 @@ def measure_trl(pairs: Sequence[PreferencePair], steps: int, repeats: int) -> tu
 def measure_iteration(config: TeamConfig) -> tuple[Figures, Table]:
     """The time of training iterations of the phone demo, by its use."""
     model = Counted.load()
-    told: list[IterationMetrics] = []
+    told: list[Metrics] = []
     answering: list[float] = []
     tokens: list[int] = []
     trained: list[int] = []
@@ -358,23 +358,26 @@ def measure_iteration(config: TeamConfig) -> tuple[Figures, Table]:
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = TeamTrainer(
-            model, team(model), PhoneEnvironment, jobs, config=config,
-            critic=ScriptedCritic(PhoneEnvironment),
-            guidance=Guidance(adversary=ScriptedAdversary()),
-            folder=Path(folder), callbacks=Callbacks(on_episodes=rolled_out),
+            team(model), PhoneEnvironment, jobs, config=config,
+            critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
+            folder=Path(folder),
         )  # fmt: skip
+        trainer.on_episodes = rolled_out
         told.extend(asyncio.run(trainer.run()).history)
     trained.append(model.trained_tokens)
-    wall = sum(m.rollout_seconds + m.update_seconds for m in told)
-    rollouts, updating = sum(m.rollout_seconds for m in told), sum(m.update_seconds for m in told)
-    inside = sum(update.seconds for m in told for update in m.updates)
+    wall = sum(m["rollout_seconds"] + m["update_seconds"] for m in told)
+    rollouts, updating = (
+        sum(m["rollout_seconds"] for m in told),
+        sum(m["update_seconds"] for m in told),
+    )
+    inside = sum(v for m in told for k, v in m.items() if k.startswith("seconds/"))
     figures = {
         "model_busy": round((answering[-1] + inside) / wall, 3),
         "iteration_s": round(wall / len(told), 2),
-        "iteration_cpu_s": round(sum(m.cpu_seconds for m in told) / len(told), 2),
+        "iteration_cpu_s": round(sum(m["cpu_seconds"] for m in told) / len(told), 2),
         "rollout_tokens_per_s": round(tokens[-1] / rollouts),
         "update_tokens_per_s": round(trained[-1] / updating),
-        "peak_memory_mb": round(told[-1].peak_memory_mb or 0.0, 1),
+        "peak_memory_mb": round(told[-1]["peak_memory_mb"] or 0.0, 1),
     }
     table = Table(
         "iteration", "wall s", "rollouts s", "update s", "CPU s", "pairs", "peak MB",
@@ -382,10 +385,10 @@ def measure_iteration(config: TeamConfig) -> tuple[Figures, Table]:
     )  # fmt: skip
     for m in told:
         table.add_row(
-            "shared adapter" if m.shared else "own adapters",
-            f"{m.rollout_seconds + m.update_seconds:.1f}", f"{m.rollout_seconds:.1f}",
-            f"{m.update_seconds:.1f}", f"{m.cpu_seconds:.1f}", f"{sum(m.pairs.values())}",
-            f"{m.peak_memory_mb or 0.0:.0f}",
+            "shared adapter" if m["shared"] else "own adapters",
+            f"{m['rollout_seconds'] + m['update_seconds']:.1f}", f"{m['rollout_seconds']:.1f}",
+            f"{m['update_seconds']:.1f}", f"{m['cpu_seconds']:.1f}", f"{m['pairs']}",
+            f"{m['peak_memory_mb'] or 0.0:.0f}",
         )  # fmt: skip
     table.caption = (
         f"in the model {figures['model_busy']:.0%}; answering {answering[-1] / rollouts:.0%} of "

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         ScriptedAdversary,
         ScriptedTeacher,
     )
-    from swarm_ui.optim.callbacks import Callbacks
     from swarm_ui.optim.config import TeamConfig, UpdateConfig
     from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
     from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         reply_logprobs,
         with_reference,
     )
+    from swarm_ui.optim.guidance import Guidance
     from swarm_ui.optim.losses import dpo_loss, ipo_loss, policy_gradient_loss, rft_loss
     from swarm_ui.optim.metrics import success_rate
     from swarm_ui.optim.preferences import (
@@ -44,58 +44,25 @@ if TYPE_CHECKING:
         preference_pairs,
         scored_replies,
     )
-    from swarm_ui.optim.rollout_supervisor import Guidance
     from swarm_ui.optim.trainer import TeamTrainer
 
 __all__ = [
-    "MALT",
-    "Batch",
-    "Callbacks",
-    "DrMAS",
-    "EdgeDistribution",
-    "EdgeSample",
-    "Example",
-    "GiGPO",
-    "Guidance",
-    "LLMAdversary",
-    "LLMCritic",
-    "LLMTeacher",
-    "LearnedCritic",
-    "LeaveOneOut",
-    "Outcome",
-    "PairConfig",
-    "PreferencePair",
-    "ProbabilitySGD",
-    "ProgressAttribution",
-    "ScriptedAdversary",
-    "ScriptedCritic",
-    "ScriptedTeacher",
-    "Shapley",
-    "TeamConfig",
-    "TeamTrainer",
-    "Trust",
-    "UpdateConfig",
-    "dpo_loss",
-    "edge_loss",
-    "encode",
-    "ipo_loss",
-    "minibatches",
-    "policy_gradient_loss",
-    "preference_pairs",
-    "reply_logprobs",
-    "rft_loss",
+    "MALT", "Batch", "DrMAS", "EdgeDistribution", "EdgeSample", "Example", "GiGPO", "Guidance",
+    "LLMAdversary", "LLMCritic", "LLMTeacher", "LearnedCritic", "LeaveOneOut", "Outcome",
+    "PairConfig", "PreferencePair", "ProbabilitySGD", "ProgressAttribution",
+    "ScriptedAdversary", "ScriptedCritic", "ScriptedTeacher", "Shapley", "TeamConfig",
+    "TeamTrainer", "Trust", "UpdateConfig", "dpo_loss", "edge_loss", "encode", "ipo_loss",
+    "minibatches", "policy_gradient_loss", "preference_pairs", "reply_logprobs", "rft_loss",
     "scored_replies",
-    "success_rate",
-    "with_reference",
+    "success_rate", "with_reference",
 ]  # fmt: skip
 
 _LAZY = {
-    "Callbacks": "callbacks",
+    "Guidance": "guidance",
     "DrMAS": "credit.groups",
     "EdgeDistribution": "edges.distribution",
     "EdgeSample": "edges.candidates",
     "GiGPO": "credit.groups",
-    "Guidance": "rollout_supervisor",
     "LLMAdversary": "adversary",
     "LLMCritic": "credit.llm",
     "LLMTeacher": "adversary",

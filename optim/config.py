@@ -132,7 +132,7 @@ class TeamConfig:
     """Share of the other agents' pairs that each agent also learns from, drawn for each agent."""
     rehearsal: Part = 0.0
     """Share of earlier examples in each update (before equal ones are merged), so that the agents
-    do not forget what they could do before; see ``TeamTrainer.rehearse``."""
+    do not forget what they could do before; see the attribute ``rehearse`` of the trainer."""
     pairs: PairConfig = field(default_factory=PairConfig)
     rank: Count = 16
     """Rank of the adapters that the training adds, where the team has none; alpha is twice it."""

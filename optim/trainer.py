@@ -4,165 +4,177 @@
 
 After CollabUIAgents (arXiv 2502.14496), section on multi-agent learning with credit
 re-assignment. What the paper leaves open is a setting of
-:class:`~swarm_ui.optim.config.TeamConfig`. The agents, the environment, the critic and the
-adversary are arguments, so the loop does not depend on their kind.
+:class:`~swarm_ui.optim.config.TeamConfig`. Guidance, the teacher and learned edges are ours. For
+another loop, copy this file, or begin with the functions that it calls.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from contextvars import copy_context
-from dataclasses import asdict
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-import msgspec
 import torch
-from msgspec.structs import replace
 
-from swarm_ui.credit import Critic
+from swarm_ui.credit import Critic, Judge, credited
 from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import only_writer
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim import checkpoint
-from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.checkpoint import TeamState
-from swarm_ui.optim.collector import (
-    Collector,
-    GraphRollout,
-    PlayedRollouts,
-    RolloutSchedule,
-    SampleJobs,
-    adapters_by_agent,
-    with_adapters,
-)
-from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.credit.critic import check_roles, judge_of
+from swarm_ui.optim.config import GUIDE, TeamConfig
+from swarm_ui.optim.credit.critic import check_roles, credit_of, judge_of, name_of
 from swarm_ui.optim.credit.outcome import Outcome
+from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.distributed import Processes
+from swarm_ui.optim.edges.candidates import EdgeSample
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
-from swarm_ui.optim.examples import Trainable
-from swarm_ui.optim.loggers.logger import LoggerGroup, logging_to
+from swarm_ui.optim.guidance import Guidance
+from swarm_ui.optim.losses import Loss
 from swarm_ui.optim.metrics import (
-    EdgeUpdate,
-    IterationMetrics,
+    Metrics,
     decision_credit,
-    episode_figures,
-    pair_figures,
+    episode_metrics,
+    numbers,
     peak_memory_mb,
-    scalars,
     success_rate,
+    update_metrics,
     why_nothing_was_learned,
 )
-from swarm_ui.optim.preferences import PreferencePair, ScoredReply, preference_pairs, scored_replies
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Guidance
-from swarm_ui.optim.training_progress import ProgressReporter
-from swarm_ui.optim.update import Rehearse, UpdateStats, alike, follow, update_team
-from swarm_ui.rollout import MakeEnvironment
+from swarm_ui.optim.playing import GraphRollout, answered, examples_of, play_graphs
+from swarm_ui.optim.team import check_needs, models_of, release, with_adapters
+from swarm_ui.optim.update import Examples, Rehearse, UpdateStats, alike, follow, update_in_thread
+from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
 
 
-class TeamResult(NamedTuple):
-    """The result of a training run. The weights are in the model that was passed in."""
+class SampleJobs(Protocol):
+    """Draws training episodes, such as ``phone.training_jobs``."""
 
-    history: tuple[IterationMetrics, ...]
+    def __call__(self, count: int, /, *, seed: int) -> Sequence[Job]: ...
+
+
+class TeamResult(NamedTuple):
+    """The result of a training run. The weights are in the team's model."""
+
+    history: tuple[Metrics, ...]
     """Metrics of all iterations, including those before a resume."""
     edges: EdgeDistribution
 
     def __repr__(self) -> str:
-        shares = [m.success for m in self.history]
+        shares = [m["success"] for m in self.history]
         shown = ["-" if share is None else f"{100 * share:.1f}" for share in shares]
         told = f"; success of the rollouts {', '.join(shown)} %" if shown else ""
         plural = "s" * (len(shown) != 1)
         return f"TeamResult({len(shown)} iteration{plural}{told}; history, edges)"
 
 
-class TeamTrainer:
-    """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``."""
+class _Begun(NamedTuple):
+    """The rollouts of an iteration, which are being played."""
 
-    _processes: Processes | None = None
+    graphs: list[GraphRollout]
+    updates: int
+    """Number of updates that their weights have had."""
+    task: asyncio.Task[float]
+    """Plays them; gives its duration in seconds."""
+
+
+class TeamTrainer:
+    """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``.
+
+    These attributes may be set before the run:
+
+    - ``loss``: a function of (model, batch) instead of ``config.update.method``, which still says
+      whether pairs or scored replies (``pg``) are learned from;
+    - ``rehearse``: draws earlier examples for ``config.rehearsal``, in the update's thread;
+    - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
+      done, total);
+    - ``on_episodes``: called with an iteration and its episodes with their credit, before the
+      update;
+    - ``warn``: called with a text when a model cannot be reached, nothing was learned, or ``log``
+      fails; default: ``warnings.warn``.
+    """
 
     def __init__(
         self,
-        model: Trainable,
-        graph: CollabGraph,
-        make_environment: MakeEnvironment | RolloutActors,
+        team: CollabGraph,
+        make_environment: MakeEnvironment | Rollouts,
         sample_jobs: SampleJobs,
         *,
-        config: TeamConfig | None = None,
         critic: Critic | None = None,
-        guidance: Guidance | None = None,
-        rehearse: Rehearse | None = None,
+        judge: Judge | None = None,
+        adversary: Adversary | None = None,
+        teacher: Teacher | None = None,
+        config: TeamConfig | None = None,
         folder: Path | None = None,
-        callbacks: Callbacks | None = None,
+        log: Callable[[Mapping[str, float]], object] | None = None,
     ) -> None:
         """
         Args:
-            model: holds the adapters; missing ones are added. The agents of the graph must ask
-                this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
-            graph: the team of the rollouts; ``trainer.graph`` uses the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.rollout_many`; or
-                :class:`~swarm_ui.optim.rollout_actors.RolloutActors` for other processes, to which
-                critics and adversary are then sent.
+            team: the agents and their model. An adapter is added for each agent that names none of
+                the model's; agents that name one adapter share it.
+            make_environment: see :func:`swarm_ui.rollout.rollout_many`; or open rollouts of other
+                processes, to which judge and adversary are then sent. There the agents need a model
+                that publishes its versions, such as ``swarm_ui.nodes.PublishedModel``.
             sample_jobs: gives training episodes, which must not be episodes of a test.
-            config: settings.
             critic: gives credit to the messages of an iteration's episodes, after they were played.
                 ``None``: the outcome is the credit ("w/o CR").
-            guidance: a judge of single actions, an adversary and a teacher. ``None``: the critic is
-                the judge, if it can.
-            rehearse: draws earlier examples for ``TeamConfig.rehearsal``, in the update's thread.
+            judge: grades single actions for guidance and for negatives. ``None``: the critic, if it
+                can; without a judge rollouts are not guided, and all actions of the adversary are
+                taken as wrong.
+            adversary: writes negatives. ``None``: only real mistakes are rejected.
+            teacher: shows a right action where no agent proposed one; the judge grades it.
+            config: settings.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
-            callbacks: called while training runs, such as
-                ``Callbacks(loggers=[TensorBoardLogger(folder / "tensorboard")])``.
+            log: called with the numbers of each iteration, such as ``wandb.log``.
 
         Raises:
-            ConfigError: the adapters do not fit the team, or a needed argument is missing.
+            ConfigError: the team cannot be trained, or a needed argument is missing.
         """
-        self.config = _filled(config or TeamConfig(), model, make_environment)
-        roles = guidance or Guidance()
-        roles = roles._replace(judge=roles.judge or judge_of(critic))
-        compares = critic is not None and not isinstance(critic, Outcome)
-        _check_settings(self.config, judged=roles.judge is not None, credited=compares)
-        check_roles(critic, roles.judge, roles.teacher)
-        if self.config.rehearsal and rehearse is None:
-            raise ConfigError(
-                f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
-                "to rehearse: give TeamTrainer(rehearse=...), or set rehearsal=0"
-            )
-        self._adapters = adapters_by_agent(graph)
-        self.model, self.graph = model, with_adapters(graph, self._adapters)
-        self._critic, self._rehearse, self._folder = critic, rehearse, folder
-        self._callbacks = callbacks or Callbacks()
-        warn = self._callbacks.on_warning
-        self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, critic, roles, warn
-        )
-        self.edges = EdgeDistribution(graph, density=self.config.density)
+        if not isinstance(make_environment, Rollouts):
+            check_factory(make_environment)
+        self.model, self._acting = models_of(team)
+        self.config = (config or TeamConfig()).filled(self.model)
+        self.adapters = {a: getattr(team.nodes[a], "adapter", None) or a for a in team.agents}
+        self.team = with_adapters(team, self.adapters)
+        self._judge = judge or judge_of(critic)
+        self._critic = critic or Outcome(abstentions=self.config.pairs.abstentions > 0)
+        check_roles(critic, self._judge, teacher)
+        self._compares = not isinstance(self._critic, Outcome)
+        check_needs(self.config, judged=self._judge is not None, credited=self._compares)
+        self._environments, self._sample_jobs = make_environment, sample_jobs
+        self._adversary, self._teacher, self._folder, self._log = adversary, teacher, folder, log
+        self.edges = EdgeDistribution(team, density=self.config.density)
         self._edge_optimizer = ProbabilitySGD(self.edges, lr=self.config.edge_lr)
+        self.loss: Loss | None = None
+        self.rehearse: Rehearse | None = None
+        self.on_progress: Callable[[int, str, int, int], None] = lambda *_: None
+        self.on_episodes: Callable[[int, Sequence[Episode]], None] = lambda *_: None
+        self.warn: Callable[[str], object] = warnings.warn
+        self._processes: Processes | None = None
+        self._iteration, self._ahead = 0, list[_Begun]()
 
     def __repr__(self) -> str:
-        agents = ", ".join(f"{agent}: {name}" for agent, name in self._adapters.items())
+        agents = ", ".join(f"{agent}: {name}" for agent, name in self.adapters.items())
         return (
             f"TeamTrainer({self.model!r}, adapters {agents}; {self.config.iterations} iterations "
             f"of {self.config.episodes} episodes, {self.config.edges} edges)"
         )
 
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        """The adapter of each agent."""
-        return self._adapters
+    def run_sync(self, *, resume: bool = False, processes: Processes | None = None) -> TeamResult:
+        """:meth:`run` where no event loop runs."""
+        return asyncio.run(self.run(resume=resume, processes=processes))
 
     async def run(self, *, resume: bool = False, processes: Processes | None = None) -> TeamResult:
         """Run all iterations, or the remaining ones of a run that was interrupted.
@@ -181,53 +193,255 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
+        if self.config.rehearsal and self.rehearse is None:
+            raise ConfigError(
+                f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
+                "to rehearse: set the trainer's attribute rehearse, or rehearsal=0"
+            )
         folder, self._processes = self._folder, processes
         if processes is not None and processes.rank:
             self._add_adapters()
-            await asyncio.to_thread(follow, self.model, processes)
+            await asyncio.to_thread(follow, self.model, processes, self.loss)
             return TeamResult((), self.edges)
         if folder is not None:
             expect_no_links_out(folder)
         with nullcontext() if folder is None else only_writer(folder, "training"):
             state = self._start(resume)
             try:
-                with self._logging() as loggers:
-                    await self._train(state, loggers)
+                for iteration in range(state.iteration, self.config.iterations):
+                    state.history.append(await self._iterate(iteration))
+                    state.iteration = iteration + 1
+                    self._save(state)
+                return TeamResult(tuple(state.history), self.edges)
             finally:
+                for begun in self._ahead:  # not needed any more
+                    begun.task.cancel()
+                    await asyncio.gather(begun.task, return_exceptions=True)
+                self._ahead.clear()
                 if processes is not None:
                     processes.end()
-            history = msgspec.convert(state.history, tuple[IterationMetrics, ...])
-            return TeamResult(history, self.edges)
 
-    async def _train(self, state: TeamState, loggers: LoggerGroup) -> None:
-        """The remaining iterations, each with its checkpoint."""
-        progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
-        schedule = RolloutSchedule(self._collector, progress)
-        try:
-            for iteration in range(state.iteration, self.config.iterations):
-                progress.start_iteration()
-                metrics = await self._iterate(iteration, progress, schedule)
-                state.iteration = iteration + 1
-                state.history.append(msgspec.to_builtins(metrics))
-                progress.report(iteration, "checkpoint", 0, 1)
-                self._save(state)
-                loggers.log(scalars(metrics), iteration)
-                if self._callbacks.on_iteration is not None:
-                    self._callbacks.on_iteration(metrics)
-                progress.finish_iteration(iteration)
-        finally:
-            await schedule.stop()
+    # -- an iteration -------------------------------------------------------------------------
 
-    async def _play_ahead(self, iteration: int, schedule: RolloutSchedule) -> None:
-        """Begin the next iteration's rollouts before this update, if ``staleness`` allows it."""
+    async def _iterate(self, iteration: int) -> Metrics:
+        """Rollout, credit, pairs, update of adapters and edges."""
+        self._iteration, cpu = iteration, time.process_time()
+        begun = self._ahead.pop() if self._ahead else self._begin(iteration, iteration)
+        seconds = await self._rollouts(begun)
+        credit_began = time.perf_counter()
+        episodes = await self._credited(begun.graphs)
+        self.on_episodes(iteration, episodes)
+        examples = examples_of(begun.graphs, self.config, iteration, iteration - begun.updates)
+        seconds += time.perf_counter() - credit_began
         if self.config.overlap and iteration + 1 < self.config.iterations:
-            await schedule.begin(iteration + 1, self.edges, updates=iteration)
+            self._ahead.append(self._begin(iteration + 1, iteration))
+        began = time.perf_counter()
+        shared = iteration < self.config.shared_iterations and bool(
+            alike(self.model, list(dict.fromkeys(self.adapters.values())))
+        )
+        updates = await self._update(examples)
+        edges = self._update_edges(begun.graphs)
+        source, trust = name_of(self._critic), self._trust
+        return {
+            "kind": "iteration",
+            "iteration": iteration,
+            "staleness": iteration - begun.updates,
+            "shared": shared,
+            **episode_metrics(episodes),
+            "replayed": sum(graph.again for graph in begun.graphs),
+            "credit_source": source,
+            "critic_weights": trust and [trust.weight(k) for k in range(self.team.rounds)],
+            **update_metrics(examples, updates),
+            "nothing_learned": self._why_nothing(episodes, updates, len(examples), source),
+            "graphs": [[list(e) for e in g.team.communication_edges] for g in begun.graphs],
+            **edges,
+            "rollout_seconds": seconds,
+            "update_seconds": time.perf_counter() - began,
+            "cpu_seconds": time.process_time() - cpu,
+            "peak_memory_mb": peak_memory_mb(),
+        }
 
-    def _logging(self) -> AbstractContextManager[LoggerGroup]:
-        """The loggers of the run. They receive the trainer's settings and ``logged_config``."""
-        team = {"agents": self.graph.agents, "rounds": self.graph.rounds}
-        config = {"team": team, **self._callbacks.logged_config, "train": asdict(self.config)}
-        return logging_to(self._callbacks.loggers, config, self._callbacks.on_warning)
+    def _begin(self, iteration: int, updates: int) -> _Begun:
+        """Draw the graphs and episodes of an iteration, and begin to play them with the present
+        weights and edges."""
+        pinned, release = self._pinned()
+        graphs = self._drawn(iteration, pinned)
+
+        def progress(done: int, total: int) -> None:
+            if iteration == self._iteration:
+                self.on_progress(iteration, "rollout", done, total)
+
+        async def play() -> float:
+            began = time.perf_counter()
+            try:
+                await play_graphs(
+                    graphs,
+                    self._environments,
+                    publisher=self._acting if isinstance(self._environments, Rollouts) else None,
+                    concurrency=self.config.concurrency,
+                    max_steps=self.config.max_steps,
+                    patience=self.config.patience,
+                    on_progress=progress,
+                    on_wait=self._waits(iteration),
+                )
+            finally:
+                release()
+            return time.perf_counter() - began
+
+        return _Begun(graphs, updates, asyncio.create_task(play()))
+
+    def _drawn(self, iteration: int, team: CollabGraph) -> list[GraphRollout]:
+        """The graphs of an iteration, each with its jobs and guidance. If edges are learned, all
+        play the same episodes, so that they can be compared; otherwise each plays different ones.
+        """
+        config, samples = self.config, list[EdgeSample | None]([None])
+        if config.edges != "fixed":
+            draw = torch.Generator().manual_seed(derive(config.seed, "edges", iteration))
+            samples = list(self.edges.sample(config.drawn_graphs, draw))
+        seed, count = derive(config.seed, "jobs", iteration), config.episodes
+        if config.edges == "learned":
+            shares = [self._sample_jobs(max(1, count // len(samples)), seed=seed)] * len(samples)
+        else:
+            jobs = self._sample_jobs(count, seed=seed)
+            shares = [jobs[k :: len(samples)] for k in range(len(samples))]
+        default = 0.0 if self._judge is None else GUIDE
+        return [
+            GraphRollout(
+                team if sample is None else team.with_edges(sample.edges),
+                sample,
+                share,
+                Guidance(
+                    self._judge,
+                    self._adversary,
+                    teacher=self._teacher,
+                    guide=default if config.guide is None else config.guide,
+                    grade_negatives=config.grade_negatives,
+                    trust=self._guidance_trust(),
+                    # The word is part of the seed: changing it would change every seeded run.
+                    seed=derive(config.seed, "referee", iteration, number),
+                    thresholds=config.pairs,
+                ),
+            )
+            for number, (sample, share) in enumerate(zip(samples, shares, strict=True))
+        ]
+
+    async def _rollouts(self, begun: _Begun) -> float:
+        """Wait for the rollouts. An error of a model reports what the run has saved."""
+        try:
+            return await begun.task
+        except BudgetExceeded:
+            raise
+        except ModelError as error:
+            done, folder = self._iteration, self._folder
+            kept = "To do: start the same run again when the model answers"
+            if folder is None:
+                kept = "The weights are those of the iterations before it"
+            elif done:
+                kept = f"The iterations before it are in '{folder}'. To do: resume the run when "
+                kept += "the model answers"
+            kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
+            raise kind(
+                f"iteration {done + 1} of {self.config.iterations}: {error}. Nothing of this "
+                f"iteration was learned. {kept}"
+            ) from error
+
+    async def _credited(self, graphs: Sequence[GraphRollout]) -> list[Episode]:
+        """Give the episodes of all graphs, which are one batch, the critic's credit."""
+        episodes = [episode for graph in graphs for episode in graph.episodes]
+        credit = await answered(
+            lambda: credit_of(self._critic, episodes),
+            patience=self.config.patience,
+            on_wait=self._waits(self._iteration),
+        )
+        settled = iter([credited(e, c) for e, c in zip(episodes, credit, strict=True)])
+        for graph in graphs:
+            graph.episodes = [next(settled) for _ in graph.episodes]
+        return [episode for graph in graphs for episode in graph.episodes]
+
+    async def _update(self, examples: Examples) -> list[UpdateStats]:
+        """Update the adapters in a thread, so that the event loop is free."""
+        return await update_in_thread(
+            self.model,
+            examples,
+            self.adapters,
+            self.config,
+            self._iteration,
+            loss=self.loss,
+            rehearse=self.rehearse,
+            processes=self._processes,
+            on_progress=partial(self.on_progress, self._iteration, "update"),
+        )
+
+    def _update_edges(self, graphs: Sequence[GraphRollout]) -> Metrics:
+        """Update the edge distribution, if edges are learned."""
+        samples = [graph.sample for graph in graphs if graph.sample is not None]
+        if self.config.edges != "learned":
+            return {}
+        utility = decision_credit if self._compares else success_rate
+        credit = None
+        if self.config.edge_credit:
+            credit = [
+                episode_edge_credit(g.episodes, edges=g.team.communication_edges) for g in graphs
+            ]
+        before = self.edges.logits.detach().sigmoid()
+        self._edge_optimizer.zero_grad()
+        edge_loss(
+            self.edges, samples, [utility(graph.episodes) for graph in graphs], credit,
+            credit_weight=self.config.edge_credit,
+        ).backward()  # type: ignore[no-untyped-call]  # fmt: skip
+        self._edge_optimizer.step()
+        change = (self.edges.logits.detach().sigmoid() - before).abs()
+        found = {f"edge/{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
+        found["edges_moved"] = float(change.max()) if change.numel() else 0.0
+        return {**found, "edges_entropy": self.edges.entropy().item()}
+
+    # -- what it needs ------------------------------------------------------------------------
+
+    @property
+    def _trust(self) -> Trust | None:
+        """The critic, if its weight is learned."""
+        return self._critic if isinstance(self._critic, Trust) else None
+
+    def _guidance_trust(self) -> float:
+        """The factor by which the probability of guidance is multiplied: a learned weight of the
+        judge in the last round, because the vote decides on the proposals of that round."""
+        inner: object = None if self._trust is None else self._trust.critic
+        if self._trust is None or self._judge is not inner:
+            return 1.0
+        return max(0.0, self._trust.weight(self.team.rounds - 1))
+
+    def _pinned(self) -> tuple[CollabGraph, Callable[[], None]]:
+        """The team, in which each agent names the version of its adapter if others may come while
+        it plays, and a function that gives the versions up."""
+        acting: Any = self._acting
+        names = list(dict.fromkeys(self.adapters.values()))
+        versions: Mapping[str, str] = {}
+        leased: Sequence[str] = ()
+        if isinstance(self._environments, Rollouts) and hasattr(acting, "publish"):
+            versions = acting.publish()
+        elif self.config.overlap and hasattr(acting, "lease"):
+            versions = {name: acting.lease(name) for name in names}
+            leased = list(versions.values())
+        exact = {agent: versions.get(name, name) for agent, name in self.adapters.items()}
+        return with_adapters(self.team, exact), partial(release, acting, leased)
+
+    def _waits(self, iteration: int) -> Callable[[str], None]:
+        def wait(text: str) -> None:
+            self.warn(f"iteration {iteration + 1}: {text}")
+
+        return wait
+
+    def _why_nothing(
+        self, episodes: Sequence[Episode], updates: Sequence[UpdateStats], examples: int,
+        source: str,
+    ) -> str:  # fmt: skip
+        """Warn if no adapter was trained; returns the reason, or nothing."""
+        if any(update.steps for update in updates):
+            return ""
+        reason = why_nothing_was_learned(episodes, self.config, source=source, examples=examples)
+        of = f"iteration {self._iteration + 1} of {self.config.iterations}"
+        self.warn(f"{of}: no adapter was trained: {reason}")
+        return reason
 
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
@@ -238,224 +452,33 @@ class TeamTrainer:
                 "with run(resume=True), or choose another folder"
             )
         if folder is not None and resume:
-            state = checkpoint.load(folder, self.model, self.edges, self.config, self._adapters)
-        trust = self._collector.trust
-        if state is not None and trust is not None and state.trust is not None:
-            trust.load_state_dict(state.trust)
+            state = checkpoint.load(folder, self.model, self.edges, self.config, self.adapters)
+        if state is not None and state.trust is not None and self._trust is not None:
+            self._trust.load_state_dict(state.trust)
         self._add_adapters()
         return state or TeamState()
 
     def _save(self, state: TeamState) -> None:
-        if self._folder is None:
-            return
-        trust = self._collector.trust
-        state.config, state.adapters = checkpoint.settings_of(self.config), dict(self._adapters)
-        state.trust = None if trust is None else trust.state_dict()
-        checkpoint.save(self._folder, state, self.model, self.edges)
+        """Write the checkpoint and the log of the newest iteration."""
+        iteration, metrics = state.iteration - 1, state.history[-1]
+        self.on_progress(iteration, "checkpoint", 0, 1)
+        if self._folder is not None:
+            state.config, state.adapters = checkpoint.settings_of(self.config), self.adapters
+            state.trust = None if self._trust is None else self._trust.state_dict()
+            checkpoint.save(self._folder, state, self.model, self.edges)
+        if self._log is not None:
+            try:
+                self._log(numbers(metrics))
+            except Exception as error:
+                self._log = None
+                self.warn(f"log failed: {error!r}; the run continues without it")
+        self.on_progress(iteration, "checkpoint", 1, 1)
 
     def _add_adapters(self) -> None:
         """Add the adapters that the model does not have."""
-        for name in dict.fromkeys(self._adapters.values()):
+        for name in dict.fromkeys(self.adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
                     self.model.add_adapter(name, self.config.rank, 2 * self.config.rank)
-
-    async def _iterate(
-        self, iteration: int, progress: ProgressReporter, schedule: RolloutSchedule
-    ) -> IterationMetrics:
-        """One iteration: rollout, credit, pairs, update of adapters and edges."""
-        cpu = time.process_time()
-        played = await self._collect(iteration, schedule)
-        received, rollouts = time.perf_counter(), played.rollouts
-        episodes = [episode for rollout in rollouts for episode in rollout.episodes]
-        if self._callbacks.on_episodes is not None:
-            self._callbacks.on_episodes(iteration, episodes)
-        examples = _examples_of(iteration, played, self.config)
-        rollout_seconds = played.seconds + time.perf_counter() - received
-        await self._play_ahead(iteration, schedule)
-        began = time.perf_counter()
-        names = list(dict.fromkeys(self._adapters.values()))
-        shared = iteration < self.config.shared_iterations and bool(alike(self.model, names))
-        updates = await self._update(iteration, examples, progress)
-        edge_update = self._update_edges(iteration, rollouts)
-        pairs, sources = pair_figures(examples)
-        reason = self._why_nothing(iteration, episodes, updates, len(examples))
-        return IterationMetrics(
-            **episode_figures(episodes),
-            iteration=iteration,
-            staleness=played.staleness,
-            shared=shared,
-            graphs=tuple(rollout.metrics() for rollout in rollouts),
-            replayed=sum(rollout.replayed for rollout in rollouts),
-            credit_source=self._collector.credit_source,
-            critic_weights=self._collector.critic_weights,
-            pairs=pairs,
-            sources=sources,
-            updates=tuple(updates),
-            nothing_learned=reason,
-            edge_update=edge_update,
-            edge_probabilities=None if edge_update is None else self._probabilities(),
-            rollout_seconds=rollout_seconds,
-            update_seconds=time.perf_counter() - began,
-            cpu_seconds=time.process_time() - cpu,
-            peak_memory_mb=peak_memory_mb(),
-        )
-
-    def _why_nothing(
-        self,
-        iteration: int,
-        episodes: Sequence[Episode],
-        updates: Sequence[UpdateStats],
-        examples: int,
-    ) -> str:
-        """Warn if no adapter was trained; returns the reason, or nothing."""
-        if any(update.steps for update in updates):
-            return ""
-        reason = why_nothing_was_learned(
-            episodes, self.config, source=self._collector.credit_source, examples=examples,
-            steps=self.config.update.steps or 0,
-        )  # fmt: skip
-        of = f"iteration {iteration + 1} of {self.config.iterations}"
-        self._callbacks.on_warning(f"{of}: no adapter was trained: {reason}")
-        return reason
-
-    async def _update(
-        self,
-        iteration: int,
-        examples: Sequence[PreferencePair] | Sequence[ScoredReply],
-        progress: ProgressReporter,
-    ) -> list[UpdateStats]:
-        """Update the adapters in a thread, so that the event loop is free.
-
-        Afterwards no thread changes weights, also after a cancellation or an error of a callback:
-        the update then stops before its next step.
-        """
-        loop, stop = asyncio.get_running_loop(), threading.Event()
-        errors: list[BaseException] = []
-        told: list[tuple[int, int]] = []
-
-        def report(count: int, total: int) -> None:
-            try:
-                progress.report(iteration, "update", count, total)
-            except Exception as error:  # raised below: the event loop would only log it
-                errors.append(error)
-                stop.set()
-
-        def check(count: int, total: int) -> None:
-            if stop.is_set():
-                raise asyncio.CancelledError
-            if told[-1:] != [(count, total)]:
-                told.append((count, total))
-                loop.call_soon_threadsafe(report, count, total)
-
-        update = partial(
-            update_team, self.model, examples, self._adapters, self.config, iteration,
-            rehearse=self._rehearse, processes=self._processes, check=check,
-        )  # fmt: skip
-        thread = loop.run_in_executor(None, copy_context().run, update)
-        try:
-            await asyncio.wait({thread})
-        finally:
-            stop.set()
-            while not thread.done():
-                with suppress(asyncio.CancelledError):  # the first one is raised at the end
-                    await asyncio.wait({thread})
-            thread.exception()  # a cancelled training does not report it
-        if errors:
-            raise errors[0]
-        return thread.result()
-
-    async def _collect(self, iteration: int, schedule: RolloutSchedule) -> PlayedRollouts:
-        """The episodes of an iteration. An error of a model reports what the run has saved."""
-        try:
-            return await schedule.episodes(iteration, self.edges)
-        except BudgetExceeded:
-            raise
-        except ModelError as error:
-            kept = "To do: start the same run again when the model answers"
-            if self._folder is None:
-                kept = "The weights are those of the iterations before it"
-            elif iteration:
-                kept = (
-                    f"The iterations before it are in '{self._folder}'. To do: resume the run when "
-                    "the model answers"
-                )
-            kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
-            raise kind(
-                f"iteration {iteration + 1} of {self.config.iterations}: {error}. Nothing of this "
-                f"iteration was learned. {kept}"
-            ) from error
-
-    def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
-        """Update the edge distribution. Returns ``None`` if this iteration has no update."""
-        if self.config.edges != "learned":
-            return None
-        samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]
-        compares = self._critic is not None and not isinstance(self._critic, Outcome)
-        utility = decision_credit if compares else success_rate
-        utilities = [utility(rollout.episodes) for rollout in rollouts]
-        credit = None
-        if self.config.edge_credit and self._critic is not None:
-            credit = [episode_edge_credit(r.episodes, edges=r.edges) for r in rollouts]
-        before = self.edges.logits.detach().sigmoid()
-        self._edge_optimizer.zero_grad()
-        weight = self.config.edge_credit
-        edge_loss(self.edges, samples, utilities, credit, credit_weight=weight).backward()  # type: ignore[no-untyped-call]
-        self._edge_optimizer.step()
-        change = (self.edges.logits.detach().sigmoid() - before).abs()
-        return EdgeUpdate(
-            used=sum(utility is not None for utility in utilities),
-            moved=float(change.max()) if change.numel() else 0.0,
-            entropy=self.edges.entropy().item(),
-        )
-
-    def _probabilities(self) -> dict[str, float]:
-        return {f"{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
-
-
-def _examples_of(
-    iteration: int, played: PlayedRollouts, config: TeamConfig
-) -> list[PreferencePair] | list[ScoredReply]:
-    """Pairs of the episodes of an iteration, or scored replies for ``update.method="pg"``.
-
-    Each example records how many updates older the weights were that played its episode.
-    """
-    behind = played.staleness
-    if config.update.method == "pg":
-        episodes = [episode for rollout in played.rollouts for episode in rollout.episodes]
-        replies = scored_replies(episodes)
-        return [replace(reply, staleness=behind) for reply in replies] if behind else replies
-    rng = random.Random(derive(config.seed, "pairs", iteration))
-    pairs = [
-        pair
-        for rollout in played.rollouts
-        for pair in preference_pairs(rollout.episodes, config=config.pairs, rng=rng)
-    ]
-    return [replace(pair, staleness=behind) for pair in pairs] if behind else pairs
-
-
-def _filled(config: TeamConfig, model: object, make_environment: object) -> TeamConfig:
-    """Check model and environment, and fill in the settings that depend on the model. Raises
-    ``ConfigError`` if one of the two is of the wrong kind."""
-    if not isinstance(model, Trainable):
-        raise ConfigError(
-            f"team training: expected a model in this process whose adapters can be trained, "
-            f"such as LocalModel.load() or CausalModel.named('smollm2'), got {model!r}"
-        )
-    if not isinstance(make_environment, RolloutActors):
-        check_factory(make_environment)
-    return config.filled(model)
-
-
-def _check_settings(config: TeamConfig, *, judged: bool, credited: bool) -> None:
-    """Raise ``ConfigError`` if a setting needs a critic or a judge, and there is none."""
-    needs = ["guide"] * (bool(config.guide) and not judged)
-    needs += ["edge_credit"] * (bool(config.edge_credit) and not credited)
-    if needs:
-        raise ConfigError(
-            f"team training: {' and '.join(needs)} would not be used, because there is no critic "
-            "besides the outcome, or no judge; give TeamTrainer(critic=...), or leave "
-            f"{'it' if len(needs) == 1 else 'them'} out"
-        )

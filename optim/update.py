@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -117,6 +120,46 @@ def update_team(
         for name in together[1:]:
             _copy(model, together[0], name)
     return stats
+
+
+async def update_in_thread(
+    *given: Any, on_progress: Callable[[int, int], None], **named: Any
+) -> list[UpdateStats]:
+    """:func:`update_team` in a thread, with ``on_progress`` called in the event loop.
+
+    Afterwards no thread changes weights, also after a cancellation or an error of a callback: the
+    update then stops before its next step.
+    """
+    loop, stop = asyncio.get_running_loop(), threading.Event()
+    errors, told = list[BaseException](), list[tuple[int, int]]()
+
+    def report(done: int, total: int) -> None:
+        try:
+            on_progress(done, total)
+        except Exception as error:  # raised below: the event loop would only log it
+            errors.append(error)
+            stop.set()
+
+    def check(done: int, total: int) -> None:
+        if stop.is_set():
+            raise asyncio.CancelledError
+        if told[-1:] != [(done, total)]:
+            told.append((done, total))
+            loop.call_soon_threadsafe(report, done, total)
+
+    update = partial(update_team, *given, **named, check=check)
+    thread = loop.run_in_executor(None, copy_context().run, update)
+    try:
+        await asyncio.wait({thread})
+    finally:
+        stop.set()
+        while not thread.done():
+            with suppress(asyncio.CancelledError):  # the first one is raised at the end
+                await asyncio.wait({thread})
+        thread.exception()  # a cancelled training does not report it
+    if errors:
+        raise errors[0]
+    return thread.result()
 
 
 def alike(model: Trainable, adapters: Sequence[str]) -> list[str]:

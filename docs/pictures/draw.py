@@ -25,7 +25,7 @@ from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
-from swarm_ui.optim.plots import plot_credit
+from swarm_ui.report.plots import plot_credit
 from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
 

@@ -28,14 +28,6 @@ Line = dict[str, Any]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class _Update(msgspec.Struct):
-    loss: float | None = None
-
-
-class _Graph(msgspec.Struct):
-    edges: list[tuple[str, str]] = []
-
-
 class _Iteration(msgspec.Struct):
     """The fields of a line of metrics that a report reads; other fields may have any form."""
 
@@ -45,9 +37,7 @@ class _Iteration(msgspec.Struct):
     masked: int = 0
     staleness: int = 0
     credit: float | None = None
-    updates: list[_Update] = []
-    edge_probabilities: dict[Annotated[str, msgspec.Meta(pattern=".>.")], _Share] | None = None
-    graphs: list[_Graph] = []
+    graphs: list[list[tuple[str, str]]] = []
 
 
 class _Credit(msgspec.Struct):
@@ -113,9 +103,9 @@ def curves(lines: Sequence[Line]) -> tuple[Curve, ...]:
             success.append(CurvePoint(x, rate.value, rate.low, rate.high))
         if _number(line.get("credit")):
             credit.append(CurvePoint(x, float(line["credit"])))
-        updates = [u["loss"] for u in line.get("updates") or () if _number(u.get("loss"))]
-        if updates:
-            losses.append(CurvePoint(x, sum(updates) / len(updates)))
+        loss = [v for name, v in line.items() if name.startswith("loss/") and _number(v)]
+        if loss:
+            losses.append(CurvePoint(x, sum(loss) / len(loss)))
     note = (
         "Band: 95 % Wilson interval of the success of the iteration's episodes. Sampled and, with "
         "a critic, guided: not comparable with a test."
@@ -208,12 +198,9 @@ def edge_history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory
     """
     done = _iterations(lines)
     agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}
-    learned = [line for line in done if line.get("edge_probabilities")]
+    learned = [(line, found) for line in done if (found := _probabilities(line))]
     if learned:
-        frames = [
-            _frame(line, [(*key.split(">", 1), p) for key, p in line["edge_probabilities"].items()])
-            for line in learned
-        ]
+        frames = [_frame(line, found) for line, found in learned]
         return (_edges("Learned edge probabilities", frames, agents, "After each iteration."),)
     drawn = [line for line in done if line.get("graphs")]
     if drawn:
@@ -224,10 +211,20 @@ def edge_history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory
     return ()
 
 
-def _shares(graphs: Sequence[Line]) -> list[tuple[str, str, float]]:
+def _probabilities(line: Line) -> list[tuple[str, str, float]]:
+    """The probabilities of learned edges, named ``edge/SENDER>LISTENER``."""
+    found = []
+    for name, p in line.items():
+        sender, arrow, listener = name.removeprefix("edge/").partition(">")
+        if name.startswith("edge/") and arrow and _number(p) and 0 <= p <= 1:
+            found.append((sender, listener, float(p)))
+    return found
+
+
+def _shares(graphs: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[str, str, float]]:
     counts: dict[tuple[str, str], int] = {}
     for graph in graphs:
-        for sender, listener in graph.get("edges") or ():
+        for sender, listener in graph:
             counts[sender, listener] = counts.get((sender, listener), 0) + 1
     return [(a, b, n / len(graphs)) for (a, b), n in sorted(counts.items())]
 

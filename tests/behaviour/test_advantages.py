@@ -26,7 +26,6 @@ from swarm_ui import (
 )
 from swarm_ui.optim import (
     MALT,
-    Callbacks,
     DrMAS,
     GiGPO,
     ProgressAttribution,
@@ -200,7 +199,7 @@ class Fated:
     async def close(self) -> None: ...
 
 
-def trained(critic: Any, callbacks: Callbacks | None = None) -> float | None:
+def trained(critic: Any, on_episodes: Any = lambda *_: None) -> float | None:
     """The loss of one step of the policy gradient on the four replies of three episodes."""
     model = TinyModel()
     team = CollabGraph.collaborative(
@@ -211,12 +210,10 @@ def trained(critic: Any, callbacks: Callbacks | None = None) -> float | None:
         update=UpdateConfig(method="pg", steps=1, batch_size=4),
     )  # fmt: skip
     jobs = [("go", 0), ("go", 1), ("go", 3)]
-    trainer = TeamTrainer(
-        model, team, Fated, lambda *_: jobs, config=config, critic=critic, callbacks=callbacks
-    )
+    trainer = TeamTrainer(team, Fated, lambda *_, **__: jobs, config=config, critic=critic)
+    trainer.on_episodes = on_episodes
     (metrics,) = asyncio.run(trainer.run()).history
-    (update,) = metrics.updates
-    return update.loss
+    return float(metrics["loss/agent_0"])
 
 
 def test_the_loss_of_a_training_is_computed_from_the_published_advantages() -> None:
@@ -228,6 +225,6 @@ def test_the_loss_of_a_training_is_computed_from_the_published_advantages() -> N
 
 def test_the_episodes_of_a_training_hold_the_advantages() -> None:
     played: list[Episode] = []
-    trained(DrMAS(), Callbacks(on_episodes=lambda _, found: played.extend(found)))
+    trained(DrMAS(), lambda _, found: played.extend(found))
     # The outcomes of the four messages are 1, 1, 0 and 0.
     assert [r.advantage for r in scored_replies(played)] == pytest.approx([1, 1, -1, -1], abs=1e-4)

@@ -18,7 +18,6 @@ from learning_fakes import ButtonWorld, TinyModel, button_team, click, decided, 
 from swarm_ui import Action, Decision, Episode, Observation, Step, StepRecord
 from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim import (
-    Callbacks,
     LLMCritic,
     PreferencePair,
     ScriptedCritic,
@@ -128,13 +127,14 @@ def trainer(
     model: TinyModel, rehearse: Any, *, config: TeamConfig = CONFIG, world: Any = ButtonWorld,
     **more: Any,
 ) -> TeamTrainer:  # fmt: skip
-    def jobs(iteration: int, count: int, rng: random.Random) -> list[tuple[str, int]]:
+    def jobs(count: int, /, *, seed: int) -> list[tuple[str, int]]:
         return [("press", k) for k in range(count)]
 
-    return TeamTrainer(
-        model, button_team(model), world, jobs, config=config, critic=ScriptedCritic(ButtonWorld),
-        rehearse=rehearse, **more,
-    )  # fmt: skip
+    made = TeamTrainer(
+        button_team(model), world, jobs, config=config, critic=ScriptedCritic(ButtonWorld), **more
+    )
+    made.rehearse = rehearse
+    return made
 
 
 def weights_of(model: TinyModel) -> list[torch.Tensor]:
@@ -191,14 +191,13 @@ def test_a_cancelled_training_leaves_no_thread_that_changes_weights(tmp_path: Pa
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
 def test_an_error_of_a_callback_during_an_update_ends_the_training(kind: Any) -> None:
-    def report(progress: Any) -> None:
-        if progress.phase == "update" and progress.done:
+    def report(iteration: int, what: str, done: int, total: int) -> None:
+        if what == "update" and done:
             raise kind("stop here")
 
     model = TinyModel()
-    stopping = trainer(
-        model, lambda count, _: [pair(1)] * count, callbacks=Callbacks(on_progress=report)
-    )
+    stopping = trainer(model, lambda count, _: [pair(1)] * count)
+    stopping.on_progress = report
     with pytest.raises(kind, match="stop here"):
         asyncio.run(stopping.run())
     assert model.versions["agent_0"] == 1
@@ -243,7 +242,8 @@ def learned_edges(graphs: int, concurrency: int) -> tuple[Crowd, TinyModel, list
         CONFIG, edges="learned", graphs=graphs, concurrency=concurrency, episodes=8, rehearsal=0.0
     )
     result = asyncio.run(trainer(model, None, config=config, world=crowd.world).run())
-    figures = [(m.success, m.credit, m.pairs, m.graphs, m.edge_update) for m in result.history]
+    names = ("success", "credit", "pairs", "graphs", "edges_moved")
+    figures = [[m[name] for name in names] for m in result.history]
     return crowd, model, [result.edges.logits.tolist(), figures]
 
 

@@ -29,8 +29,8 @@ from swarm_ui.experiment.training.stage2 import (
     unseen_graphs,
 )
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim import Guidance
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout import GraphPolicy, Intervene, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -107,7 +107,7 @@ def test_the_imitation_has_the_guidance_of_the_other_variants() -> None:
     model, critic = LocalModel.load(BASE_AGENT), phone.scripted_critic(SETTINGS)
     shown = Shown(critic, 0.7, 5, supervisor_seed=9)
     actions = played(model, shown)
-    assert actions == played(model, RolloutSupervisor(critic, None, guide=0.7, seed=9))
+    assert actions == played(model, Guidance(critic, None, guide=0.7, seed=9))
     assert len(shown.pairs) == 12 * len(actions)  # four agents, three rounds
 
 

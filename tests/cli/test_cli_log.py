@@ -15,27 +15,24 @@ import json
 class Notes:
     """Writes what it receives into the folder of the run."""
 
-    def __init__(self, folder):
-        self.path = folder / "notes.jsonl"
+    def __init__(self, folder, settings):
+        self.path, self.settings = folder / "notes.jsonl", settings
 
     def keep(self, **values):
         with self.path.open("a") as file:
             file.write(json.dumps(values) + "\\n")
 
-    def start(self, config):
-        self.keep(config=dict(config))
+    def __call__(self, numbers):
+        self.keep(settings=dict(self.settings), numbers=dict(numbers))
 
-    def log(self, metrics, step):
-        self.keep(metrics=dict(metrics), step=step)
-
-    def finish(self, status):
-        self.keep(status=status)
+    def close(self):
+        self.keep(closed=True)
 
 class Breaks(Notes):
-    def log(self, metrics, step):
+    def __call__(self, numbers):
         raise OSError("the server is gone")
 
-def nothing(folder):
+def nothing(folder, settings):
     return None
 '''
 SMALL = (
@@ -64,16 +61,16 @@ def test_an_evaluation_logs_success_by_split_with_its_interval(code: Shell) -> N
         "--log user_loggers:Notes --out e --json"
     )
     assert done.code == 0, done.err
-    began, logged, ended = notes(code, "e")
-    assert began["config"]["environment.name"] == "phone"
-    assert began["config"]["splits"] == "parameters, apps"
+    logged, ended = notes(code, "e")
+    assert logged["settings"]["environment.name"] == "phone"
+    assert logged["settings"]["splits"] == "parameters, apps"
     for split in ("parameters", "apps"):
         found = {
-            name: logged["metrics"][f"success/{split}{name}"] for name in ("", "_low", "_high")
+            name: logged["numbers"][f"success/{split}{name}"] for name in ("", "_low", "_high")
         }
         assert found[""] == 0.0 and found["_low"] == 0.0 < found["_high"] <= 1.0
-        assert logged["metrics"][f"episodes/{split}"] == 2
-    assert ended == {"status": "finished"}
+        assert logged["numbers"][f"episodes/{split}"] == 2
+    assert ended == {"closed": True}
 
 
 @pytest.mark.slow
@@ -84,14 +81,13 @@ def test_training_is_logged_and_resumed_with_consent(code: Shell) -> None:
         "--out t --json"
     )
     assert done.code == 0, done.err
-    began, *steps, ended = notes(code, "t")
-    assert began["config"]["train.iterations"] == 2 and began["config"]["command"] == "train"
-    assert began["config"]["environment.wrap"] == "step-limit:steps=4"
-    assert [line["step"] for line in steps] == [0, 1] and ended == {"status": "finished"}
+    *steps, ended = notes(code, "t")
+    settings = steps[0]["settings"]
+    assert settings["train.iterations"] == 2 and settings["command"] == "train"
+    assert settings["environment.wrap"] == "step-limit:steps=4"
+    assert [line["numbers"]["iteration"] for line in steps] == [0, 1] and ended == {"closed": True}
     rows = done.json["iterations"]
-    assert [line["metrics"]["rollout/success"] for line in steps] == [
-        row["success"] for row in rows
-    ]
+    assert [line["numbers"]["success"] for line in steps] == [row["success"] for row in rows]
     assert list((code.folder / "t/tensorboard").glob("events*"))
     assert "--wrap step-limit:steps=4" in done.err, "the next command wraps in the same way"
     refused = code("train --resume t")
@@ -105,8 +101,8 @@ def test_a_logger_that_fails_ends_nothing(code: Shell) -> None:
     done = code(f"{line} --log user_loggers:Notes --out e")
     told = " ".join(done.err.split())
     assert done.code == 0, done.err
-    assert told.count("the logger Breaks failed in log: OSError: the server is gone") == 1
-    assert notes(code, "e")[-1] == {"status": "finished"}
+    assert told.count("the logger user_loggers:Breaks failed: OSError: the server is gone") == 1
+    assert notes(code, "e")[-1] == {"closed": True}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +130,7 @@ def test_a_wrong_logger_is_found_before_anything_is_written(
 def test_a_factory_that_returns_no_logger_is_wrong_usage(code: Shell) -> None:
     done = code(f"eval {LAMP} -n 2 --model script:right.txt --log user_loggers:nothing --out e")
     assert done.code == 2
-    assert "returns a NoneType, expected a Logger" in " ".join(done.err.split())
+    assert "returns a NoneType, expected a" in " ".join(done.err.split())
     assert not (code.folder / "e").exists()
 
 

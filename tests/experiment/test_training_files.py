@@ -8,7 +8,6 @@ from typing import cast
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.training import stage2
-from swarm_ui.optim.training_progress import Progress
 from swarm_ui.storage.run_directory import RunDirectory
 
 
@@ -26,6 +25,8 @@ class Saved:
 class Silent:
     """A bar that shows nothing."""
 
+    seconds = 1.0
+
     def update(self, done: float, note: str = "", *, left: float | None = None) -> None: ...
 
 
@@ -38,7 +39,6 @@ def test_the_learning_curve_has_the_adapters_of_every_iteration_with_a_checkpoin
     torn = stage2.adapters_after(run, 2)
     torn.mkdir(parents=True)
     (torn / "rest").touch()  # of an attempt that was killed
-    recorder = stage2._Recorder(run, Saved(), cast(Bar, Silent()), True, None)
-    recorder.progress(Progress(iteration=1, iterations=4, phase="checkpoint", done=0, total=1,
-                               elapsed=1.0, remaining=None))  # fmt: skip
+    recorder = stage2._Recorder(run, Saved(), cast(Bar, Silent()), 4, True, None)
+    recorder.progress(1, "checkpoint", 0, 1)
     assert [path.name for path in torn.iterdir()] == ["weights"]

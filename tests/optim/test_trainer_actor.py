@@ -11,13 +11,13 @@ from learning_fakes import ButtonWorld
 from sent_rollouts import SentRollouts
 from served_training import NAMES, Server, spoken, trained
 
-from swarm_ui.optim import retry
+from swarm_ui.optim import playing
 
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(playing, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(playing, "LONGEST_PAUSE", 0.2)
 
 
 async def test_each_iteration_acts_with_what_the_one_before_it_learned(tmp_path: Path) -> None:

@@ -14,22 +14,15 @@ import msgspec
 import pytest
 import torch
 from learning_fakes import ButtonWorld, TinyAgent, TinyModel
-from learning_run import CONFIG, sample_jobs
+from learning_run import CONFIG, trainer
 from sent_rollouts import SentRollouts, figures
 
 from swarm_ui.errors import ConfigError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Request
-from swarm_ui.optim import retry
-from swarm_ui.optim import trainer as trainer_module
-from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim import playing
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.metrics import scalars
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Guidance
-from swarm_ui.optim.trainer import TeamResult, TeamTrainer
+from swarm_ui.optim.trainer import TeamResult
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(
@@ -55,6 +48,11 @@ class PublishedAgent(TinyAgent):
 
     async def prepare(self) -> None: ...
 
+    def lease(self, name: str) -> str:
+        return name if "@" in name else self.publish()[name]
+
+    def release(self, version: str) -> None: ...
+
     def _answer(self, request: Request) -> Completion:
         name, _, number = (request.adapter or "").partition("@")
         model = self.published[f"{name}@{number}"] if number else self.model
@@ -68,18 +66,16 @@ def train(
     sent: bool = False,
     config: TeamConfig = SHORT,
     resume: bool = False,
-    callbacks: Callbacks | None = None,
+    **other: Any,
 ) -> TeamResult:
     agent = PublishedAgent(model)
     team = CollabGraph.collaborative(
         3, 2, model=agent, edges=[], adapters=[f"agent_{k}" for k in range(3)], temperatures=1.0
     )
-    played = RolloutActors(SentRollouts(ButtonWorld), agent) if sent else ButtonWorld
-    learning = TeamTrainer(
-        model, team, played, sample_jobs, config=config, folder=folder, callbacks=callbacks,
-        critic=ScriptedCritic(ButtonWorld, flips=0.03),
-        guidance=Guidance(adversary=ScriptedAdversary()),
-    )  # fmt: skip
+    played = SentRollouts(ButtonWorld) if sent else ButtonWorld
+    learning = trainer(
+        model, team=team, make_environment=played, config=config, folder=folder, **other
+    )
     return asyncio.run(learning.run(resume=resume))
 
 
@@ -118,24 +114,8 @@ def test_episodes_played_elsewhere_teach_what_those_played_here_teach(
     train(there, tmp_path / "there", config=config, sent=True)
     assert lines(tmp_path / "here") == lines(tmp_path / "there")
     assert [line["staleness"] for line in lines(tmp_path / "there")] == [0, staleness, staleness]
-    assert sum(lines(tmp_path / "here")[0]["pairs"].values())
+    assert lines(tmp_path / "here")[0]["pairs"]
     assert_equal(here, there)
-
-
-def test_every_pair_and_the_metrics_tell_the_staleness(monkeypatch: pytest.MonkeyPatch) -> None:
-    learned: list[set[int]] = []
-    update = trainer_module.update_team
-
-    def recorded(model: Any, examples: Sequence[Any], *rest: Any, **more: Any) -> Any:
-        learned.append({pair.staleness for pair in examples})
-        return update(model, examples, *rest, **more)
-
-    monkeypatch.setattr(trainer_module, "update_team", recorded)
-    history = train(TinyModel(), None, config=replace(SHORT, overlap=True), sent=True).history
-    assert learned == [{0}, {1}, {1}]
-    assert [m.staleness for m in history] == [0, 1, 1]
-    assert "rollout/staleness" not in scalars(history[0])
-    assert scalars(history[1])["rollout/staleness"] == 1.0
 
 
 def test_episodes_name_the_version_that_played(tmp_path: Path) -> None:
@@ -148,7 +128,7 @@ def test_episodes_name_the_version_that_played(tmp_path: Path) -> None:
     for staleness, expected in ((0, [0, 1, 2]), (1, [0, 0, 1])):
         versions.clear()
         config = replace(SHORT, overlap=bool(staleness))
-        train(TinyModel(), None, config=config, sent=True, callbacks=Callbacks(on_episodes=note))
+        train(TinyModel(), None, config=config, sent=True, on_episodes=note)
         assert versions == [{f"agent_0@{number}"} for number in expected]
 
 
@@ -158,13 +138,10 @@ def test_staleness_is_a_setting_of_the_run(tmp_path: Path) -> None:
         train(TinyModel(), tmp_path, config=replace(SHORT, overlap=True), resume=True)
 
 
-# -- the policy gradient on stale replies ---------------------------------------------------------
-
-
 def test_versions_that_cannot_be_brought_to_the_actors_cost_no_episode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(playing, "FIRST_PAUSE", 0.01)
     refused = iter([True, False, True, True])
     said: list[str] = []
 
@@ -175,9 +152,8 @@ def test_versions_that_cannot_be_brought_to_the_actors_cost_no_episode(
     one, other = TinyModel(), TinyModel()
     here = train(one, None)
     monkeypatch.setattr(PublishedAgent, "prepare", prepare)
-    callbacks = Callbacks(on_warning=said.append)
-    there = train(other, None, sent=True, callbacks=callbacks)
-    assert [m.success for m in there.history] == [m.success for m in here.history]
-    assert [m.pairs for m in there.history] == [m.pairs for m in here.history]
-    assert [m.replayed for m in there.history] == [SHORT.episodes // SHORT.graphs, 0, 0]
+    there = train(other, None, sent=True, warn=said.append)
+    assert [m["success"] for m in there.history] == [m["success"] for m in here.history]
+    assert [m["pairs"] for m in there.history] == [m["pairs"] for m in here.history]
+    assert [m["replayed"] for m in there.history] == [SHORT.episodes // SHORT.graphs, 0, 0]
     assert len(said) == 1 and "the server is being restarted" in said[0]

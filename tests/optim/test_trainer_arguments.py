@@ -16,7 +16,7 @@ from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 
 
-def no_jobs(iteration: int, count: int, rng: object) -> list[tuple[str, int]]:
+def no_jobs(count: int, /, *, seed: int) -> list[tuple[str, int]]:
     return []
 
 
@@ -24,7 +24,7 @@ def test_a_model_without_weights_cannot_be_trained() -> None:
     model: Any = ScriptedModel(lambda request: "")
     team = CollabGraph.collaborative(2, 1, model=model)
     with pytest.raises(ConfigError, match=r"adapters can be trained.*got ScriptedModel"):
-        TeamTrainer(model, team, PhoneEnvironment, no_jobs)
+        TeamTrainer(team, PhoneEnvironment, no_jobs)
 
 
 def test_an_environment_in_the_place_of_its_class() -> None:
@@ -32,7 +32,7 @@ def test_an_environment_in_the_place_of_its_class() -> None:
     environment: Any = made
     team = CollabGraph.collaborative(2, 1, model=model)
     with pytest.raises(ConfigError, match="write PhoneEnvironment instead"):
-        TeamTrainer(model, team, environment, no_jobs)
+        TeamTrainer(team, environment, no_jobs)
     with pytest.raises(ConfigError, match="write PhoneEnvironment instead"):
         ScriptedCritic(environment)
 
@@ -40,7 +40,7 @@ def test_an_environment_in_the_place_of_its_class() -> None:
 def test_trainer_and_result_are_printed_in_one_line() -> None:
     model = LocalModel.load()
     team = CollabGraph.collaborative(2, 1, model=model)
-    trainer = TeamTrainer(model, team, PhoneEnvironment, no_jobs, config=TeamConfig(iterations=3))
+    trainer = TeamTrainer(team, PhoneEnvironment, no_jobs, config=TeamConfig(iterations=3))
     assert repr(trainer) == (
         "TeamTrainer(LocalModel('base-agent'), adapters agent_0: agent_0, agent_1: agent_1; "
         "3 iterations of 128 episodes, redraw edges)"

@@ -85,7 +85,7 @@ def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
         assert torch.equal(ours, theirs)
     assert torch.equal(result.edges.logits, expected.edges.logits)
     assert torch.equal(result.edges.scores, expected.edges.scores)
-    assert [m.success for m in result.history] == [m.success for m in expected.history]
+    assert [m["success"] for m in result.history] == [m["success"] for m in expected.history]
 
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [0, 1, 2]

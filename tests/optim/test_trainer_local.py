@@ -39,15 +39,16 @@ def trained(folder: Path, config: TeamConfig, layers: int = 1) -> tuple[Any, tup
     )
     tasks = PhoneEnvironment().tasks
 
-    def jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
+    def jobs(count: int, /, *, seed: int) -> list[Job]:
+        rng = random.Random(seed)
         return [(rng.choice(tasks), rng.randrange(1000)) for _ in range(count)]
 
     trainer = TeamTrainer(
-        model, graph, PhoneEnvironment, jobs, config=config,
+        graph, PhoneEnvironment, jobs, config=config,
         critic=ScriptedCritic(PhoneEnvironment), folder=folder,
     )  # fmt: skip
     history = asyncio.run(trainer.run(resume=True)).history
-    assert sum(u.steps for m in history for u in m.updates) >= 3
+    assert sum(m["steps"] for m in history) >= 3
     adapters = tuple(dict.fromkeys(trainer.adapters.values()))
     assert model.adapters == adapters
     return model, adapters

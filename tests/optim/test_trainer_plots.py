@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
+from swarm_ui.report.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.stats import wilson
 
 pytest.importorskip("matplotlib")

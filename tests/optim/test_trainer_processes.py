@@ -8,30 +8,29 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from learning_fakes import TinyModel, precise
 from learning_run import CONFIG, run, trainer
 from process_group import Work, in_processes, started
 
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.distributed import LostProcess, Processes
 from swarm_ui.optim.trainer import TeamResult
-from swarm_ui.optim.training_progress import Progress
 
 EXACT = replace(CONFIG, shared_iterations=0)
 
 
 def leading(
     folder: Path, config: TeamConfig, check: Callable[[TinyModel, TeamResult], None],
-    callbacks: Callbacks | None = None,
+    **other: Any,
 ) -> Work:  # fmt: skip
     """The first process: trains the team in ``folder``, from wherever it stands."""
 
     def work(processes: Processes) -> None:
         model = precise()
-        team = trainer(model, folder=folder, config=config, callbacks=callbacks)
+        team = trainer(model, folder=folder, config=config, **other)
         check(model, asyncio.run(team.run(resume=True, processes=processes)))
 
     return work
@@ -49,8 +48,8 @@ def as_quiet(quiet: TinyModel, expected: TeamResult, tolerance: float) -> Callab
                 model.adapter_parameters(name), quiet.adapter_parameters(name), strict=True
             ):
                 assert (ours - theirs).abs().max().item() <= tolerance
-        assert [m.success for m in result.history] == [m.success for m in expected.history]
-        assert [m.pairs for m in result.history] == [m.pairs for m in expected.history]
+        assert [m["success"] for m in result.history] == [m["success"] for m in expected.history]
+        assert [m["pairs"] for m in result.history] == [m["pairs"] for m in expected.history]
         gap = (result.edges.logits - expected.edges.logits).abs().max().item()
         assert gap <= tolerance
 
@@ -87,13 +86,13 @@ def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, proce
         victim.write_text(str(os.getpid()))
         following(group)
 
-    def strike(at: Progress) -> None:
-        if at.phase == "update" and at.iteration == 1:
+    def strike(iteration: int, what: str, done: int, total: int) -> None:
+        if what == "update" and iteration == 1:
             os.kill(int(victim.read_text()), signal.SIGKILL)
 
     def leader(group: Processes) -> None:
         with pytest.raises(LostProcess, match=r"process 1 of 2: .* One of them ended"):
-            leading(folder, EXACT, check, Callbacks(on_progress=strike))(group)
+            leading(folder, EXACT, check, on_progress=strike)(group)
 
     codes = [child.wait() for child in started([leader, doomed], tmp_path)]
     assert codes == [0, -signal.SIGKILL], (tmp_path / "stderr-0").read_text()

@@ -23,11 +23,8 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel
 from swarm_ui.nodes.models.acting import hold_model, share_limits
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts
 
@@ -51,8 +48,8 @@ def config(staleness: int) -> TeamConfig:
     )  # fmt: skip
 
 
-def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
-    return draw_jobs(tasks("train"), count, rng.getrandbits(31))
+def sample_jobs(count: int, /, *, seed: int) -> list[Job]:
+    return draw_jobs(tasks("train"), count, random.Random(seed).getrandbits(31))
 
 
 class Trained(NamedTuple):
@@ -93,7 +90,7 @@ def train(
         async with ray_rollouts(PhoneEnvironment, workers=workers, slots=2) as rollouts:
             after = (folder / "metrics.jsonl").exists
             with killing(lambda: pid or worker_of(rollouts), lambda: strike and after()) as killed:
-                result = await trainer(model, RolloutActors(rollouts, model)).run()
+                result = await trainer(model, rollouts).run()
             assert bool(killed) == strike
             assert held or bool(rollouts.losses) == strike
         if held:
@@ -106,12 +103,12 @@ def train(
         team = CollabGraph.collaborative(
             2, 2, model=model, adapters=AGENTS, temperatures=0.8, views="shuffle"
         )
-        return TeamTrainer(
-            learner, team, places, sample_jobs, config=config(staleness), folder=folder,
-            critic=ScriptedCritic(PhoneEnvironment),
-            guidance=Guidance(adversary=ScriptedAdversary()),
-            callbacks=Callbacks(on_episodes=note),
+        made = TeamTrainer(
+            team, places, sample_jobs, config=config(staleness), folder=folder,
+            critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
         )  # fmt: skip
+        made.on_episodes = note
+        return made
 
     result = asyncio.run(run())
     learner.save_adapters(folder / "adapters")

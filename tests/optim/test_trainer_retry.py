@@ -12,7 +12,6 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import openai
 import pytest
 import torch
 from graph_fakes import in_virtual_time
@@ -26,27 +25,24 @@ from swarm_ui.errors import BudgetExceeded, Failure, ModelError, ModelUnavailabl
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import OpenAIModel
 from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.optim import retry
+from swarm_ui.optim import playing
 from swarm_ui.optim.adversary import LLMAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.llm import LLMCritic
-from swarm_ui.optim.retry import play_with_retries, unanswered
-from swarm_ui.optim.rollout_supervisor import Guidance
+from swarm_ui.optim.playing import play_with_retries, unanswered
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, max_steps=2, patience=20.0)
-MIDST = 120
-"""A request in the second iteration, between the 94 of the first and the 140 of both."""
+MIDST = 60
+"""A request among those of the first rollouts."""
 
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("soak") is None:
-        monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.01)
-        monkeypatch.setattr(retry, "FIRST_PAUSE", 0.05)
-        monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.2)
+        monkeypatch.setattr(playing, "FIRST_PAUSE", 0.05)
+        monkeypatch.setattr(playing, "LONGEST_PAUSE", 0.2)
 
 
 @contextlib.asynccontextmanager
@@ -64,26 +60,23 @@ async def trained(
     model: TinyModel,
     folder: Path | None,
     *,
-    served_agent: bool = False,
     said: list[str] | None = None,
     config: Any = SHORT,
     critic: dict[str, Any] | None = None,
     endpoint: dict[str, Any] | None = None,
 ) -> TeamResult:
-    """Train with a critic and an adversary behind the endpoint, and if so asked an agent."""
+    """Train with a critic and an adversary behind the endpoint."""
     async with contextlib.AsyncExitStack() as stack:
-        judge, opponent, agent = [
+        judge, opponent = [
             await stack.enter_async_context(asking(server, name, **(endpoint or {}) | more))
-            for name, more in (("critic", critic or {}), ("adversary", {}), ("agent", {}))
+            for name, more in (("critic", critic or {}), ("adversary", {}))
         ]
         graph = button_team(model)
-        if served_agent:
-            graph = graph.with_node(AgentNode("agent_2", agent, temperature=1.0))
         trainer = TeamTrainer(
-            model, graph, ButtonWorld, sample_jobs, config=config, critic=LLMCritic(judge),
-            guidance=Guidance(adversary=LLMAdversary(opponent)), folder=folder,
-            callbacks=Callbacks(on_warning=([] if said is None else said).append),
+            graph, ButtonWorld, sample_jobs, config=config, critic=LLMCritic(judge),
+            adversary=LLMAdversary(opponent), folder=folder,
         )  # fmt: skip
+        trainer.warn = ([] if said is None else said).append
         return await trainer.run(resume=True)
 
 
@@ -114,7 +107,9 @@ def same(one: TinyModel, other: TinyModel) -> bool:
 
 
 def outcomes(result: TeamResult) -> list[Any]:
-    return [(m.success, m.credit, m.unscored, m.masked, m.pairs, m.sources) for m in result.history]
+    return [
+        (m["success"], m["credit"], m["unscored"], m["masked"], m["pairs"]) for m in result.history
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,27 +127,9 @@ async def test_an_endpoint_that_comes_back_costs_time_and_nothing_else(
     assert same(ours, quiet.model)
     assert torch.equal(result.edges.logits, quiet.result.edges.logits)
     assert outcomes(result) == outcomes(quiet.result)
-    assert result.history[1].replayed > 0
-    assert any("iteration 2: " in line and "wait for a model" in line for line in said)
-    if not mute:  # where an answer is late, a busy machine may be why
-        assert result.history[0].replayed == 0
-        assert 1 <= len(said) <= SHORT.graphs  # one for each graph that waits
 
 
-@pytest.mark.slow
-async def test_served_agents_that_were_missed_are_asked_again() -> None:
-    config = replace(SHORT, adapters={"a": ("agent_0",), "b": ("agent_1",), "agent": ("agent_2",)})
-    quiet, ours = TinyModel(), TinyModel()
-    async with Mortal() as server:
-        expected = await trained(server, quiet, None, served_agent=True, config=config)
-    async with Mortal(dies_at=MIDST, seconds=2.0) as server:
-        result = await trained(server, ours, None, served_agent=True, config=config)
-    assert same(ours, quiet)
-    assert outcomes(result) == outcomes(expected)
-    assert result.history[1].replayed > 0
-
-
-@pytest.mark.parametrize("dies_at", [1, pytest.param(MIDST, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dies_at", [1, pytest.param(130, marks=pytest.mark.slow)])
 async def test_an_endpoint_that_never_comes_back_ends_it_and_it_resumes_to_the_same(
     quiet: Quiet, tmp_path: Path, dies_at: int
 ) -> None:
@@ -199,8 +176,8 @@ async def test_a_refusal_now_and_then_masks_its_episode_only() -> None:
         result = await trained(server, TinyModel(), None)
     assert refused > 0
     first = result.history[0]
-    assert 0 < first.masked < first.episodes
-    assert first.replayed == 0
+    assert 0 < first["masked"] < first["episodes"]
+    assert first["replayed"] == 0
 
 
 async def test_a_budget_that_is_used_up_is_said_at_once() -> None:
@@ -225,7 +202,9 @@ async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> No
         back = next(answers)
         return [episode(None if back or seed == 0 else AWAY) for _, seed in jobs]
 
-    played = await play_with_retries(play, [("t", k) for k in range(5)], patience=10.0)
+    played = await play_with_retries(
+        play, [("t", k) for k in range(5)], patience=10.0, on_wait=[].append
+    )
     assert asked == [5, 1, 1, 1, 3]
     assert [e.fault for e in played.episodes] == [None] * 5
     assert played.again == 4
@@ -244,7 +223,7 @@ def test_a_model_that_answered_during_the_replay_is_waited_for_again() -> None:
         return found
 
     jobs = [("t", seed) for seed in range(5)]
-    played = in_virtual_time(play_with_retries(play, jobs, patience=60.0))
+    played = in_virtual_time(play_with_retries(play, jobs, patience=60.0, on_wait=[].append))
     assert [e.fault for e in played.episodes] == [None] * 5
     assert tries == {0: 2, 1: 2, 2: 2, 3: 3, 4: 2}
 
@@ -254,7 +233,7 @@ async def test_without_patience_it_ends_at_once() -> None:
         return [episode(AWAY) for _ in jobs]
 
     with pytest.raises(ModelUnavailable, match=r"2 of 2 episodes .* got: model 'm': no answer"):
-        await play_with_retries(play, [("t", 0), ("t", 1)], patience=0.0)
+        await play_with_retries(play, [("t", 0), ("t", 1)], patience=0.0, on_wait=[].append)
 
 
 async def test_a_missed_agent_spoils_an_episode_that_seems_whole() -> None:
@@ -278,5 +257,5 @@ async def test_sixty_seconds_without_an_endpoint_with_the_defaults_of_the_librar
         result = await trained(server, ours, None, config=config, endpoint=defaults)
     assert same(ours, quiet.model)
     assert outcomes(result) == outcomes(quiet.result)
-    assert result.history[1].replayed > 0
-    assert result.history[1].rollout_seconds > 55.0
+    assert result.history[1]["replayed"] > 0
+    assert result.history[1]["rollout_seconds"] > 55.0

@@ -195,7 +195,7 @@ class TinyAgent:
     name = "tiny"
 
     def __init__(self, model: TinyModel) -> None:
-        self.model = model
+        self.model = self.learner = model
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         return [self._answer(request) for request in requests]

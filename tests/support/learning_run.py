@@ -12,13 +12,8 @@ from typing import Any
 
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
-from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.config import TeamConfig, UpdateConfig
-from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_supervisor import Guidance
-from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim import ScriptedAdversary, ScriptedCritic, TeamConfig, TeamTrainer, UpdateConfig
+from swarm_ui.optim.trainer import TeamResult
 from swarm_ui.rollout import Job
 
 CONFIG = TeamConfig(
@@ -27,18 +22,27 @@ CONFIG = TeamConfig(
 )  # fmt: skip
 
 
-def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
+ATTRIBUTES = ("loss", "rehearse", "on_progress", "on_episodes", "warn")
+
+
+def sample_jobs(count: int, /, *, seed: int) -> list[Job]:
+    rng = random.Random(seed)
     return [("press", rng.randrange(10_000)) for _ in range(count)]
 
 
 def trainer(model: TinyModel, *, config: TeamConfig = CONFIG, **other: Any) -> TeamTrainer:
+    """``other``: arguments of the trainer, or its attributes."""
     given: dict[str, Any] = {
         "critic": ScriptedCritic(ButtonWorld, flips=0.03),
-        "guidance": Guidance(adversary=ScriptedAdversary()),
+        "adversary": ScriptedAdversary(),
         **other,
     }
-    make = given.pop("make_environment", ButtonWorld)
-    return TeamTrainer(model, button_team(model), make, sample_jobs, config=config, **given)
+    attributes = {name: given.pop(name) for name in ATTRIBUTES if name in given}
+    make, team = given.pop("make_environment", ButtonWorld), given.pop("team", button_team(model))
+    made = TeamTrainer(team, make, sample_jobs, config=config, **given)
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
 
 
 def run(model: TinyModel, folder: Path | None, *, resume: bool = False, **other: Any) -> TeamResult:
@@ -49,9 +53,9 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killer(phase: str, iteration: int) -> Callable[[Progress], None]:
-    def report(progress: Progress) -> None:
-        if progress.phase == phase and progress.iteration == iteration and progress.done > 0:
+def killer(phase: str, iteration: int) -> Callable[[int, str, int, int], None]:
+    def report(at: int, what: str, done: int, total: int) -> None:
+        if what == phase and at == iteration and done > 0:
             _die()
 
     return report
@@ -68,5 +72,4 @@ def run_until(folder: Path, phase: str, iteration: int, config: TeamConfig = CON
             rename(source, target)
 
         os.rename = dying
-    dying_there = Callbacks(on_progress=killer(phase, iteration))
-    run(TinyModel(), folder, resume=True, callbacks=dying_there, config=config)
+    run(TinyModel(), folder, resume=True, config=config, on_progress=killer(phase, iteration))

@@ -19,11 +19,8 @@ from vllm_stand_in import StandIn
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes import ActorModel, OpenAIModel
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Rollouts
 from swarm_ui.trace.records import Episode
@@ -67,15 +64,14 @@ async def trained(
     team = CollabGraph.collaborative(
         len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperatures=1.0
     )
-    places = ButtonWorld if playing is None else RolloutActors(playing, model)
+    places = ButtonWorld if playing is None else playing
     config = replace(SMALL, overlap=bool(staleness), iterations=3 if staleness else 2)
     trainer = TeamTrainer(
-        learner, team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
-        guidance=Guidance(adversary=ScriptedAdversary()), folder=folder,
-        callbacks=Callbacks(
-            on_episodes=lambda _, found: episodes.extend(found), on_warning=lambda _: None
-        ),
+        team, places, sample_jobs, config=config, critic=ScriptedCritic(ButtonWorld),
+        adversary=ScriptedAdversary(), folder=folder,
     )  # fmt: skip
+    trainer.on_episodes = lambda _, found: episodes.extend(found)
+    trainer.warn = lambda _: None
     await trainer.run()
     weights = [p.detach().clone() for name in NAMES for p in learner.adapter_parameters(name)]
     await model.close()

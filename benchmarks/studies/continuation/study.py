@@ -40,12 +40,9 @@ from swarm_ui.experiment.training.stage2 import TrainingEnvironment, team_config
 from swarm_ui.files import write_atomic
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.preferences import PairConfig
-from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
 from swarm_ui.rollout import Job
 from swarm_ui.stats import outcomes
 from swarm_ui.storage.run_directory import RunDirectory
@@ -186,14 +183,14 @@ class Continuation:
         run, model = self._run(cell.folder, cell.folder.name), LocalModel.load(self._agent)
         environment = TrainingEnvironment(
             PhoneEnvironment,
-            lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+            lambda count, *, seed: phone.training_jobs(settings, count, random.Random(seed)),
             phone.scripted_critic(settings),
             phone.CONCURRENCY,
             rehearse=rehearsal_for(model),
         )
         with self.display.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
             trained = asyncio.run(train_team(settings, run, model, environment, bar))
-        return sum(m.cpu_seconds for m in trained.history)
+        return float(sum(m["cpu_seconds"] for m in trained.history))
 
     async def _on_pages(self, cell: Cell, before: Cell, rehearse: bool) -> None:
         course, children = self.course, children_seconds()
@@ -241,7 +238,6 @@ class Continuation:
         pairs = PairConfig(easy_share=1.0) if environment.critic is None else PairConfig()
         with self.display.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
             trainer = TeamTrainer(
-                model,
                 arm.graph(model),
                 environment.make_environment,
                 environment.sample_jobs,
@@ -249,13 +245,13 @@ class Continuation:
                     team_config(settings, environment.concurrency), pairs=pairs
                 ),
                 critic=environment.critic,
-                rehearse=Rehearsal(KNOWN_WORDS),
                 folder=cell.folder,
-                callbacks=Callbacks(on_progress=_moving(bar), on_warning=bar.say),
             )
+            trainer.rehearse, trainer.warn = Rehearsal(KNOWN_WORDS), bar.say
+            trainer.on_progress = _moving(bar)
             result = await trainer.run(resume=True)
         model.save_adapters(cell.adapters)
-        return sum(m.cpu_seconds for m in result.history)
+        return float(sum(m["cpu_seconds"] for m in result.history))
 
     def _test(self, cell: Cell, agent: Path, adapters: Path | None) -> None:
         playing = Playing(
@@ -268,17 +264,18 @@ class Continuation:
 def _spread(tasks: Sequence[str]) -> SampleJobs:
     """Training episodes, evenly spread over the tasks. Episodes of one task are adjacent."""
 
-    def sample(iteration: int, count: int, rng: random.Random) -> list[Job]:
+    def sample(count: int, /, *, seed: int) -> list[Job]:
+        rng = random.Random(seed)
         order = rng.sample(list(tasks), len(tasks))
         return sorted((order[k % len(order)], rng.choice(TRAIN_SEEDS)) for k in range(count))
 
     return sample
 
 
-def _moving(bar: Bar) -> Callable[[Progress], None]:
-    def move(at: Progress) -> None:
-        share = at.done / at.total if at.total else 1.0
-        done = at.iteration + {"rollout": 0.5 * share, "update": 0.5 + 0.5 * share}.get(at.phase, 0)
-        bar.update(done, f"{at.phase} {at.done}/{at.total}")
+def _moving(bar: Bar) -> Callable[[int, str, int, int], None]:
+    def move(iteration: int, what: str, done: int, total: int) -> None:
+        share = done / max(1, total)
+        part = {"rollout": 0.5 * share, "update": 0.5 + 0.5 * share}.get(what, 1.0)
+        bar.update(iteration + part, f"{what} {done}/{total}")
 
     return move

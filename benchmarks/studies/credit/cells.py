@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -31,14 +32,12 @@ from swarm_ui.nodes.models.pretrained.catalogue import SMOLLM2_CRITIC
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.counterfactual import LeaveOneOut, Shapley
 from swarm_ui.optim.credit.critic import calls_of
 from swarm_ui.optim.credit.groups import MALT, DrMAS, GiGPO, ProgressAttribution
 from swarm_ui.optim.credit.learned import learned_critic
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job, rollout_many
 from swarm_ui.stats import outcomes
@@ -110,25 +109,22 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
         calls += agent_calls(episodes)
 
     trainer = TeamTrainer(
-        model,
         graph,
         make,
-        lambda iteration, count, rng: repeated(training_starts(plan.starts, rng), plan.attempts),
+        lambda count, *, seed: repeated(
+            training_starts(plan.starts, random.Random(seed)), plan.attempts
+        ),
         config=config_of(plan, arm, seed),
         critic=critic,
-        guidance=Guidance(
-            ScriptedCritic(make) if arm.judged else None,
-            None if arm.graded is None else ScriptedAdversary(),
-        ),
-        callbacks=Callbacks(
-            on_progress=lambda at: progress(at.iteration, at.phase), on_episodes=played
-        ),
+        judge=ScriptedCritic(make) if arm.judged else None,
+        adversary=None if arm.graded is None else ScriptedAdversary(),
     )
+    trainer.on_progress = lambda iteration, what, done, total: progress(iteration, what)
+    trainer.on_episodes = played
     history = asyncio.run(trainer.run()).history
     trained = time.process_time()
     progress(plan.iterations, "test")
     test, validation = tested(plan, model)
-    updates = [update for metrics in history for update in metrics.updates]
     return Cell(
         arm=arm.name,
         seed=seed,
@@ -136,9 +132,9 @@ def train(plan: Plan, arm: Arm, seed: int, progress: Callable[[float, str], None
         dirty=source[1],
         test=test,
         validation=validation,
-        rollouts=tuple(metrics.success for metrics in history),
-        samples=sum(update.examples for update in updates),
-        steps=sum(update.steps for update in updates),
+        rollouts=tuple(metrics["success"] for metrics in history),
+        samples=sum(metrics["pairs"] for metrics in history),
+        steps=sum(metrics["steps"] for metrics in history),
         calls=calls,
         credit_calls=calls_of(critic) or 0,
         digest=digest(model, graph.agents),

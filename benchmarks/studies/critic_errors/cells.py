@@ -26,10 +26,8 @@ from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.credit.trust import Trust
-from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import rollout_many
 from swarm_ui.stats import Outcome, outcomes
@@ -86,15 +84,14 @@ def train(
     model = LocalModel.load(BASE_AGENT)
 
     trainer = TeamTrainer(
-        model,
         rollout_arm(settings, own).graph(model),
         PhoneEnvironment,
-        lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+        lambda count, *, seed: phone.training_jobs(settings, count, random.Random(seed)),
         config=team_config(settings, phone.CONCURRENCY),
         critic=critic,
-        guidance=Guidance(adversary=ScriptedAdversary()),
-        callbacks=Callbacks(on_progress=lambda at: progress(at.iteration, at.phase)),
+        adversary=ScriptedAdversary(),
     )
+    trainer.on_progress = lambda iteration, what, done, total: progress(iteration, what)
     history = asyncio.run(trainer.run()).history
     spent = time.process_time() - began
     progress(settings.iterations, "test")
@@ -105,8 +102,8 @@ def train(
         arm=name,
         seed=seed,
         commit=commit(),
-        weights=tuple(metrics.critic_weights or () for metrics in history),
-        rollouts=tuple(metrics.success for metrics in history),
+        weights=tuple(tuple(metrics["critic_weights"] or ()) for metrics in history),
+        rollouts=tuple(metrics["success"] for metrics in history),
         outcomes=repeated(outcomes, [seed]),
         digest=trained,
         training_seconds=spent,

@@ -47,9 +47,7 @@ from swarm_ui.nodes.models.tiny_agent.local_model import GENERAL_AGENT, LocalMod
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import SHIPPED_AGENTS
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.adversary import ScriptedAdversary, ScriptedTeacher
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.stats import Outcome, outcomes
@@ -159,7 +157,7 @@ class Cells:
         return found
 
     def _stage2(self, arm: Arm, seed: int, tell: Tell) -> Cell:
-        settings, calls = self.plan.settings(seed), 0
+        settings, calls, own = self.plan.settings(seed), 0, seed
         solver = ScriptedCritic(
             make_environment, flips=settings.critic_noise, seed=derive(seed, "critic")
         )
@@ -170,25 +168,20 @@ class Cells:
             calls += sum(len(step.trace.calls) for e in episodes for step in e.steps)
 
         trainer = TeamTrainer(
-            model,
             rollout_arm(settings, ()).graph(model),
             make_environment,
-            lambda iteration, count, rng: training_jobs(arm, seed, count, rng),
+            lambda count, *, seed: training_jobs(arm, own, count, random.Random(seed)),
             config=dataclasses.replace(
                 team_config(settings, phone.CONCURRENCY),
                 rank=self.plan.rank,
             ),
             critic=solver if arm.critic else None,
-            guidance=Guidance(
-                solver,
-                ScriptedAdversary(),
-                ScriptedTeacher(make_environment) if arm.teacher else None,
-            ),
-            rehearse=Rehearsal(KNOWN_WORDS),
-            callbacks=Callbacks(
-                on_progress=lambda at: tell(at.iteration, at.phase), on_episodes=count
-            ),
+            judge=solver,
+            adversary=ScriptedAdversary(),
+            teacher=ScriptedTeacher(make_environment) if arm.teacher else None,
         )
+        trainer.rehearse, trainer.on_episodes = Rehearsal(KNOWN_WORDS), count
+        trainer.on_progress = lambda iteration, what, done, total: tell(iteration, what)
         began = time.process_time()
         history = asyncio.run(trainer.run()).history
         spent = time.process_time() - began
@@ -197,11 +190,11 @@ class Cells:
             arm=arm.name,
             seed=seed,
             commit=commit(),
-            steps=sum(update.steps for at in history for update in at.updates),
-            samples=sum(sum(at.pairs.values()) for at in history),
+            steps=sum(at["steps"] for at in history),
+            samples=sum(at["pairs"] for at in history),
             calls=calls,
             training_seconds=spent,
-            rollouts=tuple(at.success for at in history),
+            rollouts=tuple(at["success"] for at in history),
         )
 
     def _more_stage1(self, arm: Arm, seed: int) -> Cell:

@@ -31,7 +31,11 @@ def graph_arms(team: Arm, settings: Settings, trained: TrainedTeam, count: int) 
     if settings.edges == "learned":
         return [team]
     own = fixed_graph(settings)
-    played = {frozenset(g.edges) for metrics in trained.history for g in metrics.graphs}
+    played = {
+        frozenset((a, b) for a, b in graph)
+        for metrics in trained.history
+        for graph in metrics["graphs"]
+    }
     unseen = unseen_graphs(settings, played or {frozenset(own)}, count)
     arms = _numbered(dataclasses.replace(team, label="trained team, unseen DAG"), unseen)
     if settings.edges == "fixed":

@@ -7,7 +7,6 @@ the solution, not from credit for messages.
 from __future__ import annotations
 
 import dataclasses
-import random
 import time
 from collections.abc import Callable
 
@@ -29,11 +28,10 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import GUIDE, TeamConfig
 from swarm_ui.optim.credit.critic import judge_of
+from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.preferences import PreferencePair
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.update import update_team
-from swarm_ui.rollout import GraphPolicy, Intervention, rollout_many
+from swarm_ui.rollout import GraphPolicy, Intervention, Rollouts, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Trace
 
@@ -60,7 +58,7 @@ class Shown:
         """
         self.pairs: list[PreferencePair] = []
         self._critic, self._seed = critic, seed
-        self._supervisor = RolloutSupervisor(critic, None, guide=guide, seed=supervisor_seed)
+        self._guidance = Guidance(critic, None, guide=guide, seed=supervisor_seed)
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -76,7 +74,7 @@ class Shown:
                         source="solver",
                     )
                 )  # fmt: skip
-        return await self._supervisor(index, trace, environment)
+        return await self._guidance(index, trace, environment)
 
     async def _chosen(self, trace: Trace, environment: PhoneEnvironment) -> Action:
         right, state = environment.expert(), environment.snapshot()
@@ -116,7 +114,7 @@ async def imitate(
     began = time.process_time()
     make_environment = environment.make_environment
     judge = judge_of(environment.critic)
-    assert judge is not None and not isinstance(make_environment, RolloutActors)
+    assert judge is not None and not isinstance(make_environment, Rollouts)
     add_adapters(model, names, config)
     for iteration in range(config.iterations):
         shown = Shown(
@@ -125,9 +123,8 @@ async def imitate(
             derive(settings.seed, "imitation", iteration),
             supervisor_seed=derive(settings.seed, "referee", iteration, 0),
         )
-        jobs = environment.sample_jobs(
-            iteration, config.episodes, random.Random(derive(settings.seed, "jobs", iteration))
-        )
+        seed = derive(settings.seed, "jobs", iteration)
+        jobs = environment.sample_jobs(config.episodes, seed=seed)
         before = Cost.of_model(model)
         await rollout_many(
             make_environment,

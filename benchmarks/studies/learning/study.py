@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,7 +110,7 @@ class Study:
         critic, model = phone.scripted_critic(settings), LocalModel.load(self._agent)
         environment = TrainingEnvironment(
             PhoneEnvironment,
-            lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+            lambda count, *, seed: phone.training_jobs(settings, count, random.Random(seed)),
             critic if variant.critic else None,
             phone.CONCURRENCY,
             rehearse=rehearsal_for(model),
@@ -121,7 +122,7 @@ class Study:
                 config = variant.config(team_config(settings, environment.concurrency))
                 trained = asyncio.run(train_team(settings, run, model, environment, bar, config))
                 results.rollouts = rollout_cost(run, trained.history)
-                seconds = sum(m.cpu_seconds for m in trained.history)
+                seconds = sum(m["cpu_seconds"] for m in trained.history)
                 run.log({"kind": "training", "cpu_seconds": seconds})
         results.training_cpu_seconds = _noted(run, "training")
         self._evaluate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def play(folder: Path, seed: int, plan: Plan, display: ProgressDisplay) -> Cell:
         run = RunDirectory.create(folder, name=folder.name, config=plain(settings))
     environment = TrainingEnvironment(
         PhoneEnvironment,
-        lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+        lambda count, *, seed: phone.training_jobs(settings, count, random.Random(seed)),
         phone.scripted_critic(settings),
         phone.CONCURRENCY,
         rehearse=rehearsal_for(model),
@@ -133,6 +134,6 @@ def play(folder: Path, seed: int, plan: Plan, display: ProgressDisplay) -> Cell:
         seed=seed, commit=commit(), edges=list(trained.edges), graph=trained.edges_label,
         digest=digest(model, agent_names(settings.agents)),
         decisions=sorted(watch.found, key=lambda d: (d.task, d.seed)),
-        training_seconds=round(sum(m.cpu_seconds for m in trained.history), 1),
+        training_seconds=round(sum(m["cpu_seconds"] for m in trained.history), 1),
         seconds=time.process_time() - began,
     )  # fmt: skip

@@ -31,10 +31,9 @@ from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import EdgeMode, TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.preferences import PairConfig, PreferencePair
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
@@ -183,15 +182,14 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
         config = replace(config, edge_credit=0.0)
     spent = Spent()
     trainer = TeamTrainer(
-        model,
         team(model, given, temperature=_TEMPERATURE, trained=False),
         long_phone,
         training_jobs,
         config=config,
         critic=critic,
-        rehearse=WindowRehearsal(plan.rehearsed),
-        callbacks=Callbacks(on_episodes=lambda _, episodes: spent.add(episodes)),
     )
+    trainer.rehearse = WindowRehearsal(plan.rehearsed)
+    trainer.on_episodes = lambda _, episodes: spent.add(episodes)
     result = asyncio.run(trainer.run())
     graph = result.edges.mode().edges if edges == "learned" else given
     chances = result.edges.marginals() if edges == "learned" else {}
@@ -200,11 +198,11 @@ def train(plan: Plan, edges: EdgeArm, credit: CreditArm, seed: int, agent: Path)
         credit=credit,
         seed=seed,
         graph=tuple(graph),
-        rollouts=tuple(metrics.success for metrics in result.history),
+        rollouts=tuple(metrics["success"] for metrics in result.history),
         sources=_sources(result.history),
         probabilities={f"{a}>{b}": round(p, 4) for (a, b), p in chances.items()},
-        steps=sum(update.steps for m in result.history for update in m.updates),
-        episodes=sum(m.episodes for m in result.history),
+        steps=sum(m["steps"] for m in result.history),
+        episodes=sum(m["episodes"] for m in result.history),
         calls=spent.calls,
         tokens=spent.tokens,
         digest=digest(model, NAMES),
@@ -236,14 +234,17 @@ def team_config(plan: Plan, edges: EdgeArm, seed: int) -> TeamConfig:
     )
 
 
-def training_jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
+def training_jobs(count: int, /, *, seed: int) -> Sequence[Job]:
     """Training episodes: known templates with training parameters."""
-    return draw_jobs(SETS["known"], count, rng.getrandbits(31), seeds=TRAIN_SEEDS)
+    drawn = random.Random(seed).getrandbits(31)
+    return draw_jobs(SETS["known"], count, drawn, seeds=TRAIN_SEEDS)
 
 
-def _sources(history: Sequence[IterationMetrics]) -> dict[str, int]:
+def _sources(history: Sequence[Metrics]) -> dict[str, int]:
     total: dict[str, int] = {}
     for metrics in history:
-        for source, count in metrics.sources.items():
-            total[source] = total.get(source, 0) + count
+        for name, count in metrics.items():
+            if name.startswith("sources/"):
+                source = name.removeprefix("sources/")
+                total[source] = total.get(source, 0) + count
     return dict(sorted(total.items()))

@@ -29,7 +29,7 @@ from swarm_ui.experiment.training.roles import describe_credit, describe_teacher
 
 if TYPE_CHECKING:
     from swarm_ui.optim.distributed import Processes
-    from swarm_ui.optim.metrics import IterationMetrics
+    from swarm_ui.optim.metrics import Metrics
 
 
 @flags.command(
@@ -81,7 +81,7 @@ def _train(arguments: flags.Arguments, processes: Processes | None) -> int:
 
 def _learn(
     run: runs.Run, output: Output, processes: Processes | None, *, new: bool
-) -> Sequence[IterationMetrics]:
+) -> Sequence[Metrics]:
     """Train; returns the metrics of all iterations."""
     config = run.config
 
@@ -93,7 +93,7 @@ def _learn(
     from swarm_ui.optim.distributed import LostProcess
 
     try:
-        history: Sequence[IterationMetrics] = stoppable(run, learn, new=new)
+        history: Sequence[Metrics] = stoppable(run, learn, new=new)
     except LostProcess as error:
         if not run.folder.path.exists():  # it was new, and nothing was saved
             raise
@@ -118,7 +118,7 @@ def _load(config: Config, output: Output, processes: Processes | None) -> Any:
     return load_model(config, output, learned)
 
 
-def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMetrics]) -> int:
+def _show_training(run: runs.Run, output: Output, history: Sequence[Metrics]) -> int:
     """Show the metrics of each iteration; returns the exit code."""
     config, folder = run.config, run.folder
     made = table(
@@ -128,31 +128,30 @@ def _show_training(run: runs.Run, output: Output, history: Sequence[IterationMet
     )
     for at in history:
         made.add_row(
-            str(at.iteration + 1),
-            str(at.episodes),
-            "–" if at.success is None else f"{100 * at.success:.1f}",
-            "–" if at.credit is None else f"{at.credit:.3f}",
-            str(sum(at.pairs.values())),
-            str(at.masked),
-            f"{at.cpu_seconds:.1f}",
+            str(at["iteration"] + 1),
+            str(at["episodes"]),
+            "–" if at["success"] is None else f"{100 * at['success']:.1f}",
+            "–" if at["credit"] is None else f"{at['credit']:.3f}",
+            str(at["pairs"]),
+            str(at["masked"]),
+            f"{at['cpu_seconds']:.1f}",
         )
     output.show(made)
     if config.run.report:
         from swarm_ui.experiment.reporting import training_report
 
         output.say(f"report: {training_report(folder)}")
-    rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
-             "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
-             "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip
+    shown = ("iteration", "episodes", "masked", "success", "credit", "pairs", "cpu_seconds")
+    rows = [{name: at[name] for name in shown} for at in history]
     found = {"run": str(folder.path), "adapters": str(folder.adapters), "iterations": rows}
-    edges_moved = any(at.edge_update is not None and at.edge_update.moved for at in history)
-    if not history or edges_moved or any(not at.nothing_learned for at in history):
+    edges_moved = any(at.get("edges_moved") for at in history)
+    if not history or edges_moved or any(not at["nothing_learned"] for at in history):
         output.command("next", "swarm-ui", "eval", *flags.words(runs.evaluation_settings(run)))
         return output.done(**found)
-    reason = history[-1].nothing_learned
+    reason = history[-1]["nothing_learned"]
     output.warn(f"nothing was learned: {reason}. Then train in a new folder")
     output.command("to see the episodes", "swarm-ui", "view", str(folder.path))
-    broken = all(at.masked == at.episodes for at in history)
+    broken = all(at["masked"] == at["episodes"] for at in history)
     code = exits.ENVIRONMENT if broken else exits.LEARNING
     output.record({"ok": False, "exit": code, "reason": reason, **found})
     return code

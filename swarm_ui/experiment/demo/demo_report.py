@@ -17,7 +17,7 @@ from swarm_ui.experiment.results import Results, Row
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.split_facts.need_of_a_team import NOTE, TITLE, NeedRow
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
+from swarm_ui.optim.metrics import edge_probabilities
 from swarm_ui.report import (
     Arm,
     Arms,
@@ -33,6 +33,7 @@ from swarm_ui.report import (
     write_report,
 )
 from swarm_ui.report.estimates import interval
+from swarm_ui.report.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report.run_reader import gathered
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
@@ -179,11 +180,10 @@ def _plots(
     credit = [m for m in found.heat_maps if m.title.startswith("Mean credit")]
     for k, m in enumerate(credit[:1] + credit[1:][-1:]):
         plot_credit(m.values, m.columns, run.plots / f"credit-{k}.png", title=m.title)
-    learned = metrics[-1].get("edge_probabilities") if metrics else None
+    learned = edge_probabilities(metrics[-1]) if metrics else {}
     if not learned:
         return []
-    pairs = {(a, b): p for a, _, b, p in ((*key.partition(">"), p) for key, p in learned.items())}
-    plot_edges(pairs, run.plots / "edges.png")
+    plot_edges(learned, run.plots / "edges.png")
     return [Picture(title="Learned edge probabilities", png=run.plots / "edges.png")]
 
 

@@ -92,7 +92,7 @@ class DemoRun:
                 environment = environment._replace(rehearse=self.rehearsal(model))
             trained = await train_team(settings, run, model, environment, bar)
         self.results.rollouts = rollout_cost(run, trained.history)
-        self.results.training_cpu_seconds = sum(m.cpu_seconds for m in trained.history)
+        self.results.training_cpu_seconds = sum(m["cpu_seconds"] for m in trained.history)
         run.set_status({"stage": "trained"})
         return trained
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.budget import Budget
@@ -69,7 +70,7 @@ async def learn_on_phone(run: DemoRun) -> Path:
     run.describe([phone.training_label(settings)], {**phone.SPLITS, miniwob.SPLIT: title})
     environment = TrainingEnvironment(
         taught.make_environment,
-        lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+        lambda count, *, seed: phone.training_jobs(settings, count, Random(seed)),
         taught.critic,
         phone.CONCURRENCY,
         teacher=taught.teacher,
@@ -107,7 +108,7 @@ async def learn_on_pages(run: DemoRun) -> Path:
     async with MiniWobBrowser(pages=1, binary=binary) as browser:
         environment = TrainingEnvironment(
             lambda: MiniWobEnvironment(open_page=browser.open_page),
-            lambda iteration, count, rng: miniwob.training_jobs(settings, count, rng),
+            lambda count, *, seed: miniwob.training_jobs(settings, count, Random(seed)),
             None,
             _TRAINING_PAGES,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_ui.credit import Critic
@@ -19,7 +20,7 @@ from swarm_ui.rollout import Job, MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.openai.model import OpenAIModel
-    from swarm_ui.optim.collector import SampleJobs
+    from swarm_ui.optim.trainer import SampleJobs
 
 EPISODES_AT_ONCE = 8
 
@@ -51,7 +52,7 @@ async def open_place(settings: Settings, judge: OpenAIModel | None) -> AsyncIter
         label = phone.training_label(settings) if critic is None else phone.label(source)
         yield Place("parameters", phone.SPLITS["parameters"], label, scripted.make_environment,
                      jobs, EPISODES_AT_ONCE, critic or scripted.critic,
-                     lambda _, count, rng: phone.training_jobs(settings, count, rng),
+                     lambda count, *, seed: phone.training_jobs(settings, count, Random(seed)),
                      scripted.teacher)  # fmt: skip
     elif settings.env == "miniwob":
         tasks, count = settings.tasks or REFERENCE_TASKS, settings.episodes_test
@@ -65,7 +66,7 @@ async def open_place(settings: Settings, judge: OpenAIModel | None) -> AsyncIter
                 jobs if settings.tasks else jobs[:count],
                 EPISODES_AT_ONCE,
                 critic,
-                lambda _, count, rng: miniwob.training_jobs(settings, count, rng),
+                lambda count, *, seed: miniwob.training_jobs(settings, count, Random(seed)),
             )
     else:
         jobs = tuple(device_jobs(settings, AndroidWorldEnvironment().tasks))

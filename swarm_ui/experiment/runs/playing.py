@@ -10,12 +10,11 @@ from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial, trace_name
 from swarm_ui.experiment.placement.opened import opened_placement
-from swarm_ui.experiment.plugins.run_loggers import make_loggers, result_scalars
+from swarm_ui.experiment.plugins.run_loggers import opened_log, result_scalars
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.runs.run_settings import Run, logged_settings, open_environment
 from swarm_ui.experiment.teams import Arm
-from swarm_ui.optim.loggers import logging_to
 from swarm_ui.rollout.solver_grades import solver_grades
 
 
@@ -45,10 +44,9 @@ async def evaluate(
         display: shows the progress.
         warn: called with one line when a logger fails, or workers of a cluster wait or are lost.
     """
-    loggers = make_loggers(run.config.run.log, run.folder.path)
-    with logging_to(loggers, logged_settings(run), warn) as log:
+    with opened_log(run.config.run.log, run.folder.path, logged_settings(run), warn) as log:
         results = await _evaluate(run, model, display, warn)
-        log.log(result_scalars(results), 0)
+        log(result_scalars(results))
     return results
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swarm_ui.experiment.config import Config, EnvironmentSection, ModelSection, TeamSection
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.models import kind_of
-from swarm_ui.experiment.plugins.run_loggers import make_loggers
+from swarm_ui.experiment.plugins.run_loggers import Log, opened_log
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.runs.run_settings import Run, logged_settings, open_environment
 from swarm_ui.experiment.runs.unused_settings import OVER_NETWORK, changed
@@ -25,7 +25,7 @@ from swarm_ui.rollout import Job
 if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.distributed import Processes
-    from swarm_ui.optim.metrics import IterationMetrics
+    from swarm_ui.optim.metrics import Metrics
 
 
 def trainer_config(config: Config) -> TeamConfig:
@@ -41,48 +41,58 @@ async def train_run(
     display: ProgressDisplay,
     warn: Callable[[str], None],
     processes: Processes | None = None,
-) -> Sequence[IterationMetrics]:
+) -> Sequence[Metrics]:
     """Start or continue training; returns the metrics of all iterations. Closes the model.
 
     ``processes``: those that share the updates of the adapters; ``None``: this one alone.
     """
+    config = run.config
+    try:
+        shown = logged_settings(run) | {"train": dataclasses.asdict(trainer_config(config))}
+        logging = opened_log(config.run.log, run.folder.path, shown, warn)
+        with logging as log:
+            return await _trained(run, model, display, warn, processes, log)
+    finally:
+        await model.close()
+
+
+async def _trained(
+    run: Run,
+    model: Any,
+    display: ProgressDisplay,
+    warn: Callable[[str], None],
+    processes: Processes | None,
+    log: Log,
+) -> Sequence[Metrics]:
     from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
-    from swarm_ui.optim.callbacks import Callbacks
 
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)
-    try:
-        loggers = make_loggers(config.run.log, run.folder.path)
-        callbacks = Callbacks(on_warning=warn, loggers=loggers, logged_config=logged_settings(run))
-        async with (
-            open_environment(section) as environment,
-            open_training_place(config, model, run.folder.path, environment, warn) as playing,
-        ):
-            tasks = await spec.task_names(section, environment)
+    async with (
+        open_environment(section) as environment,
+        open_training_place(config, model, run.folder.path, environment, warn) as playing,
+    ):
+        tasks = await spec.task_names(section, environment)
 
-            def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
-                return spec.training_jobs(section, tasks, count, rng, "train")
+        def sample_jobs(count: int, /, *, seed: int) -> list[Job]:
+            return spec.training_jobs(section, tasks, count, random.Random(seed), "train")
 
-            graph = arm_of(config.team, agent_names(config.team.agents)).graph(playing.acting)
-            # An emulator plays one episode at a time, whatever the settings say.
-            most = environment.max_concurrency or settings.concurrency
-            settings = dataclasses.replace(settings, concurrency=min(settings.concurrency, most))
-            async with open_critics(
-                config, playing.judging, playing.in_workers, run.folder
-            ) as critics:
-                place = TrainingEnvironment(
-                    playing.environments, sample_jobs, critics.critic, settings.concurrency,
-                    critics.judge, critics.adversary, critics.teacher,
+        graph = arm_of(config.team, agent_names(config.team.agents)).graph(playing.acting)
+        # An emulator plays one episode at a time, whatever the settings say.
+        most = environment.max_concurrency or settings.concurrency
+        settings = dataclasses.replace(settings, concurrency=min(settings.concurrency, most))
+        async with open_critics(config, playing.judging, playing.in_workers, run.folder) as critics:
+            place = TrainingEnvironment(
+                playing.environments, sample_jobs, critics.critic, settings.concurrency,
+                critics.judge, critics.adversary, critics.teacher,
+            )  # fmt: skip
+            with display.bar("training", settings.iterations) as bar:
+                result = await train(
+                    run.folder, graph, place, settings, bar, log=log, warn=warn,
+                    acting=playing.acting, processes=processes,
                 )  # fmt: skip
-                with display.bar("training", settings.iterations) as bar:
-                    result = await train(
-                        run.folder, model, graph, place, settings, bar, callbacks=callbacks,
-                        acting=playing.acting, processes=processes,
-                    )  # fmt: skip
-        run.folder.set_status({"stage": "trained"})
-        return result.history
-    finally:
-        await model.close()
+    run.folder.set_status({"stage": "trained"})
+    return result.history
 
 
 def evaluation_settings(run: Run) -> dict[str, object]:

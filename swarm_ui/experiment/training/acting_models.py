@@ -38,8 +38,7 @@ def acting_findings(config: Config) -> Iterator[Finding]:
 async def open_acting_model(
     config: Config, learner: Any, run: Path, base: Callable[[], Any]
 ) -> AsyncIterator[Any]:
-    """The model of the agents in the workers: a
-    :class:`~swarm_ui.optim.rollout_actors.Publisher` that can be sent to them.
+    """The model of the agents in the workers, which publishes its adapters and can be sent to them.
 
     Args:
         config: the settings.

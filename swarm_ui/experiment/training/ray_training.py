@@ -18,14 +18,13 @@ from swarm_ui.experiment.placement.place import on_ray
 from swarm_ui.experiment.training.acting_models import open_acting_model
 from swarm_ui.experiment.training.actors import open_actor
 from swarm_ui.experiment.training.roles import WorkerBase
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.rollout import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment, Rollouts
 
 
 class TrainingPlace(NamedTuple):
     """The models and environments for the rollouts of a training run."""
 
-    environments: MakeEnvironment | RolloutActors
+    environments: MakeEnvironment | Rollouts
     acting: Any
     """The model of the agents."""
     judging: Any
@@ -69,4 +68,4 @@ async def open_training_place(
             rollouts(config.environment, environment) as playing,
         ):
             in_workers = WorkerBase(learner.name, base)
-            yield TrainingPlace(RolloutActors(playing, model), model, model, in_workers)
+            yield TrainingPlace(playing, model, model, in_workers)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import random
 import shutil
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,18 +21,13 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, ScriptedAdversary, Teacher
-from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.distributed import Processes
-from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.rollout_actors import RolloutActors
-from swarm_ui.optim.rollout_supervisor import Guidance
-from swarm_ui.optim.trainer import TeamResult, TeamTrainer
-from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.metrics import Metrics
+from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
 from swarm_ui.optim.update import Rehearse
 from swarm_ui.report import credit_map
-from swarm_ui.rollout import MakeEnvironment
+from swarm_ui.rollout import MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 
@@ -46,8 +40,8 @@ _KEPT_FAILED, _KEPT_SOLVED = 4, 2
 class TrainingEnvironment(NamedTuple):
     """What a team is trained with: environments, episodes, critic, judge, adversary, teacher."""
 
-    make_environment: MakeEnvironment | RolloutActors
-    """Makes environments in this process, or the actors in other processes that play."""
+    make_environment: MakeEnvironment | Rollouts
+    """Makes environments in this process, or the open rollouts of other processes."""
     sample_jobs: SampleJobs
     critic: Critic | None
     """``None``: the outcome is the credit of every agent."""
@@ -65,7 +59,7 @@ class TrainingEnvironment(NamedTuple):
 class TrainedTeam(NamedTuple):
     """The results of stage 2, in addition to the adapters in the run directory."""
 
-    history: tuple[IterationMetrics, ...]
+    history: tuple[Metrics, ...]
     edges: tuple[Edge, ...]
     """The graph that the trained team is tested on."""
     edges_label: str
@@ -73,14 +67,14 @@ class TrainedTeam(NamedTuple):
 
 async def train(
     run: RunDirectory,
-    model: Any,
     graph: CollabGraph,
     environment: TrainingEnvironment,
     config: TeamConfig,
     bar: Bar,
     *,
     keep_adapters: bool = False,
-    callbacks: Callbacks | None = None,
+    log: Callable[[Mapping[str, float]], object] | None = None,
+    warn: Callable[[str], None] | None = None,
     acting: Any = None,
     processes: Processes | None = None,
 ) -> TeamResult:
@@ -88,34 +82,32 @@ async def train(
 
     Args:
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
-        model: holds and trains the adapters.
-        graph: the team in rollouts, whose agents ask ``acting``.
+        graph: the team in rollouts, whose agents ask the model that is trained, or ``acting``.
         bar: counts iterations.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
-        callbacks: receives warnings and metrics; progress and episodes are recorded in the run.
-            ``None``: warnings are printed above the bar.
-        acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
+        log: called with the numbers of each iteration.
+        warn: called with warnings; ``None``: they are printed above the bar.
+        acting: answers with the adapters of the model; ``None``: the model itself.
         processes: share the updates; ``None``: this process makes them alone.
     """
-    elsewhere = isinstance(environment.make_environment, RolloutActors)
-    answers = None if elsewhere else model if acting is None else acting
-    recorder = _Recorder(run, model, bar, keep_adapters, answers)
     trainer = TeamTrainer(
-        model,
         graph,
         environment.make_environment,
         environment.sample_jobs,
-        config=config,
         critic=environment.critic,
-        guidance=Guidance(environment.judge, environment.adversary, environment.teacher),
-        rehearse=environment.rehearse,
+        judge=environment.judge,
+        adversary=environment.adversary,
+        teacher=environment.teacher,
+        config=config,
         folder=run.path,
-        callbacks=dataclasses.replace(
-            callbacks or Callbacks(on_warning=bar.say),
-            on_progress=recorder.progress,
-            on_episodes=recorder.episodes,
-        ),
+        log=log,
     )
+    model = trainer.model
+    elsewhere = isinstance(environment.make_environment, Rollouts)
+    answers = None if elsewhere else model if acting is None else acting
+    recorder = _Recorder(run, model, bar, config.iterations, keep_adapters, answers)
+    trainer.rehearse, trainer.warn = environment.rehearse, warn or bar.say
+    trainer.on_progress, trainer.on_episodes = recorder.progress, recorder.episodes
     result = await trainer.run(resume=True, processes=processes)
     model.save_adapters(run.adapters)
     result.edges.save(run.path / LEARNED_EDGES)
@@ -154,7 +146,6 @@ async def train_team(
     own = fixed_graph(settings)
     result = await train(
         run,
-        model,
         rollout_arm(settings, own).graph(model),
         environment,
         config or team_config(settings, environment.concurrency),
@@ -162,7 +153,7 @@ async def train_team(
         keep_adapters=not settings.given_model,  # a language model has no learning curve
     )
     edges, label = _tested_graph(settings, result, own)
-    played = [[list(graph.edges) for graph in metrics.graphs] for metrics in result.history]
+    played = [metrics["graphs"] for metrics in result.history]
     document = {"iterations": played, "tested": {"graph": label, "edges": list(edges)}}
     write_atomic(run.edges / "edges.json", json.dumps(document, indent=1) + "\n")
     return TrainedTeam(result.history, edges, label)
@@ -192,13 +183,13 @@ def unseen_graphs(
     return list(found.values())
 
 
-def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost:
+def rollout_cost(run: RunDirectory, history: Sequence[Metrics]) -> Cost:
     """The cost of the rollouts of stage 2."""
     lines = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
     return Cost.total(
-        msgspec.convert({**lines[at.iteration], "seconds": at.rollout_seconds}, Cost)
+        msgspec.convert({**lines[at["iteration"]], "seconds": at["rollout_seconds"]}, Cost)
         for at in history
-        if at.iteration in lines
+        if at["iteration"] in lines
     )
 
 
@@ -211,32 +202,34 @@ class _Recorder:
     """A listener of the trainer: updates the bar, and saves samples, costs and adapters."""
 
     def __init__(
-        self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool, acting: Any
-    ) -> None:
+        self, run: RunDirectory, model: Any, bar: Bar, iterations: int, keep_adapters: bool,
+        acting: Any,
+    ) -> None:  # fmt: skip
         """``acting``: the model that counts calls; if ``None``, those of the episodes count."""
         self._run, self._model, self._bar, self._acting = run, model, bar, acting
-        self._keep_adapters = keep_adapters
+        self._iterations, self._keep_adapters = iterations, keep_adapters
         self._before = Cost() if acting is None else Cost.of_model(acting)
+        self._first: int | None = None
 
-    def progress(self, at: Progress) -> None:
-        done = float(at.iteration)
-        note = f"iteration {at.iteration + 1} of {at.iterations}"
-        share = at.done / at.total if at.total else 1.0
-        if at.phase == "rollout":
-            done, note = done + _UPDATE_SHARE * share, f"{note}: episode {at.done}/{at.total}"
-        elif at.phase == "update":
-            done += _UPDATE_SHARE + (1.0 - _UPDATE_SHARE) * share
-            note = f"{note}: training, adapter {min(at.done + 1, at.total)}/{at.total}"
-        elif at.phase == "iteration":
-            note = f"iteration {at.iteration} of {at.iterations} done"
+    def progress(self, iteration: int, what: str, done: int, total: int) -> None:
+        note, share = f"iteration {iteration + 1} of {self._iterations}", done / max(1, total)
+        if what == "rollout":
+            at, note = _UPDATE_SHARE * share, f"{note}: episode {done}/{total}"
+        elif what == "update":
+            at = _UPDATE_SHARE + (1.0 - _UPDATE_SHARE) * share
+            note = f"{note}: training, adapter {min(done + 1, total)}/{total}"
         else:
-            if self._keep_adapters:
+            at, note = 1.0, f"{note} done"
+            if self._keep_adapters and not done:
                 # Before the checkpoint: an iteration that has one is not repeated by a resumed run.
-                folder = adapters_after(self._run, at.iteration + 1)
+                folder = adapters_after(self._run, iteration + 1)
                 shutil.rmtree(folder, ignore_errors=True)
                 self._model.save_adapters(folder)
-            done += 1.0
-        self._bar.update(done, note, left=at.remaining)
+        first = self._first = iteration if self._first is None else self._first
+        played, left = iteration + at - first, self._iterations - iteration - at
+        # The time of an update is not known before the first one has ended.
+        known = self._bar.seconds * left / played if played >= 1 else None
+        self._bar.update(iteration + at, note, left=known)
 
     def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
         cost = self._cost(episodes)
@@ -269,6 +262,10 @@ def _tested_graph(
         return tuple(own), "own DAG"
     if settings.edges == "learned":
         return result.edges.mode().edges, "learned DAG"
-    seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
+    seen = {
+        frozenset((a, b) for a, b in graph)
+        for metrics in result.history
+        for graph in metrics["graphs"]
+    }
     unseen = unseen_graphs(settings, seen, 1)
     return (unseen[0], "unseen DAG") if unseen else (tuple(own), "a DAG")

@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 
 import msgspec
 from local_models import answers, asking, disturb, requests, untrained, with_adapters
+from swarm_ui.optim.rollout_actors import Publisher
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, VersionedModel
@@ -21,7 +22,6 @@ from swarm_ui.nodes import LocalModel, PublishedModel, ScriptedModel
 from swarm_ui.nodes.models.acting.board import FolderBoard, RayBoard, Shelf
 from swarm_ui.nodes.models.acting.published_model import PublishedCopy
 from swarm_ui.nodes.models.acting.ray_model import HeldModel
-from swarm_ui.optim.rollout_actors import Publisher
 
 
 def told(completions: list[Completion]) -> list[tuple[str, str | None]]:

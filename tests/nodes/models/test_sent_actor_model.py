@@ -9,6 +9,7 @@ from pathlib import Path
 import cloudpickle
 import pytest
 from local_models import disturb
+from swarm_ui.optim.rollout_actors import Publisher
 from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
@@ -17,7 +18,6 @@ from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.nodes.models.acting.actor_model import ActorCopy
-from swarm_ui.optim.rollout_actors import Publisher
 
 NAMES = ("agent_0", "agent_1")
 SECRET = "sk-0123456789abcdef"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -25,10 +24,8 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel
 from swarm_ui.optim.adversary import ScriptedAdversary
-from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.optim.rollout_supervisor import Guidance
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import Job
 from swarm_ui.trace.jsonl import read_jsonl
@@ -90,8 +87,8 @@ async def test_the_server_does_what_the_stand_in_does(
     learner.unload_adapter("probe")
 
 
-def sample_jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
-    return draw_jobs(tasks("train"), count, seed=rng.randrange(1000), seeds=TRAIN_SEEDS)
+def sample_jobs(count: int, /, *, seed: int) -> Sequence[Job]:
+    return draw_jobs(tasks("train"), count, seed=seed % 1000, seeds=TRAIN_SEEDS)
 
 
 async def test_a_server_acts_while_this_process_learns(
@@ -113,18 +110,16 @@ async def test_a_server_acts_while_this_process_learns(
     killed = asyncio.create_task(kill(server, model, episodes))
     team = CollabGraph.collaborative(2, 1, model=model, edges=[], adapters=AGENTS, max_tokens=24)
     trainer = TeamTrainer(
-        learner, team, PhoneEnvironment, sample_jobs, config=CONFIG,
-        critic=CRITIC, guidance=Guidance(adversary=ScriptedAdversary()),
-        folder=tmp_path / "run",
-        callbacks=Callbacks(
-            on_episodes=lambda _, found: episodes.append(list(found)), on_warning=warned.append
-        ),
+        team, PhoneEnvironment, sample_jobs, config=CONFIG, critic=CRITIC,
+        adversary=ScriptedAdversary(), folder=tmp_path / "run",
     )  # fmt: skip
+    trainer.on_episodes = lambda _, found: episodes.append(list(found))
+    trainer.warn = warned.append
     result = await trainer.run()
     await killed
-    assert result.history[1].replayed > 0, "the server died while episodes were played"
+    assert result.history[1]["replayed"] > 0, "the server died while episodes were played"
     assert any("wait for a model that cannot be reached" in text for text in warned)
-    assert all(sum(update.steps for update in each.updates) > 0 for each in result.history)
+    assert all(each["steps"] > 0 for each in result.history)
     assert all(e.fault is None and e.steps for part in episodes for e in part)
     spoken = [
         {c.adapter for e in part for s in e.steps for c in s.trace.calls if c.adapter}

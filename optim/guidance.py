@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.credit import Judge, proposals
@@ -17,34 +13,13 @@ from swarm_ui.optim.adversary import Adversary, Teacher, negative
 from swarm_ui.optim.credit.critic import inmost
 from swarm_ui.optim.preferences import PairConfig, ScoredAction
 from swarm_ui.rollout import Intervention
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Trace
+
+Note = tuple[list[ScoredAction], list[ScoredAction]]
+"""The wrong actions of the adversary, and the right actions of the teacher, for one decision."""
 
 
-class Guidance(NamedTuple):
-    """Who takes part in the training episodes beside the team."""
-
-    judge: Judge | None = None
-    """Grades single actions. ``None``: the critic of the training, if it can; without a judge
-    rollouts are not guided, and all actions of the adversary are taken as wrong."""
-    adversary: Adversary | None = None
-    """Writes negatives. ``None``: only real mistakes are rejected."""
-    teacher: Teacher | None = None
-    """Shows a right action where no agent proposed one; the judge grades it. ``None``: nobody
-    does."""
-
-
-class _Written(NamedTuple):
-    """The actions that adversary and teacher wrote for one decision. The trace is kept too: as long
-    as it exists, no other trace can get its ``id()``."""
-
-    trace: Trace
-    negatives: list[ScoredAction]
-    """Wrong actions of the adversary."""
-    shown: list[ScoredAction]
-    """Right actions of the teacher."""
-
-
-class RolloutSupervisor:
+class Guidance:
     """An intervention for :func:`swarm_ui.rollout.rollout_many`.
 
     The judge grades the proposals of each decision while the environment is still in its state.
@@ -54,8 +29,9 @@ class RolloutSupervisor:
     to the paper: without guidance an untrained team fails at the first hard step and never reaches
     later ones.
 
-    It can be sent to other processes if judge, adversary and teacher can. What adversary
-    and teacher wrote is the note of each step (:attr:`swarm_ui.trace.records.Episode.notes`).
+    It can be sent to other processes if judge, adversary and teacher can. What adversary and
+    teacher wrote is the note of each step (:attr:`swarm_ui.trace.records.Episode.notes`), a
+    :data:`Note`.
     """
 
     def __init__(
@@ -90,34 +66,31 @@ class RolloutSupervisor:
         self._trusted = judge is not None and trust >= 0.5
         self._grades = self._trusted and grade_negatives
         self._limits = thresholds or PairConfig()
-        self._written: dict[int, _Written] = {}
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
     ) -> Intervention | None:
         """Guidance, and the written actions as a note, for one decision; see
         :class:`swarm_ui.rollout.Intervene`."""
-        found = await self._supervised(trace, environment)
-        written = self._written.get(id(trace))
-        if written is None:
-            return found
-        return replace(found or Intervention(), note=(written.negatives, written.shown))
-
-    async def _supervised(self, trace: Trace, environment: Environment) -> Intervention | None:
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
+        negatives: list[ScoredAction] = []
+        shown: list[ScoredAction] = []
         if not self._trusted and trace.action is not None:
-            await self._oppose(trace, trace.action, None, rng)
+            negatives = await self._opposed(trace, trace.action, None, rng)
         if self._judge is None:
-            return None
+            return Intervention(note=(negatives, shown)) if negatives else None
         world = inmost(environment)
         state = world.snapshot() if isinstance(world, Restorable) else None
         graded = await self._graded(self._judge, trace, state)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._trusted:
-            await self._oppose(trace, rng.choice(good), state, rng)
+            negatives = await self._opposed(trace, rng.choice(good), state, rng)
         elif self._trusted:
-            good = await self._taught(trace, state)
-        return Intervention(execute=self._guidance(trace, graded, good, rng))
+            shown = await self._taught(self._judge, trace, state)
+            good = [each.action for each in shown]
+        execute = self._instead(trace, graded, good, rng)
+        note = (negatives, shown) if negatives or shown else None
+        return Intervention(execute=execute, note=note)
 
     async def _graded(self, judge: Judge, trace: Trace, state: object | None) -> list[ScoredAction]:
         """The distinct proposals of a decision that the judge can grade."""
@@ -131,35 +104,10 @@ class RolloutSupervisor:
             if grade is not None
         ]
 
-    def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
-        """The actions that the adversary wrote for a decision, in screen indices."""
-        written = self._written.get(id(trace))
-        return [] if written is None else written.negatives
-
-    def shown(self, trace: Trace) -> Sequence[ScoredAction]:
-        """The right actions that the teacher showed for a decision, in screen indices."""
-        written = self._written.get(id(trace))
-        return [] if written is None else written.shown
-
-    def keep_notes(self, episodes: Sequence[Episode]) -> None:
-        """Keep what adversary and teacher wrote for the decisions of these episodes."""
-        for episode in episodes:
-            for record, note in zip(episode.steps, episode.notes, strict=False):
-                if note is not None:
-                    self._written[id(record.trace)] = _Written(record.trace, *note)
-
-    def __getstate__(self) -> dict[str, object]:
-        """The state that is sent to other processes: without the actions that were written for
-        traces of this process."""
-        return {**self.__dict__, "_written": {}}
-
-    def _guidance(
-        self,
-        trace: Trace,
-        graded: Sequence[ScoredAction],
-        good: Sequence[Action],
-        rng: random.Random,
+    def _instead(
+        self, trace: Trace, graded: list[ScoredAction], good: list[Action], rng: random.Random
     ) -> Action | None:
+        """The right action that is executed instead of a wrong vote, if any."""
         draw = rng.random()
         if not good or draw >= self._guide:
             return None
@@ -169,11 +117,12 @@ class RolloutSupervisor:
         wrong = any(g.action.key == voted and g.credit < self._limits.bad_below for g in graded)
         return rng.choice(good) if wrong else None
 
-    async def _oppose(
+    async def _opposed(
         self, trace: Trace, good: Action, state: object | None, rng: random.Random
-    ) -> None:
+    ) -> list[ScoredAction]:
+        """The wrong action that the adversary writes."""
         if self._adversary is None:
-            return
+            return []
         judge = self._judge if self._grades else None
 
         async def grade(action: Action) -> float | None:
@@ -182,31 +131,20 @@ class RolloutSupervisor:
             (mark,) = await judge.grade(trace.observation, [action], state)
             return mark
 
-        context = Decision(observation=trace.observation)
+        context, seed = Decision(observation=trace.observation), rng.getrandbits(31)
         written = await negative(
-            self._adversary,
-            context,
-            good,
-            grade,
-            seed=rng.getrandbits(31),
-            below=self._limits.bad_below,
+            self._adversary, context, good, grade, seed=seed, below=self._limits.bad_below
         )
-        if written is not None:
-            negatives = [ScoredAction(action=written, credit=0.0)]
-            self._written[id(trace)] = _Written(trace, negatives, [])
+        return [] if written is None else [ScoredAction(action=written, credit=0.0)]
 
-    async def _taught(self, trace: Trace, state: object | None) -> list[Action]:
+    async def _taught(self, judge: Judge, trace: Trace, state: object | None) -> list[ScoredAction]:
         """The action that the teacher shows, if the judge finds it right."""
-        if self._teacher is None or self._judge is None:
+        if self._teacher is None:
             return []
         seed = derive(self._seed, trace.run, trace.seed, "teacher") % 2**31
-        context = Decision(observation=trace.observation)
-        action = await self._teacher.show(context, state, seed=seed)
+        action = await self._teacher.show(Decision(observation=trace.observation), state, seed=seed)
         if action is None:
             return []
-        (credit,) = await self._judge.grade(trace.observation, [action], state)
-        if credit is None or credit <= self._limits.good_above:
-            return []
-        shown = [ScoredAction(action=action, credit=credit)]
-        self._written[id(trace)] = _Written(trace, [], shown)
-        return [action]
+        (credit,) = await judge.grade(trace.observation, [action], state)
+        right = credit is not None and credit > self._limits.good_above
+        return [ScoredAction(action=action, credit=credit or 0.0)] if right else []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -18,13 +17,12 @@ from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.observation import Observation
-from swarm_ui.optim import Outcome, ScriptedCritic
+from swarm_ui.optim import Guidance, Outcome, ScriptedCritic
 from swarm_ui.optim.adversary import ScriptedTeacher
 from swarm_ui.optim.credit.critic import check_roles
-from swarm_ui.optim.metrics import episode_figures
-from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.optim.metrics import episode_metrics
 from swarm_ui.rollout import GraphPolicy, rollout
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.records import Episode, StepRecord
 
 
 class Opposing:
@@ -50,14 +48,21 @@ async def world() -> tuple[ButtonWorld, int, list[int]]:
     return made, right, [k for k in range(4) if k != right]
 
 
+class Judged(NamedTuple):
+    guidance: Any
+    negatives: list[Any]
+    shown: list[Any]
+
+
 async def judged(
     rows: list[list[Action | None]], environment: ButtonWorld, **settings: Any
-) -> tuple[Any, Trace, RolloutSupervisor]:
+) -> Judged:
     look = environment.restore(environment.snapshot())
     trace = decided(rows, observation=look, run="press/3/0")
     settings.setdefault("judge", ScriptedCritic(ButtonWorld))
-    referee = RolloutSupervisor(**settings)
-    return await referee(0, trace, environment), trace, referee
+    found = await Guidance(**settings)(0, trace, environment)
+    negatives, shown = (None if found is None else found.note) or ([], [])
+    return Judged(found, negatives, shown)
 
 
 async def test_guidance_replaces_only_a_wrong_vote() -> None:
@@ -69,17 +74,21 @@ async def test_guidance_replaces_only_a_wrong_vote() -> None:
         ([[bad, bad]], None),
         ([[None, good]], good),
     ):
-        guidance, _, _ = await judged(rows, environment, guide=1.0)
+        guidance = (await judged(rows, environment, guide=1.0)).guidance
         assert guidance.execute == expected
-        guidance, _, _ = await judged(rows, environment, guide=0.0)
+        guidance = (await judged(rows, environment, guide=0.0)).guidance
         assert guidance.execute is None
 
 
 async def test_equal_decisions_are_guided_equally() -> None:
     environment, right, wrong = await world()
     rows = [[click(wrong[0]), click(right)]]
-    drawn = [(await judged(rows, environment, guide=0.5, seed=s))[0].execute for s in range(30)]
-    again = [(await judged(rows, environment, guide=0.5, seed=s))[0].execute for s in range(30)]
+    drawn = [
+        (await judged(rows, environment, guide=0.5, seed=s)).guidance.execute for s in range(30)
+    ]
+    again = [
+        (await judged(rows, environment, guide=0.5, seed=s)).guidance.execute for s in range(30)
+    ]
     assert drawn == again
     assert 5 < sum(e is not None for e in drawn) < 25
 
@@ -87,30 +96,30 @@ async def test_equal_decisions_are_guided_equally() -> None:
 async def test_a_negative_that_is_right_by_accident_is_not_kept() -> None:
     environment, right, wrong = await world()
     adversary = Opposing(click(right), click(wrong[1]))
-    _, trace, referee = await judged([[click(right)]], environment, adversary=adversary)
-    (negative,) = referee.negatives(trace)
+    found = await judged([[click(right)]], environment, adversary=adversary)
+    (negative,) = found.negatives
     assert (negative.action.index, negative.credit) == (wrong[1], 0.0)
     assert adversary.asked == [click(right)] * 2
 
-    _, trace, referee = await judged([[click(right)]], environment, adversary=Opposing())
-    assert list(referee.negatives(trace)) == []
+    found = await judged([[click(right)]], environment, adversary=Opposing())
+    assert found.negatives == []
 
 
 async def test_nothing_is_opposed_where_nothing_was_right() -> None:
     environment, _, wrong = await world()
     adversary = Opposing(click(wrong[1]))
-    _, trace, referee = await judged([[click(wrong[0])]], environment, adversary=adversary)
+    found = await judged([[click(wrong[0])]], environment, adversary=adversary)
     assert adversary.asked == []
-    assert list(referee.negatives(trace)) == []
+    assert found.negatives == []
 
 
 async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided() -> None:
     environment, right, wrong = await world()
-    guidance, trace, referee = await judged(
+    found = await judged(
         [[click(wrong[0])]], environment, judge=None, adversary=Opposing(click(right)), guide=1.0
     )
-    assert guidance is not None and guidance.execute is None and guidance.credit is None
-    assert [n.action.index for n in referee.negatives(trace)] == [right]
+    assert found.guidance.execute is None and found.guidance.credit is None
+    assert [n.action.index for n in found.negatives] == [right]
 
 
 class Showing:
@@ -131,20 +140,16 @@ async def test_the_teacher_shows_a_right_action_only_where_no_agent_has_one() ->
     bad, good = click(wrong[0]), click(right)
     scripted = ScriptedTeacher(ButtonWorld)
     for rows, shown in (([[bad, bad]], [right]), ([[bad, good]], []), ([[None, bad]], [right])):
-        _, trace, referee = await judged(rows, environment, teacher=scripted)
-        assert [(s.action.index, s.credit) for s in referee.shown(trace)] == [
-            (k, 1.0) for k in shown
-        ]
-        assert referee.negatives(trace) == []
+        found = await judged(rows, environment, teacher=scripted)
+        assert [(s.action.index, s.credit) for s in found.shown] == [(k, 1.0) for k in shown]
+        assert found.negatives == []
 
 
 async def test_what_the_judge_finds_wrong_is_not_shown() -> None:
     environment, _, wrong = await world()
     for action in (click(wrong[1]), None):
-        guidance, trace, referee = await judged(
-            [[click(wrong[0])]], environment, teacher=Showing(action), guide=1.0
-        )
-        assert list(referee.shown(trace)) == [] and guidance.execute is None
+        found = await judged([[click(wrong[0])]], environment, teacher=Showing(action), guide=1.0)
+        assert found.shown == [] and found.guidance.execute is None
 
 
 async def test_guidance_executes_what_the_teacher_showed() -> None:
@@ -152,7 +157,7 @@ async def test_guidance_executes_what_the_teacher_showed() -> None:
     rows = [[click(wrong[0])]]
     for guide, executed in ((1.0, click(right)), (0.0, None)):
         teacher = Showing(click(right))
-        guidance, _, _ = await judged(rows, environment, teacher=teacher, guide=guide)
+        guidance = (await judged(rows, environment, teacher=teacher, guide=guide)).guidance
         assert guidance.execute == executed
         await judged(rows, environment, teacher=teacher)
         assert teacher.seeds[0] == teacher.seeds[1]  # equal decisions, equal seeds
@@ -163,21 +168,6 @@ async def test_a_critic_of_little_trust_needs_no_teacher() -> None:
     teacher = Showing(click(right))
     await judged([[click(wrong[0])]], environment, teacher=teacher, trust=0.4)
     assert teacher.seeds == []
-
-
-async def test_the_notes_of_another_process_have_what_was_shown() -> None:
-    environment, right, wrong = await world()
-    _, trace, there = await judged(
-        [[click(wrong[0])]], environment, teacher=ScriptedTeacher(ButtonWorld)
-    )
-    found = await there(0, trace, environment)
-    assert found is not None
-    steps = (StepRecord(trace=trace),)
-    played = Episode(environment="e", task="t", seed=0, steps=steps, notes=(found.note,))
-    here: RolloutSupervisor = pickle.loads(pickle.dumps(there))
-    assert list(here.shown(trace)) == []
-    here.keep_notes([played])
-    assert [shown.action.index for shown in here.shown(trace)] == [right]
 
 
 class Lenient:
@@ -193,7 +183,7 @@ async def test_guidance_works_in_a_wrapped_environment() -> None:
     environment, right, wrong = await world()
     wrapped = StepLimit(environment, steps=3)
     trace = decided([[click(wrong[0]), click(right)]], observation=environment._look())
-    supervisor = RolloutSupervisor(
+    supervisor = Guidance(
         ScriptedCritic(ButtonWorld), teacher=ScriptedTeacher(ButtonWorld), guide=1.0
     )
     guidance = await supervisor(0, trace, wrapped)
@@ -208,11 +198,11 @@ async def test_negatives_are_graded_only_if_wanted() -> None:
     environment, right, wrong = await world()
     for graded, kept in ((True, []), (False, [wrong[1]])):
         adversary = Opposing(click(wrong[1]))
-        _, trace, referee = await judged(
+        found = await judged(
             [[click(right)]], environment, judge=Lenient(), adversary=adversary,
             grade_negatives=graded,
         )  # fmt: skip
-        assert [n.action.index for n in referee.negatives(trace)] == kept
+        assert [n.action.index for n in found.negatives] == kept
         assert adversary.asked[0] == click(right)
 
 
@@ -234,13 +224,13 @@ async def test_steps_with_another_action_than_the_decision_are_guided(
         async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
             return NodeReply(content="words", action=proposed, error="" if proposed else "words")
 
-    supervisor = RolloutSupervisor(
+    supervisor = Guidance(
         ScriptedCritic(ButtonWorld), guide=guide, teacher=ScriptedTeacher(ButtonWorld)
     )
     policy = GraphPolicy(CollabGraph([Says()]), name="p")
     episode = await rollout(ButtonWorld(), policy, task="press", seed=3, intervention=supervisor)
     assert episode.success is (guide == 1.0) and episode.steps
-    assert episode_figures([episode])["guided"] == share
+    assert episode_metrics([episode])["guided"] == share
 
 
 def test_only_messages_are_unscored() -> None:
@@ -254,7 +244,7 @@ def test_only_messages_are_unscored() -> None:
         StepRecord(trace=skipped),
     )
     episode = Episode(environment="buttons", task="press", seed=0, steps=steps, success=False)
-    found = episode_figures([episode])
+    found = episode_metrics([episode])
     assert (found["credit"], found["unscored"]) == (0.5, pytest.approx(4 / 6))
 
 
