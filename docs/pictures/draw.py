@@ -25,9 +25,9 @@ from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
-from swarm_ui.report.plots import plot_credit
 from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
+from swarm_ui.viz.plots import plot_credit
 
 NAMES = [f"agent_{k}" for k in range(3)]
 TASKS = ("contacts-add", "contacts-edit-phone", "notes-create")

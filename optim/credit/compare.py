@@ -28,9 +28,9 @@ from swarm_ui.optim.credit.judging import (
 )
 from swarm_ui.optim.credit.outcome import Outcome, Recorded
 from swarm_ui.optim.credit.scripted import ScriptedCritic
-from swarm_ui.report.plots import heat_map, new_figure, save_figure
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Episode
+from swarm_ui.viz.plots import heat_map, new_figure, save_figure
 
 
 class Assessed(msgspec.Struct, frozen=True, kw_only=True):

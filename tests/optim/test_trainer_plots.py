@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.report.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.stats import wilson
+from swarm_ui.viz.plots import plot_credit, plot_edges, plot_success
 
 pytest.importorskip("matplotlib")
 

@@ -33,11 +33,11 @@ from swarm_ui.report import (
     write_report,
 )
 from swarm_ui.report.estimates import interval
-from swarm_ui.report.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report.run_reader import gathered
 from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
+from swarm_ui.viz.plots import plot_credit, plot_edges, plot_success
 
 CURVE_SPLIT = "validation"
 """This split is for the learning curve, not for the table."""
