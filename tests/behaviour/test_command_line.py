@@ -281,7 +281,6 @@ def test_rounds_count_from_one_like_steps_and_episodes(shell: Shell) -> None:  #
     assert shell(line).code == 0
     (episode,) = read_jsonl(shell.folder / "e/traces/episodes.jsonl")
     shown = {
-        "credit": shell("credit e").out,
         "report": (shell.folder / "e/report.html").read_text(encoding="utf-8"),
         "picture": trace_svg(episode.steps[0].trace),
     }

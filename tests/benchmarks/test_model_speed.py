@@ -30,7 +30,7 @@ def test_decisions_per_second_of_every_way(folder: Path) -> None:
     with StandIn("base", tokens=reads_alike(folder), reply=lambda body: "wait") as server:
         url = f"{server.address}/v1"
         found = speed.measure_text_model(str(folder), None, url, sizes=sizes).figures
-        assert {name.partition("-v")[0] for name in server.asked} == {"agent_0"}
+        assert {name.partition("@")[0] for name in server.asked} == {"agent_0"}
         assert server.adapters == {}, "unloaded at the end"
     rates = found["decisions_per_s"]
     assert set(rates) == {

@@ -76,8 +76,8 @@ def test_a_teacher_shows_what_no_agent_found(shell: Shell) -> None:  # noqa: F81
     assert "scripted teacher" in shell(f"{line} --dry-run").out
     assert shell(line).code == 0
     lines = (shell.folder / "t/metrics.jsonl").read_text().splitlines()
-    (metrics,) = [row for row in map(json.loads, lines) if "sources" in row]
-    assert metrics["sources"]["teacher > own"] > 0
+    (metrics,) = [row for row in map(json.loads, lines) if row.get("kind") == "iteration"]
+    assert metrics["sources/teacher > own"] > 0
 
 
 def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa: F811

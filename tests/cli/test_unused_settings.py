@@ -7,7 +7,6 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Draft, read_draft
 from swarm_ui.experiment.environments import spec_of
-from swarm_ui.experiment.environments.sources import SOURCES
 from swarm_ui.experiment.runs import check_config
 from swarm_ui.experiment.runs.unused_settings import unused_environment_settings
 
@@ -65,4 +64,4 @@ def test_what_one_of_several_environments_reads_has_an_effect() -> None:
     section = check_config(_draft("environment.name=invented", "environment.devices=3")).environment
     both = [spec_of("phone"), spec_of("invented")]
     assert not list(unused_environment_settings(section, both))
-    assert list(unused_environment_settings(section, [SOURCES["screens"]]))
+    assert list(unused_environment_settings(section, [spec_of("web")]))

@@ -10,11 +10,9 @@ import pytest
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo import demo_run, flows, options
-from swarm_ui.experiment.demo.demo_run import DemoRun, open_run
-from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.demo.demo_run import open_run
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings, plain, restored
-from swarm_ui.storage.run_directory import RunDirectory
 
 SMOL = {
     "hidden_size": 576, "num_attention_heads": 9, "num_key_value_heads": 3,
@@ -51,26 +49,6 @@ def test_an_evaluation_of_an_earlier_version_stays_one() -> None:
     assert restored(before, "run").trains_model
     del before["adapters"]
     assert not restored(before, "run").trains_model
-
-
-def test_rate_steps_and_micro_batches_follow_the_size_of_the_model(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    (tmp_path / "config.json").write_text(json.dumps(SMOL))
-
-    def update(*words: str) -> str:
-        settings = options.parse([*words]).settings
-        run = RunDirectory(tmp_path / "run")
-        return DemoRun(settings, run, ProgressDisplay(), Results()).training_facts(8)["update"]
-
-    large = update("--model", str(tmp_path), "--iterations", "1")
-    assert large == (
-        "rft, 20 steps an adapter, 40 while one is shared, rate 0.0002, at most 2,048 tokens a "
-        "forward"
-    )
-    assert update() == (
-        "rft, 35 steps an adapter, 75 while one is shared, rate 0.003, at most 65,536 tokens a "
-        "forward"
-    )
 
 
 def test_adapters_that_do_not_fit_are_refused_before_anything_is_done(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def test_splits_have_their_devices_and_seeds(split: str, seeds: range, fir
 
 
 async def test_training_uses_training_devices_and_seeds_only() -> None:
-    assert SPEC.trains_on == "train" and SPEC.critic is not None
+    assert SPEC.trains_on == "train" and SPEC.solver is not None
     section = EnvironmentSection(name="invented", split="train", devices=2)
     async with open_environment(section) as environment:
         tasks = await SPEC.task_names(section, environment)

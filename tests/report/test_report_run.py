@@ -23,7 +23,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 def iteration(k: int, **more: object) -> dict[str, object]:
     return {"kind": "iteration", "iteration": k, "success": 0.5 + 0.25 * k, "episodes": 5,
             "masked": 1, "credit": 0.6, "rollout_seconds": 4.0, "update_seconds": 2.0,
-            "cpu_seconds": 5.0, "graphs": [], "updates": [{"loss": 0.5}], **more}  # fmt: skip
+            "cpu_seconds": 5.0, "graphs": [], "loss/a": 0.5, **more}  # fmt: skip
 
 
 @pytest.fixture
@@ -55,15 +55,15 @@ def test_an_iteration_that_was_done_again_counts_once(run: RunDirectory) -> None
 
 
 def test_learned_edges_come_before_played_ones(run: RunDirectory) -> None:
-    run.log(iteration(0, edge_probabilities={"a>b": 0.25, "b>c": 1.0}))
-    run.log(iteration(1, edge_probabilities={"a>b": 0.75, "b>c": 0.5}))
+    run.log(iteration(0, **{"edge/a>b": 0.25, "edge/b>c": 1.0}))
+    run.log(iteration(1, **{"edge/a>b": 0.75, "edge/b>c": 0.5}))
     (history,) = gathered(run.path).edge_histories
     assert history.nodes == ("a", "b", "c")
     assert [f.edges[0] for f in history.frames] == [("a", "b", 0.25), ("a", "b", 0.75)]
 
 
 def test_played_graphs_are_shown_as_shares(run: RunDirectory) -> None:
-    graphs = [{"edges": [["a", "b"]]}, {"edges": [["a", "b"], ["a", "c"]]}]
+    graphs = [[["a", "b"]], [["a", "b"], ["a", "c"]]]
     run.log(iteration(0, graphs=graphs))
     (history,) = gathered(run.path).edge_histories
     assert {edge[:2]: edge[2] for edge in history.frames[0].edges} == {
@@ -236,11 +236,9 @@ CREDIT = {"kind": "credit", "iteration": 0, "agents": ["a", "b"]}
     [
         {"kind": "iteration", "iteration": 1, "success": 2.0, "episodes": 3},
         {"kind": "iteration", "iteration": 1, "episodes": "many", "success": 0.5},
-        {"iteration": 1, "updates": 3},
-        {"kind": "iteration", "iteration": 1, "updates": [3]},
-        {"kind": "iteration", "iteration": 1, "edge_probabilities": {"ab": 0.2}},
-        {"kind": "iteration", "iteration": 1, "edge_probabilities": {"a>b": 2}},
-        {"kind": "iteration", "iteration": 1, "graphs": [{"edges": [["a", "b", "c"]]}]},
+        {"iteration": 1, "graphs": 3},
+        {"kind": "iteration", "iteration": 1, "graphs": [3]},
+        {"kind": "iteration", "iteration": 1, "graphs": [[["a", "b", "c"]]]},
         CREDIT,
         {**CREDIT, "values": [[0.1]]},
         {"kind": "rollouts", "iteration": [1]},

@@ -17,7 +17,6 @@ from swarm_ui.experiment.results import Results, Row
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.split_facts.need_of_a_team import NOTE, TITLE, NeedRow
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.optim.metrics import edge_probabilities
 from swarm_ui.report import (
     Arm,
     Arms,
@@ -180,7 +179,11 @@ def _plots(
     credit = [m for m in found.heat_maps if m.title.startswith("Mean credit")]
     for k, m in enumerate(credit[:1] + credit[1:][-1:]):
         plot_credit(m.values, m.columns, run.plots / f"credit-{k}.png", title=m.title)
-    learned = edge_probabilities(metrics[-1]) if metrics else {}
+    if not metrics:
+        return []
+    from swarm_ui.optim.metrics import edge_probabilities  # a training has torch
+
+    learned = edge_probabilities(metrics[-1])
     if not learned:
         return []
     plot_edges(learned, run.plots / "edges.png")

@@ -137,7 +137,7 @@ async def test_what_a_call_did_not_use_is_free_again() -> None:
             await client.generate([ask(max_tokens=90)])
         for _ in range(4):  # 18 tokens each, though up to 49 are held
             await client.generate([ask(max_tokens=40)])
-        with pytest.raises(BudgetExceeded, match="72 are used and 0 are reserved"):
+        with pytest.raises(BudgetExceeded, match="72 are used and 0 reserved"):
             await client.generate([ask(max_tokens=40)])
         await client.close()
 

@@ -14,7 +14,6 @@ pytest.importorskip("torch")
 
 import msgspec
 from local_models import answers, asking, disturb, requests, untrained, with_adapters
-from swarm_ui.optim.rollout_actors import Publisher
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, VersionedModel
@@ -139,8 +138,7 @@ def test_a_copy_answers_as_the_learner_with_the_version_that_is_asked(tmp_path: 
     learner = with_adapters()
     model = PublishedModel(learner, untrained, tmp_path)
     assert isinstance(model, VersionedModel) and isinstance(model, ScoringModel)
-    publisher: Publisher = model
-    versions = dict(publisher.publish())
+    versions = dict(model.publish())
     assert set(versions) == {f"agent_{k}" for k in range(3)}
     first = sent(model)
     expected = {v: told(answers(learner, asked_of(v))) for v in versions.values()}

@@ -9,7 +9,6 @@ from pathlib import Path
 import cloudpickle
 import pytest
 from local_models import disturb
-from swarm_ui.optim.rollout_actors import Publisher
 from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
@@ -55,9 +54,8 @@ def ask(adapter: str | None) -> Request:
 async def test_a_copy_asks_as_the_learner_would(learner: CausalModel, tmp_path: Path) -> None:
     with StandIn("base") as server:
         model = served_by(server, learner, tmp_path)
-        publisher: Publisher = model
-        versions = publisher.publish()
-        await publisher.prepare()
+        versions = model.publish()
+        await model.prepare()
         copy = sent(model)
         assert isinstance(copy, VersionedModel) and not isinstance(copy, ScoringModel)
         asked = [ask("agent_0"), ask(versions["agent_1"]), ask(None)]

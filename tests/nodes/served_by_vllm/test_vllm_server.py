@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.timeout(3600)]
 AGENTS = ("agent_0", "agent_1")
 CONFIG = TeamConfig(
     iterations=2, shared_iterations=1, shared_steps=2, episodes=3, concurrency=3, max_steps=2,
-    edges="fixed", guide=0.0, rank=4, alpha=8, patience=1500.0,
+    edges="fixed", guide=0.0, rank=4, patience=1500.0,
     update=UpdateConfig(method="rft", steps=2, batch_size=2, lr=1e-3),
 )  # fmt: skip
 CRITIC = ScriptedCritic(PhoneEnvironment, flips=1.0)

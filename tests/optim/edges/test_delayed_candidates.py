@@ -118,11 +118,10 @@ def test_a_team_with_delayed_edges_is_trained() -> None:
     model = TinyModel([f"agent_{k}" for k in range(3)])
     delays = {("agent_2", "agent_0"): 1}
     team = button_team(model).with_edge("agent_2", "agent_0", delay=1)
-    made = TeamTrainer(
-        model, team, ButtonWorld, sample_jobs, critic=ScriptedCritic(ButtonWorld), config=CONFIG
-    )
+    critic = ScriptedCritic(ButtonWorld)
+    made = TeamTrainer(team, ButtonWorld, sample_jobs, critic=critic, config=CONFIG)
     assert made.edges.delays == delays
     assert trainer(model).edges.delays == {}
     result = asyncio.run(made.run())
-    played = [graph.edges for metrics in result.history for graph in metrics.graphs]
-    assert any(("agent_2", "agent_0") in edges for edges in played)
+    played = [graph for metrics in result.history for graph in metrics["graphs"]]
+    assert any(["agent_2", "agent_0"] in edges for edges in played)
