@@ -177,8 +177,10 @@ async def _grades(judge: Judge, index: int, trace: Trace, environment: Environme
     world = inmost(environment)
     state = world.snapshot() if isinstance(world, Restorable) else None
     said = {m.id: m.action for m in proposals(trace) if m.action is not None}
-    grades = await judge.grade(trace.observation, list(said.values()), state)
-    values = dict(zip(said, grades, strict=True))
+    distinct = {action.key: action for action in said.values()}
+    grades = await judge.grade(trace.observation, list(distinct.values()), state)
+    by_key = dict(zip(distinct, grades, strict=True))
+    values = {id: by_key[action.key] for id, action in said.items()}
     return Intervention(credit=as_matrix(trace, values), credit_source=name_of(judge))
 
 
