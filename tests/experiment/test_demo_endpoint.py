@@ -39,10 +39,10 @@ async def test_one_agent_against_the_team(tmp_path: Path) -> None:
     assert code == 0, err
     assert out.splitlines()[-1] == f"report: {run_folder / 'report.html'}"
     assert "not trained" in out.replace("\n", " ")
-    # Two episodes of one step: one agent once, four agents in two rounds. Both rounds of the team
-    # say the same, so one verdict serves both.
+    # Two episodes of one step: one agent once, four agents in two rounds. All say the same, so one
+    # verdict serves all of an episode.
     assert asked.count("tiny") == 2 * (1 + 4 * 2)
-    assert asked.count("judge") == 2 * (1 + 1)
+    assert asked.count("judge") == 2
     results = json.loads((run_folder / "results.json").read_text())
     assert [arm["arm"] for arm in results["arms"]] == ["base-greedy", "team"]
     assert [arm["work"]["calls"] for arm in results["arms"]] == [2, 16]
