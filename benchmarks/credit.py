@@ -57,7 +57,7 @@ def team(model: LocalModel) -> CollabGraph:
         2,
         model=model,
         edges=random_dag(NAMES, 0.5, random.Random(1)),
-        temperatures=0.8,
+        temperature=0.8,
         views="shuffle",
     )
 

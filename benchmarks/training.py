@@ -92,7 +92,7 @@ class Counted(LocalModel):
 
 def team(model: LocalModel) -> CollabGraph:
     return CollabGraph.collaborative(
-        AGENTS, ROUNDS, model=model, seed=0, adapters=NAMES, temperatures=0.8, views="shuffle"
+        AGENTS, ROUNDS, model=model, seed=0, adapters=NAMES, temperature=0.8, views="shuffle"
     )
 
 

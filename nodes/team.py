@@ -30,7 +30,7 @@ class Team:
     density: float = 0.5
     seed: int = 0
     adapters: Sequence[str | None] | None = None
-    temperatures: float | Sequence[float | None] | None = None
+    temperature: float | Sequence[float | None] | None = None
     views: Views | Sequence[AgentView] = "same"
     vote: VoteRule = "majority"
     vote_scope: Scope = "last"
@@ -44,7 +44,7 @@ def collaborative(kind: type[G], team: Team, model: ChatModel, lora: int | None 
     is the graph's class."""
     if lora is not None:
         return _with_new_adapters(kind, team, model, lora)
-    agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperatures
+    agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperature
     check_model("collaborative", model)
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")

@@ -175,7 +175,7 @@ def measure_rollout(model: LocalModel, first: int) -> Rollout:
     """One rollout of the team, on the jobs from number ``first``."""
     names = [f"agent_{k}" for k in range(ADAPTERS)]
     graph = CollabGraph.collaborative(
-        ADAPTERS, ROUNDS, model=model, adapters=names, temperatures=0.8, views="shuffle",
+        ADAPTERS, ROUNDS, model=model, adapters=names, temperature=0.8, views="shuffle",
         density=0.5, seed=0,
     )  # fmt: skip
     jobs = draw_jobs(tuple(CORE), first + EPISODES, seed=1, seeds=TRAIN_SEEDS)[first:]

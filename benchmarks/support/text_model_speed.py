@@ -95,7 +95,7 @@ class TextFigures:
 def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
     """The graphs to measure."""
     options: dict[str, Any] = {
-        "model": model, "temperatures": TEMPERATURES, "max_tokens": MAX_TOKENS, "seed": 0,
+        "model": model, "temperature": TEMPERATURES, "max_tokens": MAX_TOKENS, "seed": 0,
     }  # fmt: skip
     shared = [names[0]] * AGENTS
     return {

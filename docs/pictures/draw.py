@@ -45,7 +45,7 @@ def team_of(model: LocalModel) -> CollabGraph:
         model=model,
         edges=[("agent_0", "agent_1"), ("agent_1", "agent_2")],
         views="shuffle",
-        temperatures=0.8,
+        temperature=0.8,
     )
 
 

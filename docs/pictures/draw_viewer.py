@@ -33,7 +33,7 @@ def team_of(model: LocalModel) -> CollabGraph:
     """Four agents and three rounds; each agent sees the elements in an order of its own."""
     edges = [("agent_0", "agent_1"), ("agent_0", "agent_2"), ("agent_2", "agent_3")]
     return CollabGraph.collaborative(
-        agents=4, rounds=3, model=model, edges=edges, views="shuffle", temperatures=0.8
+        agents=4, rounds=3, model=model, edges=edges, views="shuffle", temperature=0.8
     )
 
 

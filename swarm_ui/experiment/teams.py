@@ -82,7 +82,7 @@ class Arm:
             model=model,
             edges=self.edges,
             adapters=self._adapters(),
-            temperatures=self.temperatures or self.temperature,
+            temperature=self.temperatures or self.temperature,
             views=self.views,
             vote=self.vote,
             max_tokens=self.max_tokens,

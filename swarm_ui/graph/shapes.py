@@ -58,7 +58,7 @@ class TeamOptions(TypedDict, total=False):
     """Seed of the random graph; default: 0."""
     adapters: Sequence[str | None] | None
     """One LoRA adapter name (or ``None``) for each agent."""
-    temperatures: float | Sequence[float | None] | None
+    temperature: float | Sequence[float | None] | None
     """The sampling temperature: one for all agents, or one for each. ``None``: that of the
     endpoint, and 0 for a model in this process."""
     views: Views | Sequence[AgentView]

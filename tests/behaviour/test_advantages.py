@@ -203,7 +203,7 @@ def trained(critic: Any, on_episodes: Any = lambda *_: None) -> float | None:
     """The loss of one step of the policy gradient on the four replies of three episodes."""
     model = TinyModel()
     team = CollabGraph.collaborative(
-        1, 1, model=TinyAgent(model), edges=[], adapters=["agent_0"], temperatures=1.0
+        1, 1, model=TinyAgent(model), edges=[], adapters=["agent_0"], temperature=1.0
     )
     config = TeamConfig(
         iterations=1, shared_iterations=0, episodes=3, edges="fixed", rank=4,

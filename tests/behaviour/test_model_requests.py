@@ -82,7 +82,7 @@ async def test_what_the_user_chose_is_sent() -> None:
         options = ChatOptions(send_seed=True, token_field="max_completion_tokens")
         model = client(server.url, options=options)
         await CollabGraph.collaborative(
-            agents=2, rounds=1, model=model, temperatures=(None, 0.7), max_tokens=64
+            agents=2, rounds=1, model=model, temperature=(None, 0.7), max_tokens=64
         ).run(SCREEN, seed=3)
         await CollabGraph([ChatNode("writer", model, temperature=0.0, max_tokens=9)]).run(
             "a letter"
@@ -163,7 +163,7 @@ async def test_without_a_temperature_a_model_of_this_process_is_greedy(make: Any
 
 async def test_agents_of_a_model_of_this_process_are_greedy_by_default() -> None:
     traces = []
-    for given in ({}, {"temperatures": None}, {"temperatures": 0.0}, {"max_tokens": 256}):
+    for given in ({}, {"temperature": None}, {"temperature": 0.0}, {"max_tokens": 256}):
         team = CollabGraph.collaborative(agents=2, rounds=1, model=untrained(), **given)
         traces.append(await team.run(SCREEN, seed=2))
     assert len({tuple((c.prompt, c.reply, c.seed) for c in trace.calls) for trace in traces}) == 1
@@ -178,11 +178,11 @@ def test_a_trace_without_a_temperature_is_written_and_answers_again(tmp_path: Pa
     assert read == recorded
     for heat in (None, 0.0):  # models of this process, and earlier versions, take one for the other
         again = CollabGraph.collaborative(
-            agents=2, rounds=1, model=ScriptedModel.from_trace(read), temperatures=heat
+            agents=2, rounds=1, model=ScriptedModel.from_trace(read), temperature=heat
         ).run_sync(SCREEN, seed=2)
         assert [call.reply for call in again.calls] == [call.reply for call in recorded.calls]
     warm = CollabGraph.collaborative(
-        agents=2, rounds=1, model=ScriptedModel.from_trace(read), temperatures=0.5
+        agents=2, rounds=1, model=ScriptedModel.from_trace(read), temperature=0.5
     )
     with pytest.raises(RunFailed, match="temperature"):
         warm.run_sync(SCREEN, seed=2)

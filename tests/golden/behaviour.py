@@ -147,7 +147,7 @@ async def base_agent_episodes() -> dict[str, list[str]]:
     model, jobs = LocalModel.load(), test_jobs()
     return {
         "alone": await episodes(model, jobs, agents=1, rounds=1),
-        "team": await episodes(model, jobs[::7], agents=4, rounds=2, temperatures=0.8),
+        "team": await episodes(model, jobs[::7], agents=4, rounds=2, temperature=0.8),
     }
 
 

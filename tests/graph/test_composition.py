@@ -318,7 +318,7 @@ def test_settings_of_a_team_that_do_not_fit() -> None:
     with pytest.raises(GraphError, match="4 agents need 4 adapters, got 1"):
         team(adapters=["a"])
     with pytest.raises(GraphError, match="4 agents need 4 temperatures, got 2"):
-        team(temperatures=[0.1, 0.2])
+        team(temperature=[0.1, 0.2])
     with pytest.raises(ConfigError, match="score"):
         team(vote="probability")
     with pytest.raises(GraphError, match="density"):

@@ -94,9 +94,9 @@ def test_a_name_is_not_a_model(make: Callable[[Any], object], model: object) -> 
 
 
 def test_an_option_that_does_not_exist_gets_a_suggestion() -> None:
-    options: Any = {"temperature": 0.5}
+    options: Any = {"temperatures": 0.5}
     with pytest.raises(
-        TypeError, match=r"unexpected keyword argument .temperature. .did you mean .temperatures"
+        TypeError, match=r"unexpected keyword argument .temperatures. .did you mean .temperature"
     ):
         CollabGraph.collaborative(2, 1, model=MODEL, edges=shapes.chain, **options)
 

@@ -70,7 +70,7 @@ def train(
 ) -> TeamResult:
     agent = PublishedAgent(model)
     team = CollabGraph.collaborative(
-        3, 2, model=agent, edges=[], adapters=[f"agent_{k}" for k in range(3)], temperatures=1.0
+        3, 2, model=agent, edges=[], adapters=[f"agent_{k}" for k in range(3)], temperature=1.0
     )
     played = SentRollouts(ButtonWorld) if sent else ButtonWorld
     learning = trainer(

@@ -35,7 +35,7 @@ def trained(folder: Path, config: TeamConfig, layers: int = 1) -> tuple[Any, tup
     model = LocalModel.untrained(ScreenTokenizer([]), width=32, layers=layers, heads=2, seed=0)
     names = ["agent_0", "agent_1"]
     graph = CollabGraph.collaborative(
-        2, 2, model=model, edges=[], adapters=names, temperatures=0.8, views="shuffle"
+        2, 2, model=model, edges=[], adapters=names, temperature=0.8, views="shuffle"
     )
     tasks = PhoneEnvironment().tasks
 

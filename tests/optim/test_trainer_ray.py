@@ -101,7 +101,7 @@ def train(
 
     def trainer(model: Any, places: Any) -> TeamTrainer:
         team = CollabGraph.collaborative(
-            2, 2, model=model, adapters=AGENTS, temperatures=0.8, views="shuffle"
+            2, 2, model=model, adapters=AGENTS, temperature=0.8, views="shuffle"
         )
         made = TeamTrainer(
             team, places, sample_jobs, config=config(staleness), folder=folder,

@@ -284,7 +284,7 @@ def button_team(model: TinyModel, agents: int = 3) -> CollabGraph:
     """Clones of the tiny agent, each with an adapter of its own name, and a vote."""
     names = [f"agent_{k}" for k in range(agents)]
     return CollabGraph.collaborative(
-        agents, 2, model=TinyAgent(model), edges=[], adapters=names, temperatures=1.0
+        agents, 2, model=TinyAgent(model), edges=[], adapters=names, temperature=1.0
     )
 
 

@@ -62,7 +62,7 @@ async def trained(
     engine = engine or OpenAIModel("base", f"{server.address}/v1", max_retries=1, timeout=20.0)
     model = ActorModel(engine, learner, folder / "served", kept=1 + staleness)
     team = CollabGraph.collaborative(
-        len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperatures=1.0
+        len(NAMES), 2, model=model, edges=[], adapters=NAMES, temperature=1.0
     )
     places = ButtonWorld if playing is None else playing
     config = replace(SMALL, overlap=bool(staleness), iterations=3 if staleness else 2)

@@ -106,7 +106,7 @@ def team(
         adapters=NAMES if trained else None,
         views=windows(AGENTS, copies),
         ties=ties,
-        temperatures=temperature,
+        temperature=temperature,
         max_tokens=REPLY_TOKENS,
     )
 

@@ -35,7 +35,7 @@ def judged_team(
         AGENTS,
         1,
         model=model,
-        temperatures=temperatures(purpose),
+        temperature=temperatures(purpose),
         views="shuffle",
         adapters=adapters,
     )

@@ -155,9 +155,9 @@ def test_an_adapter_named_default_is_saved_and_loaded(tmp_path: Path) -> None:
     model = untrained()
     model.add_adapter("default", rank=4)
     disturb(model, "default", 1)
-    model.save_adapters(tmp_path)
+    model.save_adapters(str(tmp_path))  # a string is a path too
     again = untrained()
-    again.load_adapters(tmp_path)
+    again.load_adapters(str(tmp_path))
     asked = asking("default", requests(4))
     assert alike(answers(again, asked), answers(model, asked))
 

@@ -25,7 +25,7 @@ def played(
 ) -> tuple[list[ScoredReply], list[Call]]:
     """Replies of two agents with one adapter, every other one praised, and their calls."""
     graph = CollabGraph.collaborative(
-        2, 2, model=model, adapters=["one", "one"], temperatures=temperature,
+        2, 2, model=model, adapters=["one", "one"], temperature=temperature,
         max_tokens=max_tokens,
         views="shuffle",
     )  # fmt: skip

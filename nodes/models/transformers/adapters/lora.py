@@ -17,12 +17,7 @@ from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from swarm_ui.adapter_metadata import (
-    AdapterMetadata,
-    fingerprint,
-    read_metadata,
-    write_metadata,
-)
+from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, read_metadata, write_metadata
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.transformers.adapters.files import (
     VERSIONS_FILE,
@@ -189,13 +184,14 @@ class LoraNetwork:
                 for old, new in zip(*map(self.adapter_parameters, (copy_from, name)), strict=True):
                     new.copy_(old)
 
-    def load_adapters(self, folder: Path) -> None:
+    def load_adapters(self, folder: Path | str) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
 
         Raises:
             ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
                 are leased under a saved version.
         """
+        folder = Path(folder)
         numbers = read_versions(folder)
         used = [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self._book.leased(v)]
         if used:
@@ -209,7 +205,7 @@ class LoraNetwork:
         for name, number in numbers.items():
             self._replace(folder / name, read[name], name, number)
 
-    def load_adapter(self, folder: Path, name: str) -> str:
+    def load_adapter(self, folder: Path | str, name: str) -> str:
         """Load one adapter in peft's own format, also while requests are in flight.
 
         Returns:
@@ -218,6 +214,7 @@ class LoraNetwork:
         Raises:
             ConfigError: the folder holds no plain LoRA adapter that fits this model.
         """
+        folder = Path(folder)
         return self._replace(folder, read_adapter(folder), name, None)
 
     def load_version(self, version: str, folder: Path) -> None:
@@ -234,8 +231,9 @@ class LoraNetwork:
             self._book.retire(name)
         self._delete(name)
 
-    def save_adapters(self, folder: Path) -> None:
+    def save_adapters(self, folder: Path | str) -> None:
         """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name in self.adapters:
             self._refresh(name)
