@@ -199,7 +199,7 @@ class Dag:
         this graph keep theirs.
         """
         after = frozenset(self.closing)
-        new = tuple(edges)
+        new = tuple((sender, listener) for sender, listener in edges)
         spoken_to = {listener for _, listener in new}
         kept = [e for e in self.edges if e[1] in after and e[1] not in spoken_to]
         if delays is None:

@@ -139,7 +139,7 @@ def test_training_on_workers_is_equal_bit_by_bit(here: Trained, tmp_path: Path) 
     there = train(tmp_path / "there", 0, workers=2)
     assert here.versions == ["agent_0@0", "agent_0@1"]
     assert there == here
-    assert sum(there.metrics[0]["pairs"].values())
+    assert there.metrics[0]["pairs"]
 
 
 def test_a_held_model_is_equal_bit_by_bit(here: Trained, tmp_path: Path) -> None:
