@@ -86,6 +86,8 @@ def load(
     """
     found = sorted((folder / "checkpoints").glob("iteration-*"))
     if not found:
+        if (folder / "metrics.jsonl").exists():
+            _rewrite_metrics(folder / "metrics.jsonl", TeamState())
         return None
     try:
         state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=TeamState)

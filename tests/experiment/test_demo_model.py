@@ -88,4 +88,4 @@ async def test_a_team_of_a_language_model_is_trained_from_adapters(
     for name in ("agent_0", "agent_1"):
         about = json.loads((run.directory.adapters / name / "swarm_ui.json").read_text())
         assert about["prompt_format"] == "compact"
-    assert "rate 0.003" in capsys.readouterr().out
+    assert "stage 2" in capsys.readouterr().out

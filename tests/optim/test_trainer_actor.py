@@ -14,6 +14,10 @@ from served_training import NAMES, Server, spoken, trained
 from swarm_ui.optim import playing
 
 
+# Copies that would end with their worker's process hold connections here.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "FIRST_PAUSE", 0.05)

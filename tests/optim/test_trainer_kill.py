@@ -31,12 +31,12 @@ def trained_under_fire(seed: int, folder: Path, rng: random.Random) -> int:
     """Train one team, killing it again and again; returns how often."""
     kills, longest, reached = 0, LONGEST, ""
     while True:
-        child = Child(lambda: train(seed, folder))
+        child = Child(lambda: train(seed, folder), folder / "stderr.txt")
         time.sleep(rng.uniform(0, longest))
         ended = child.kill()
         if (folder / "adapters").exists():
             return kills
-        assert ended == -signal.SIGKILL
+        assert ended == -signal.SIGKILL, (folder / "stderr.txt").read_text()[-2000:]
         kills += 1
         saved = (folder / "run" / "checkpoints").glob("iteration-*")
         newest = max((path.name for path in saved), default="")
@@ -96,7 +96,7 @@ def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
 def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
     """Adapters, edges and metrics are those of a run nobody disturbed."""
     quiet, ours = TinyModel(), TinyModel()
-    expected = run(quiet, beside, config=config(seed))
+    expected = run(quiet, beside, config=config(seed), warn=lambda _: None)
     ours.load_adapters(folder / "adapters")
     assert ours.versions == quiet.versions
     for name in quiet.adapters:

@@ -81,8 +81,8 @@ def test_guidance_obeys_the_trust() -> None:
     _, none = trained(config=config, critic=Trust(flipped()))
     _, some = trained(config=config, critic=Trust(flipped(), prior=PRIOR))
     _, full = trained(config=config, critic=flipped())
-    assert none[0].guided == 0.0  # nothing is known before the first episode
-    assert none[0].guided < (some[0].guided or 0.0) < (full[0].guided or 0.0)
+    assert none[0]["guided"] == 0.0  # nothing is known before the first episode
+    assert none[0]["guided"] < (some[0]["guided"] or 0.0) < (full[0]["guided"] or 0.0)
 
 
 @pytest.mark.slow
