@@ -13,7 +13,6 @@ from served_training import NAMES, Server, spoken, trained
 
 from swarm_ui.optim import playing
 
-
 # Copies that would end with their worker's process hold connections here.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
