@@ -141,7 +141,8 @@ async def test_a_pool_has_one_process_for_each_emulator(emulators: list[Emulator
     jobs = [("WifiOn", seed) for seed in range(4)]
     async with Rollouts([LocalWorker(make, slots=2)]) as rollouts:
         episodes = await rollout_many(rollouts, policy, jobs)
-        assert len({env.process_id for env in made[1:]}) == len(made) - 1 == 2
+        # On a busy machine one process may have played everything before the other had started.
+        assert len({env.process_id for env in made[1:]}) == len(made) - 1 in (1, 2)
     assert [one.fault for one in episodes] == [None] * 4
     assert all(env.process_id is None for env in made)
 

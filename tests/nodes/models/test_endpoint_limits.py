@@ -119,7 +119,7 @@ async def test_a_budget_of_calls_is_checked_before_sending_and_counts_retries() 
 
 
 async def test_budget_of_tokens_is_never_crossed_even_by_concurrent_calls() -> None:
-    async with Loopback() as server:
+    async with Loopback(lambda body: Reply(delay=0.5)) as server:  # no call ends before the others
         client = model(server, max_tokens=100)
         with pytest.raises(BudgetExceeded, match="max_tokens"):
             await client.generate([ask(max_tokens=40), ask(max_tokens=40), ask(max_tokens=40)])
