@@ -226,8 +226,8 @@ def _brought(words: str, pictures: list[str]) -> None:
 
 def _served(words: str, pictures: list[str]) -> None:
     assert "7 requests, 1 of them retries\n" in words
-    assert re.search(r"agent_1 spoke with agent_1@\S+: wait\n", words)
-    assert re.search(r"agent_1 spoke with agent_1@\S+: click “Save” \[1\]\n", words)
+    assert re.search(r"agent_1 spoke with agent_1\S+: wait\n", words)
+    assert re.search(r"agent_1 spoke with agent_1\S+: click “Save” \[1\]\n", words)
     assert "HTTP 404" in words
     assert "requests sent: 0\n" in words and words.endswith("\nclosed\n")
     here = pulled_folder("smollm2") is not None
