@@ -114,7 +114,7 @@ class TeamConfig:
     """Change of an edge's probability if its graph is one standard deviation above the others."""
     edge_credit: Amount = 0.0
     """Weight with which edges also learn from the critic's credit for the messages that they
-    carried (:func:`~swarm_ui.optim.edges.edge_credit.edge_credit`), relative to the utility. The
+    carried (:func:`~swarm_ui.optim.edges.credit.edge_credit`), relative to the utility. The
     credit of a message is often within 0.3 of its baseline, while a utility counts in standard
     deviations, so a run of few iterations needs a weight above 1 to learn from it."""
     update: UpdateConfig = field(default_factory=UpdateConfig)

@@ -6,7 +6,7 @@ in this order, with its own probability. So every sample is acyclic for all para
 log-probabilities are exact. The sampler is that of differentiable DAG sampling (arXiv 2203.08509).
 
 The order decides only about candidates inside a level of
-:class:`~swarm_ui.optim.edges.candidate_graph.CandidateGraph`. A candidate between levels always
+:class:`~swarm_ui.optim.edges.candidates.CandidateGraph`. A candidate between levels always
 points forward, so its probability does not depend on the order. The same holds for a delayed
 candidate, which delivers its message in a later round: it counts as pointing forward in every
 order.

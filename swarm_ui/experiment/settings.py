@@ -16,7 +16,7 @@ from swarm_ui.experiment.config import plain as plain
 EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
 DEFAULT_METHOD: Method = "rft"
-"""That of :class:`~swarm_ui.optim.update.update_config.UpdateConfig`, which needs torch."""
+"""That of :class:`~swarm_ui.optim.config.UpdateConfig`, which needs torch."""
 Edges = Literal["redraw", "fixed", "learned"]
 PromptFormatName = Literal["", "json", "compact"]
 
@@ -60,7 +60,7 @@ class Settings:
     steps: int | None = None
     lr: float | None = None
     """Peak learning rate of the adapters. ``None``, as for the steps: by the size of the model
-    (:func:`~swarm_ui.optim.update.update_config.defaults_for`)."""
+    (:meth:`~swarm_ui.optim.config.TeamConfig.filled`)."""
     rank: int = 16
     """Rank of the adapters that training adds."""
     devices: int = 0

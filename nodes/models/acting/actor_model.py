@@ -10,9 +10,8 @@ The learner knows which version of an adapter is current and which ones are leas
 saved and loaded into the engine at the first request to it, and unloaded when it is not current and
 not leased. So no call is needed after a training step.
 
-If other processes play the episodes (:class:`~swarm_ui.optim.rollout_actors.RolloutActors`), they
-ask the server themselves, for the versions that this process published
-(:meth:`ActorModel.publish`).
+If other processes play the episodes, they ask the server themselves, for the versions that this
+process published (:meth:`ActorModel.publish`).
 """
 
 from __future__ import annotations
@@ -75,9 +74,8 @@ class Engine(Protocol):
 
 class ActorModel:
     """The adapters of a learner, with replies from an engine. It is a
-    :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
-    :class:`~swarm_ui.optim.rollout_actors.Publisher`; the part of it that workers get has no
-    ``score``.
+    :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`; the part of
+    it that workers get has no ``score``.
 
     The learner makes the prompts, so it trains on exactly the prompts that the engine got.
 
@@ -199,8 +197,8 @@ class ActorModel:
             await self._engine.close()
 
     def publish(self) -> Mapping[str, str]:
-        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. The versions of the last ``kept``
-        calls stay in the engine.
+        """Write the current weights, and give the version of each adapter. The versions of the last
+        ``kept`` calls stay in the engine.
 
         Raises:
             ConfigError: other processes cannot ask the engine, or a version cannot be written.
@@ -216,8 +214,7 @@ class ActorModel:
         return dict(current)
 
     async def prepare(self) -> None:
-        """See :class:`swarm_ui.optim.rollout_actors.Publisher`. Load published versions that the
-        server lacks, for example after it was restarted. Unload versions that are not needed,
+        """Load published versions that the server lacks, for example after it was restarted. Unload versions that are not needed,
         including those that a killed process of this run left."""
         engine = self._engine
         assert isinstance(engine, OpenAIModel)

@@ -28,8 +28,7 @@ from swarm_ui.nodes.models.versions import book_of
 
 class PublishedModel:
     """The adapters of a learner, also in processes that receive this object. It is a
-    :class:`~swarm_ui.model.VersionedModel`, a :class:`~swarm_ui.model.ScoringModel` and a
-    :class:`~swarm_ui.optim.rollout_actors.Publisher`.
+    :class:`~swarm_ui.model.VersionedModel` and a :class:`~swarm_ui.model.ScoringModel`.
 
     Args:
         learner: a model of this process, which holds and trains the adapters.
@@ -97,9 +96,8 @@ class PublishedModel:
         self.learner.release(version)
 
     def publish(self) -> Mapping[str, str]:
-        """Put the current versions on the board; see
-        :class:`swarm_ui.optim.rollout_actors.Publisher`. Raises ``ConfigError`` if one cannot be
-        written."""
+        """Put the current versions on the board, and give that of each adapter. Raises
+        ``ConfigError`` if one cannot be written."""
         before = {version for current in self._published for version in current.values()}
         current = published(self.learner, self.board, before)
         self._published.append(current)
@@ -110,8 +108,7 @@ class PublishedModel:
         return dict(current)
 
     async def prepare(self) -> None:
-        """See :class:`swarm_ui.optim.rollout_actors.Publisher`; other processes pull what they
-        lack."""
+        """Nothing is delivered: other processes pull what they lack."""
 
     async def close(self) -> None:
         """Remove the published weights. A model that actors hold is not closed."""

@@ -74,7 +74,6 @@ class LoraNetwork:
         network.train(False)
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
-        self._pinned: str | None = None
         self._live: dict[str, AdapterWeights] = {}
         """Adapters as peft holds them."""
         self._metadata: dict[str, AdapterMetadata] = {}
@@ -136,11 +135,7 @@ class LoraNetwork:
 
     def base_fingerprint(self) -> str:
         """The hash of the base weights; see :func:`swarm_ui.adapter_metadata.fingerprint`."""
-        return self._pinned or fingerprint(self.base_weights().values())
-
-    def pin_base(self) -> None:
-        """Keep the fingerprint of the base, before its weights are divided among processes."""
-        self._pinned = self.base_fingerprint()
+        return fingerprint(self.base_weights().values())
 
     # -- adding, loading, saving --------------------------------------------------------------
 
