@@ -214,8 +214,8 @@ class ActorModel:
         return dict(current)
 
     async def prepare(self) -> None:
-        """Load published versions that the server lacks, for example after it was restarted. Unload versions that are not needed,
-        including those that a killed process of this run left."""
+        """Load published versions that the server lacks, for example after it was restarted, and
+        unload those that are not needed, also of a process of this run that was killed."""
         engine = self._engine
         assert isinstance(engine, OpenAIModel)
         served = {model.name: model.root for model in await engine.served()}
