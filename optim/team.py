@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
@@ -24,11 +23,6 @@ def models_of(team: CollabGraph) -> tuple[Trainable, object]:
             f"be trained, such as LocalModel.load() or CausalModel.named('smollm2'), got {shown}"
         )
     return learner, acting
-
-
-def release(model: Any, versions: Sequence[str]) -> None:
-    for version in versions:
-        model.release(version)
 
 
 def with_adapters(team: CollabGraph, adapters: Mapping[str, str]) -> CollabGraph:

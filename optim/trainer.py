@@ -52,7 +52,7 @@ from swarm_ui.optim.metrics import (
     why_nothing_was_learned,
 )
 from swarm_ui.optim.playing import GraphRollout, answered, examples_of, play_graphs
-from swarm_ui.optim.team import check_needs, models_of, release, with_adapters
+from swarm_ui.optim.team import check_needs, models_of, with_adapters
 from swarm_ui.optim.update import Examples, Rehearse, UpdateStats, alike, follow, update_in_thread
 from swarm_ui.rollout import Job, MakeEnvironment, Rollouts
 from swarm_ui.storage.run_directory import expect_no_links_out
@@ -235,6 +235,9 @@ class TeamTrainer:
         seconds += time.perf_counter() - credit_began
         if self.config.overlap and iteration + 1 < self.config.iterations:
             self._ahead.append(self._begin(iteration + 1, iteration))
+            if not isinstance(self._environments, Rollouts):
+                # Here the agents and the update would use one network at the same time.
+                await asyncio.wait({self._ahead[-1].task})
         began = time.perf_counter()
         shared = iteration < self.config.shared_iterations and bool(
             alike(self.model, list(dict.fromkeys(self.adapters.values())))
@@ -264,8 +267,7 @@ class TeamTrainer:
     def _begin(self, iteration: int, updates: int) -> _Begun:
         """Draw the graphs and episodes of an iteration, and begin to play them with the present
         weights and edges."""
-        pinned, release = self._pinned()
-        graphs = self._drawn(iteration, pinned)
+        graphs = self._drawn(iteration, self._pinned())
 
         def progress(done: int, total: int) -> None:
             if iteration == self._iteration:
@@ -273,19 +275,16 @@ class TeamTrainer:
 
         async def play() -> float:
             began = time.perf_counter()
-            try:
-                await play_graphs(
-                    graphs,
-                    self._environments,
-                    publisher=self._acting if isinstance(self._environments, Rollouts) else None,
-                    concurrency=self.config.concurrency,
-                    max_steps=self.config.max_steps,
-                    patience=self.config.patience,
-                    on_progress=progress,
-                    on_wait=self._waits(iteration),
-                )
-            finally:
-                release()
+            await play_graphs(
+                graphs,
+                self._environments,
+                publisher=self._acting if isinstance(self._environments, Rollouts) else None,
+                concurrency=self.config.concurrency,
+                max_steps=self.config.max_steps,
+                patience=self.config.patience,
+                on_progress=progress,
+                on_wait=self._waits(iteration),
+            )
             return time.perf_counter() - began
 
         return _Begun(graphs, updates, asyncio.create_task(play()))
@@ -410,20 +409,15 @@ class TeamTrainer:
             return 1.0
         return max(0.0, self._trust.weight(self.team.rounds - 1))
 
-    def _pinned(self) -> tuple[CollabGraph, Callable[[], None]]:
-        """The team, in which each agent names the version of its adapter if others may come while
-        it plays, and a function that gives the versions up."""
+    def _pinned(self) -> CollabGraph:
+        """The team. Where other processes play, each agent names the version of its adapter,
+        because others may come while they do."""
         acting: Any = self._acting
-        names = list(dict.fromkeys(self.adapters.values()))
-        versions: Mapping[str, str] = {}
-        leased: Sequence[str] = ()
-        if isinstance(self._environments, Rollouts) and hasattr(acting, "publish"):
-            versions = acting.publish()
-        elif self.config.overlap and hasattr(acting, "lease"):
-            versions = {name: acting.lease(name) for name in names}
-            leased = list(versions.values())
+        if not isinstance(self._environments, Rollouts) or not hasattr(acting, "publish"):
+            return self.team
+        versions: Mapping[str, str] = acting.publish()
         exact = {agent: versions.get(name, name) for agent, name in self.adapters.items()}
-        return with_adapters(self.team, exact), partial(release, acting, leased)
+        return with_adapters(self.team, exact)
 
     def _waits(self, iteration: int) -> Callable[[str], None]:
         def wait(text: str) -> None:

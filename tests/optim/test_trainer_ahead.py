@@ -48,11 +48,6 @@ class PublishedAgent(TinyAgent):
 
     async def prepare(self) -> None: ...
 
-    def lease(self, name: str) -> str:
-        return name if "@" in name else self.publish()[name]
-
-    def release(self, version: str) -> None: ...
-
     def _answer(self, request: Request) -> Completion:
         name, _, number = (request.adapter or "").partition("@")
         model = self.published[f"{name}@{number}"] if number else self.model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -71,3 +72,12 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path: P
     assert {"adapter_config.json", "adapter_model.safetensors"} <= {
         path.name for path in adapter.iterdir()
     }
+
+
+def test_playing_ahead_does_not_meet_the_update(tmp_path: Path) -> None:
+    """Agents and update share one network here, so the next iteration is played before it."""
+    config = replace(CONFIG, iterations=3, overlap=True)
+    first, second = (run(tmp_path / name, config) for name in ("one", "two"))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    lines = (tmp_path / "one" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["staleness"] for line in lines] == [0, 1, 1]
