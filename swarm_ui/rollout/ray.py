@@ -334,11 +334,12 @@ class _Actor:
             work = await self._work(key, reference)
             task = asyncio.ensure_future(self._worker.play(job, work))
             self._running.add(task)
+            # Until it has ended, also after a cancellation: close() waits for its environment.
+            task.add_done_callback(self._running.discard)
             try:
                 await asyncio.wait({task})
             finally:
                 task.cancel()
-                self._running.discard(task)
             if task.cancelled():
                 raise EnvironmentFault(f"{job}: the worker cancelled the episode")
             episode = task.result()

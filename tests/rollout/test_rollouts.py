@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 import pytest
 from graph_fakes import FixedModel, click, in_virtual_time
+from mortal_worlds import WAITS, MortalWorld
 
 from swarm_ui import (
     Action,
@@ -32,6 +35,7 @@ from swarm_ui.rollout import (
     WorkerLost,
     rollout_many,
 )
+from swarm_ui.rollout.ray import _Actor
 
 POLICY = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
 
@@ -373,3 +377,19 @@ def test_a_world_that_fails_to_close_does_not_keep_the_others_open(error: Except
         with pytest.raises(KeyError):  # what ended the block is not hidden by what failed to close
             in_virtual_time(main(KeyError("bug")))
         assert worlds.open == 0
+
+
+async def test_a_remote_worker_closes_the_environment_of_a_cancelled_episode(
+    tmp_path: Path,
+) -> None:
+    """Also if it is closed before the cancelled episode has ended."""
+    actor = _Actor((partial(MortalWorld, str(tmp_path)), 1, 0, ""))
+    work: asyncio.Future[Work] = asyncio.get_running_loop().create_future()
+    work.set_result(Work(policy=POLICY))
+    playing = asyncio.create_task(actor.play(("count", WAITS), "waits", [work]))
+    while not list(tmp_path.glob("waiting-*")):
+        await asyncio.sleep(0.01)
+    playing.cancel()
+    await asyncio.sleep(0)  # the call has ended, the episode not yet
+    assert await actor.close() is None
+    assert not list(tmp_path.glob("open-*"))
