@@ -11,6 +11,7 @@ import base64
 import json
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -285,11 +286,12 @@ async def limit_body(response: Any) -> None:
 
     async def limited(chunk_size: int | None = None) -> AsyncIterator[bytes]:
         left = LARGEST_BODY
-        async for part in read(chunk_size):
-            left -= len(part)
-            if left < 0:
-                raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")
-            yield part
+        async with aclosing(read(chunk_size)) as parts:
+            async for part in parts:
+                left -= len(part)
+                if left < 0:
+                    raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")
+                yield part
 
     response.aiter_raw = limited
 
