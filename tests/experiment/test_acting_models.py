@@ -11,7 +11,7 @@ from swarm_ui.experiment.config import Config, ModelSection, RaySection, RunSect
 from swarm_ui.experiment.training.acting_models import acting_findings
 from swarm_ui.experiment.training.actors import check_actor
 from swarm_ui.nodes import OpenAIModel
-from swarm_ui.nodes.models.openai.client import ServedModel
+from swarm_ui.nodes.models.openai.model import ServedModel
 
 ACTOR = ModelSection(name="base", actor="http://127.0.0.1:9/v1")
 

@@ -33,7 +33,7 @@ _RECORDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "budget": (Budget, ("max_calls", "max_tokens", "max_cost", "prices")),
     "options": (
         ChatOptions,
-        ("extra_body", "logprobs", "vision", "token_field", "render", "send_seed"),
+        ("extra_body", "logprobs", "vision", "token_field", "send_seed"),
     ),
 }
 

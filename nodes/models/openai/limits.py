@@ -57,7 +57,7 @@ class Grant:
     """Tokens that a call uses, or may use."""
 
     tokens: int
-    at: float
+    at: float = 0.0
     """Time of the event loop."""
 
 
@@ -95,18 +95,17 @@ class LocalPermit:
 
     budget: Budget
     hold: Hold
-    grant: Grant | None
+    grant: Grant
 
     def settle(self, used: Usage | None) -> float:
         """See :class:`Permit`."""
-        if self.grant is not None and used is not None:
+        if used is not None:
             self.grant.tokens = total(used)
         return self.budget.settle(self.hold, used)
 
     def cancel(self) -> None:
         """The call is not sent."""
-        if self.grant is not None:
-            self.grant.tokens = 0
+        self.grant.tokens = 0
         self.budget.cancel(self.hold)
 
 
@@ -114,30 +113,25 @@ class LocalAdmission:
     """Rate limits and a budget that are kept in this process."""
 
     def __init__(self, limits: RateLimits, budget: Budget) -> None:
-        self.budget = budget
+        self.budget, most = budget, limits.tokens_per_minute
         self._requests: AbstractAsyncContextManager[None] = nullcontext()
         if limits.requests is not None:
             self._requests = Throttler(limits.requests, limits.period)
-        self._tokens: TokenThrottle | None = None
-        if limits.tokens_per_minute is not None:
-            self._tokens = TokenThrottle(limits.tokens_per_minute)
+        self._tokens = None if most is None else TokenThrottle(most)
 
     async def acquire(self, most: Usage, price: Price | None, where: str) -> LocalPermit:
         """See :class:`Admission`."""
-        grant = None
+        grant = Grant(likely_tokens(most))
         if self._tokens is not None:
-            tokens = likely_tokens(most)
-            if tokens > self._tokens.limit:
+            if grant.tokens > self._tokens.limit:
                 raise ModelError(
-                    f"{where}: expected requests that fit into tokens_per_minute="
-                    f"{self._tokens.limit}, got one that may need {tokens} tokens. Lower its "
-                    "max_tokens or raise tokens_per_minute"
+                    f"{where}: a request may need {grant.tokens} tokens, and tokens_per_minute is "
+                    f"{self._tokens.limit}. Lower its max_tokens or raise tokens_per_minute"
                 )
-            grant = await self._tokens.acquire(tokens)
+            grant = await self._tokens.acquire(grant.tokens)
         try:
             async with self._requests:
                 return LocalPermit(self.budget, self.budget.reserve(most, where, price), grant)
         except BaseException:  # raised again: the call is not sent and uses no tokens
-            if grant is not None:
-                grant.tokens = 0
+            grant.tokens = 0
             raise

@@ -6,30 +6,22 @@ import hashlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from swarm_ui.addresses import without_credentials
-from swarm_ui.budget import Budget
+from swarm_ui.budget import Budget, guess_tokens, likely_tokens
 from swarm_ui.engine.scheduler import together
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import wire
-from swarm_ui.nodes.models.openai.client import (
-    OPENAI_URL,
-    OPTIONAL,
-    ChatCall,
-    Endpoint,
-    RequestRejected,
-    ServedModel,
-    UsageTotals,
-)
+from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCall, Endpoint
+from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
 from swarm_ui.nodes.models.openai.limits import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
 from swarm_ui.prompts import (
@@ -43,12 +35,65 @@ from swarm_ui.prompts import (
 
 _CHECK_SECONDS, _LIST_SECONDS = 5.0, 30.0
 """Seconds to wait for the list of models. A server that is busy with a batch answers late."""
-_URL_VARIABLE = "OPENAI_BASE_URL"
+R = TypeVar("R")
 _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora"
 
 
 class AdapterLost(ModelUnavailable):
     """The server does not have a version that was loaded on it, for example after a restart."""
+
+
+class ServedModel(msgspec.Struct, frozen=True, rename={"name": "id"}):
+    """A model or an adapter in the list of an endpoint."""
+
+    name: str
+    root: str | None = None
+    """The folder of its weights, if the server reports it."""
+    parent: str | None = None
+    """For an adapter: the model that it belongs to."""
+
+
+class _Served(msgspec.Struct):
+    data: tuple[ServedModel, ...]
+
+
+class _Tokens(msgspec.Struct):
+    tokens: list[int]
+
+
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Total usage of a model."""
+
+    calls: int = 0
+    """Requests sent, retries included."""
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
+    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
+    limit of tokens, or, without one, with ``Request.reply_tokens``."""
+
+    def plus(self, call: ChatCall, usage: Usage) -> UsageTotals:
+        """These totals and those of one call."""
+        return UsageTotals(
+            calls=self.calls + call.attempts,
+            retries=self.retries + max(0, call.attempts - 1),
+            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + usage.completion_tokens,
+            cost=self.cost if call.price is None else (self.cost or 0.0) + call.cost,
+        )
+
+
+class _Prepared(NamedTuple):
+    """A request as it is sent, without the fields that the server refuses."""
+
+    body: dict[str, Any]
+    """The arguments of openai's ``chat.completions.create``."""
+    call: ChatCall
+    prompt: str
+    decision: Decision | None
+    """The decision without the parts that the prompt omits."""
 
 
 class OpenAIModel:
@@ -75,7 +120,7 @@ class OpenAIModel:
         max_retries: attempts after the first, at HTTP 408, 409, 429 and 5xx, broken connections,
             timeouts and malformed replies. The openai client waits as long as the server asks
             (``Retry-After``, up to two minutes), else half a second, doubled each time.
-        timeout: seconds for one attempt; of a stream, to each next piece.
+        timeout: seconds for one attempt; of a stream, to the next data.
 
     Raises:
         ConfigError: a value is out of range, a name or the key is empty, or the budget limits money
@@ -96,13 +141,9 @@ class OpenAIModel:
         max_retries: int = 4,
         timeout: float = 60.0,
     ) -> None:
-        for wanted, given in (
-            ("model must be the name of a served model", model),
-            ("api_key_env must name an environment variable", api_key_env),
-            ("api_key must be a key (leave it out to read it from the environment)", api_key),
-        ):
-            if given is not None and not given.strip():
-                raise ConfigError(f"OpenAIModel: {wanted}, got an empty text")
+        named = {"model": model, "api_key_env": api_key_env, "api_key": api_key}
+        if empty := [name for name, text in named.items() if text is not None and not text.strip()]:
+            raise ConfigError(f"OpenAIModel: {empty[0]} is an empty text; expected a name or a key")
         if not max_retries >= 0 or not timeout > 0:
             raise ConfigError(
                 f"OpenAIModel: expected max_retries >= 0 and timeout > 0 seconds, got {max_retries}"
@@ -114,7 +155,7 @@ class OpenAIModel:
         self._options = options or ChatOptions()
         self._endpoint = Endpoint(
             model,
-            base_url or os.environ.get(_URL_VARIABLE) or OPENAI_URL,
+            base_url or os.environ.get(URL_VARIABLE) or OPENAI_URL,
             key=api_key,
             key_env=api_key_env,
             concurrency=self.limits.concurrency,
@@ -154,45 +195,14 @@ class OpenAIModel:
     def __getstate__(self) -> dict[str, Any]:
         """The settings, without secrets. Raises ``ConfigError`` if each process would count only
         its own calls, or would not know the address."""
-        endpoint, admission = self._endpoint, self._endpoint.admission
-        own = isinstance(admission, partial) and admission.func is LocalAdmission
-        if own and self.limited:
+        admission = self._endpoint.admission
+        if self.limited and isinstance(admission, partial) and admission.func is LocalAdmission:
             raise ConfigError(
-                f"{endpoint.where}: it has a rate limit or a budget, and each copy in another "
-                "process would count only its own calls. Let one process keep the limits for "
-                "all: limits = share_limits(model), from swarm_ui.nodes.models.acting"
+                f"{self._endpoint.where}: each copy in another process would count its rate limit "
+                "or budget for itself. Let one process keep the limits for all: limits = "
+                "share_limits(model), from swarm_ui.nodes.models.acting"
             )
-        shown = without_credentials(endpoint.url) == endpoint.url.rstrip("/")
-        if not shown and endpoint.url != os.environ.get(_URL_VARIABLE):
-            raise ConfigError(
-                f"{endpoint.where}: its base_url contains a password or a query, which is never "
-                f"sent to workers. Put the whole address into {_URL_VARIABLE} in the environment "
-                "of every worker and of this process, and leave base_url out"
-            )
-        settings = {
-            "model": self.name, "base_url": endpoint.url if shown else None,
-            "api_key_env": endpoint.key_env, "limits": self.limits,
-            "budget": Budget(prices=self.budget.prices), "options": self._options,
-            "adapter_names": None if self.adapter_names is None else dict(self.adapter_names),
-            "max_retries": endpoint.max_retries, "timeout": endpoint.timeout,
-        }  # fmt: skip
-        known = {"_loaded": dict(self._loaded), "_refused": self._refused,
-                 "_counts_tokens": self._counts_tokens}  # fmt: skip
-        return {"settings": settings, "known": known, "admission": None if own else admission,
-                "key_given": endpoint.key_given}  # fmt: skip
-
-    def __setstate__(self, sent: dict[str, Any]) -> None:
-        settings = sent["settings"]
-        if settings["base_url"] is None and not os.environ.get(_URL_VARIABLE):
-            raise ConfigError(
-                f"model '{settings['model']}': its address contains a password, which is never "
-                f"sent to workers; set {_URL_VARIABLE} in the environment of every worker"
-            )
-        OpenAIModel.__init__(self, **settings)
-        self._endpoint.key_elsewhere = sent["key_given"]
-        vars(self).update(sent["known"])
-        if sent["admission"] is not None:
-            self._endpoint.admission = sent["admission"]
+        return vars(self) | {"spent": UsageTotals(), "_leases": Counter()}
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -229,26 +239,29 @@ class OpenAIModel:
         if the server does not answer, or has no such route."""
         turns = [{"role": turn.role, "content": turn.content} for turn in chat]
         body = {"model": self.name, "messages": turns, "add_generation_prompt": True}
-        text = await self._endpoint.post("//tokenize", body, "the tokens of a chat")
-        with suppress(msgspec.DecodeError, KeyError, TypeError, ValueError):
-            return [int(token) for token in msgspec.json.decode(text)["tokens"]]
-        where = self._endpoint.where
-        raise ModelError(f"{where}: expected the tokens of a chat, got {text[:80]!r}")
+        text = await self._endpoint.ask("//tokenize", body, "the tokens of a chat")
+        return self._read(text, _Tokens, "the tokens of a chat").tokens
 
-    async def served(self) -> tuple[ServedModel, ...]:
+    async def served(self, seconds: float = _LIST_SECONDS) -> tuple[ServedModel, ...]:
         """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
-        there is no answer, or the key is refused."""
-        return await self._endpoint.served(_LIST_SECONDS) or ()
+        there is no answer within ``seconds``, or the key is refused."""
+        wanted = "a list of models"
+        try:
+            text = await self._endpoint.ask("models", None, wanted, max_retries=0, timeout=seconds)
+        except RequestRejected as rejection:
+            if rejection.status == 404:
+                return ()
+            raise
+        return self._read(text, _Served, wanted).data
 
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
         ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
-        served = await self._endpoint.served(_CHECK_SECONDS)
-        names = [model.name for model in served or ()]
+        names = [model.name for model in await self.served(_CHECK_SECONDS)]
         # Ollama lists a model with the tag "latest", and accepts the name without it.
-        if served is None or self.name in names or f"{self.name}:latest" in names:
+        if not names or self.name in names or f"{self.name}:latest" in names:
             return tuple(names)
-        got = f"these models: {', '.join(names[:8]) or 'none'}{', …' if len(names) > 8 else ''}"
+        got = f"these models: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
         what, advice = "the model is not served", "use one of these names"
         raise ModelError(self._endpoint.error(what, f"'{self.name}'", got, advice))
 
@@ -306,7 +319,7 @@ class OpenAIModel:
         name = self._loaded.get(version) or f"{version}-{_digest(folder)}"
         body = {"lora_name": name, "lora_path": str(folder)}
         try:
-            await self._endpoint.post("load_lora_adapter", body, f"to load '{name}'")
+            await self._endpoint.ask("load_lora_adapter", body, f"to load '{name}'")
         except RequestRejected as rejection:
             if rejection.status == 404:  # also for a folder that it cannot read, and says so
                 raise ModelError(f"{rejection}; {_NO_ROUTE}") from rejection
@@ -320,7 +333,7 @@ class OpenAIModel:
         name = self._loaded.pop(version, version)
         try:
             body = {"lora_name": name}
-            await self._endpoint.post("unload_lora_adapter", body, f"to unload '{name}'")
+            await self._endpoint.ask("unload_lora_adapter", body, f"to unload '{name}'")
         except RequestRejected as rejection:
             if rejection.status != 404:  # a restarted server has forgotten it
                 raise
@@ -349,11 +362,11 @@ class OpenAIModel:
     async def _replies(self, request: Request, *, stream: bool) -> AsyncGenerator[str | Completion]:
         """Pieces of the reply, then its completion, without fields that the server refuses."""
         refused: dict[str, RequestRejected] = {}
+        adapter = None if request.adapter is None else self._find(request.adapter)
         while True:
-            without = self._refused | frozenset(refused)
-            decision, chat = self._chat(request, without)
-            adapter = None if request.adapter is None else self._find(request.adapter)
-            body, call = self._call(request, chat, adapter, without, stream=stream)
+            body, call, prompt, decision = self._prepared(
+                request, adapter, self._refused | {*refused}, stream=stream
+            )
             usage = Usage()
             try:
                 async with aclosing(self._endpoint.replies(body, call, stream=stream)) as pieces:
@@ -362,20 +375,16 @@ class OpenAIModel:
                             yield piece
                             continue
                         self._leave_out(refused)
-                        usage = piece.usage or wire.guessed_usage(
-                            piece, call.most.prompt_tokens, call.longest
-                        )
+                        usage = piece.usage or _guessed(piece, call)
                         yield Completion(
                             text=piece.text,
-                            prompt=transcript(chat, self._offered(request, without)),
+                            prompt=prompt,
                             usage=usage,
                             logprob=piece.logprob,
-                            model=piece.model or str(body["model"]),
+                            model=piece.model or body["model"],
                             adapter=adapter,
-                            prompt_format="json"
-                            if decision is None
-                            else self._options.prompt_format,
-                            dropped=None if decision is None else decision.dropped,
+                            prompt_format=self._options.prompt_format if decision else "json",
+                            dropped=decision.dropped if decision else None,
                             calls=piece.calls,
                         )
                 return
@@ -396,65 +405,60 @@ class OpenAIModel:
         for field, rejection in refused.items():
             if field in OPTIONAL and field not in self._refused:
                 warnings.warn(f"{rejection}; it is left out from now on", stacklevel=2)
-        self._refused |= frozenset(refused)
+        self._refused |= {*refused}
 
-    def _call(
-        self,
-        request: Request,
-        chat: tuple[ChatMessage, ...],
-        adapter: str | None,
-        without: frozenset[str],
-        *,
-        stream: bool,
-    ) -> tuple[dict[str, Any], ChatCall]:
-        """The arguments of openai's ``chat.completions.create``, and what it may use."""
+    def _prepared(
+        self, request: Request, adapter: str | None, without: Collection[str], *, stream: bool
+    ) -> _Prepared:
         options, where = self._options, self._endpoint.where
-        served = self.name if adapter is None else self._loaded.get(adapter, adapter)
+        by_field = options.tools == "api" and "tools" not in without and request.decision is None
+        tools = request.tools if by_field else ()
+        worded = _key("response_format", request) in without
+        decision, chat = self._chat(request, with_tools=not by_field, with_schema=worded)
+        prompt, schema = transcript(chat, tools), request.json_schema
         limit = request.reply_tokens if self._counts_tokens else request.max_tokens
-        chosen = wire.chosen_fields(request, options, limit, stream=stream)
-        body: dict[str, Any] = {"model": served, "messages": wire.messages(chat)}
-        body |= {name: value for name, value in chosen.items() if name not in without}
-        schema = request.json_schema
-        if schema is not None and _key("response_format", request) not in without:
-            body["response_format"] = wire.schema_format(schema, where)
-        offered = self._offered(request, without)
-        if offered:
-            body["tools"] = wire.tools(offered, where)
+        chosen: dict[str, Any] = {
+            "temperature": request.temperature,
+            "seed": request.seed if options.send_seed else None,
+            options.token_field: limit,
+            "logprobs": options.logprobs or None,
+            "stream_options": {"include_usage": True} if stream else None,
+        }
+        if tools:
+            chosen["tools"] = [wire.tool(spec, where) for spec in tools]
+        if schema is not None and not worded:
+            chosen["response_format"] = wire.schema_format(schema, where)
+        served = self.name if adapter is None else self._loaded.get(adapter, adapter)
+        body: dict[str, Any] = {"model": served, "messages": [wire.message(turn) for turn in chat]}
+        body |= {k: v for k, v in chosen.items() if v is not None and k not in without}
         extra = dict(options.extra_body)
         if request.pattern is not None:
             extra["structured_outputs"] = {"regex": request.pattern}
         if extra:
             body["extra_body"] = extra
-        asked = wire.most_prompt_tokens(chat, transcript(chat, offered), schema or "")
-        most = Usage(prompt_tokens=asked, completion_tokens=request.reply_tokens)
-        longest = most.completion_tokens if options.token_field in body else None
+        most = Usage(
+            prompt_tokens=wire.most_prompt_tokens(chat, prompt, schema or ""),
+            completion_tokens=request.reply_tokens,
+        )
         prices = self.budget.prices
         price = prices.get(served) or prices.get(request.adapter or "") or prices.get(self.name)
-        return body, ChatCall(where, most, longest, price)
-
-    def _offered(self, request: Request, without: frozenset[str]) -> Sequence[Any]:
-        """The tools that are sent in a separate field instead of the text."""
-        own = self._options.tools == "api" and "tools" not in without and request.decision is None
-        return request.tools if own else ()
+        longest = most.completion_tokens if options.token_field in body else None
+        return _Prepared(body, ChatCall(where, most, longest, price), prompt, decision)
 
     def _chat(
-        self, request: Request, without: frozenset[str]
+        self, request: Request, *, with_tools: bool, with_schema: bool
     ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
         """The chat of a request, and its decision without the parts that the chat omits."""
-        render = self._options.render or format_named(self._options.prompt_format).chat
-        worded = _key("response_format", request) in without
-        complete = partial(self._completed, request, worded=worded)
+        render = format_named(self._options.prompt_format).chat
+        complete = partial(self._completed, request, with_schema)
         decision, limit = request.decision, self._options.prompt_tokens
-        bare = request
-        if self._offered(request, without):
-            bare = msgspec.structs.replace(request, tools=())
-        chat = complete(as_chat(bare, render))
-        if decision is None or limit is None:
-            return decision, chat
-        return shortened(decision, limit, render, complete, _tokens)
+        if decision is not None and limit is not None:
+            return shortened(decision, limit, render, complete, _tokens)
+        bare = request if with_tools else msgspec.structs.replace(request, tools=())
+        return decision, complete(as_chat(bare, render))
 
     def _completed(
-        self, request: Request, chat: tuple[ChatMessage, ...], *, worded: bool
+        self, request: Request, worded: bool, chat: tuple[ChatMessage, ...]
     ) -> tuple[ChatMessage, ...]:
         """The chat with the screenshot, and with the schema if it has to be in the text."""
         png = None if request.decision is None else request.decision.observation.png
@@ -469,12 +473,28 @@ class OpenAIModel:
             chat = with_schema(chat, request.json_schema)
         return chat
 
+    def _read(self, text: str, kind: type[R], wanted: str) -> R:
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except (ValueError, RecursionError) as error:
+            advice = "check that this is an OpenAI-compatible endpoint"
+            got = f"{text[:80]!r} ({error})"
+            raise ModelError(self._endpoint.error("no answer", wanted, got, advice)) from None
+
 
 def _digest(folder: Path) -> str:
     """A hash of the weights in a folder; for a folder on another machine, a hash of its path."""
     file = folder / "adapter_model.safetensors"
     content = file.read_bytes() if file.is_file() else str(folder).encode()
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _guessed(reply: wire.ChatReply, call: ChatCall) -> Usage:
+    """An estimate of the usage, for a server that does not report it."""
+    written = guess_tokens(reply.text + "".join(each.arguments for each in reply.calls))
+    prompt = likely_tokens(Usage(prompt_tokens=call.most.prompt_tokens))
+    most = written if call.longest is None else call.longest
+    return Usage(prompt_tokens=prompt, completion_tokens=min(written, most))
 
 
 def _key(field: str, request: Request) -> str:

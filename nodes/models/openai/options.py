@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.model import ChatMessage, Decision
 from swarm_ui.prompts import format_named
 
 
@@ -72,18 +71,17 @@ class ChatOptions:
     tools: Literal["api", "text"] = "api"
     """How the tools of a request are offered: by the endpoint's own tool calls, or in the text of
     the chat. If an endpoint rejects ``"api"``, they are in the text from then on."""
-    render: Callable[[Decision], tuple[ChatMessage, ...]] | None = None
-    """Turns a decision into a chat; ``None``: the format's own way."""
 
     def __post_init__(self) -> None:
         format_named(self.prompt_format)
-        if self.tools not in ("api", "text"):
-            raise ConfigError(f"ChatOptions: tools must be 'api' or 'text', got {self.tools!r}")
-        if self.token_field not in ("max_tokens", "max_completion_tokens"):
-            raise ConfigError(
-                "ChatOptions: token_field must be 'max_tokens' or 'max_completion_tokens', got "
-                f"{self.token_field!r}"
-            )
+        for name, one, other in (
+            ("tools", "api", "text"),
+            ("token_field", "max_tokens", "max_completion_tokens"),
+        ):
+            if (value := getattr(self, name)) not in (one, other):
+                raise ConfigError(
+                    f"ChatOptions: {name} must be {one!r} or {other!r}, got {value!r}"
+                )
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
         try:

@@ -169,7 +169,6 @@ async def test_with_tools_no_schema_is_enforced() -> None:
         [{"id": "c1", "function": {"name": 3, "arguments": "{}"}}],
         [{"id": "c1"}],
         "add",
-        [{"id": "c", "function": {"name": "add", "arguments": "{}"}}] * 200,
     ],
 )
 async def test_malformed_calls_of_a_server_are_an_error(calls: Any) -> None:

@@ -6,12 +6,9 @@ import asyncio
 import gc
 import itertools
 import json
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 import pytest
-from graph_fakes import in_virtual_time
 from loopback import GOOD, Loopback, Reply, failing, too_many
 from loopback_client import (
     ask,
@@ -20,11 +17,9 @@ from loopback_client import (
     pieces_of,
     streamed,
 )
-from openai.types.chat import ChatCompletionChunk
 
 from swarm_ui.errors import BudgetExceeded, ModelError
 from swarm_ui.model import StreamingModel
-from swarm_ui.nodes.models.openai.wire import ChatReply, MalformedReply, read_chunks
 from swarm_ui.prompts import transcript
 
 
@@ -79,7 +74,7 @@ async def test_a_stream_that_fails_before_its_first_piece_is_tried_again(fault: 
     ("breaks", "says"),
     [
         ("", "a broken connection|ended before the reply was complete"),
-        ("data: {nonsense\n\n", "not valid JSON"),
+        ("data: {nonsense\n\n", "cannot be read"),
         ('data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
     ],
     ids=["cut", "malformed", "error"],
@@ -113,44 +108,6 @@ async def test_a_stream_that_does_not_begin_is_tried_again() -> None:
     tries = itertools.count()
     async with Loopback(lambda body: Reply("good", delay=0 if next(tries) else 60)) as server:
         assert (await streamed(model(server, timeout=0.5)))[0] == ["good"]
-
-
-async def slow_chunks(
-    *texts: str, finish: str | None = "stop"
-) -> AsyncGenerator[ChatCompletionChunk]:
-    """Chunks of a stream that come a second apart."""
-    choices: list[dict[str, Any]] = [{"index": 0, "delta": {"content": text}} for text in texts]
-    if finish is not None:
-        choices.append({"index": 0, "delta": {}, "finish_reason": finish})
-    for choice in choices:
-        await asyncio.sleep(1.0)
-        yield ChatCompletionChunk.construct(choices=[choice])
-
-
-@pytest.mark.parametrize("reader", [0.0, 5.0])
-def test_patience_is_for_each_event_and_a_slow_reader_is_not_the_servers_fault(
-    reader: float,
-) -> None:
-    async def read(patience: float) -> list[object]:
-        got: list[object] = []
-        async for piece in read_chunks(slow_chunks("a", "b", "c"), patience, 99):
-            got.append(piece)
-            await asyncio.sleep(reader)
-        return got
-
-    *texts, reply = in_virtual_time(read(1.5))
-    assert texts == ["a", "b", "c"] and isinstance(reply, ChatReply) and reply.text == "abc"
-    with pytest.raises(TimeoutError):
-        in_virtual_time(read(0.5))
-
-
-def test_a_stream_that_ends_without_a_finish_reason_is_incomplete() -> None:
-    async def read(finish: str | None) -> list[object]:
-        return [piece async for piece in read_chunks(slow_chunks("a", "b", finish=finish), 9.0, 99)]
-
-    with pytest.raises(MalformedReply):
-        in_virtual_time(read(None))
-    assert in_virtual_time(read("length"))[:-1] == ["a", "b"]
 
 
 async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:

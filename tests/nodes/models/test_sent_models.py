@@ -25,7 +25,7 @@ from swarm_ui.errors import (
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Question
 from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, ScriptedModel
-from swarm_ui.nodes.models.openai.client import RequestRejected
+from swarm_ui.nodes.models.openai.failures import RequestRejected
 from swarm_ui.rollout import GraphPolicy
 
 SECRET = "sk-0123456789abcdef"
@@ -45,7 +45,7 @@ async def test_a_model_of_an_endpoint_is_rebuilt_from_its_settings() -> None:
             max_retries=1,
             timeout=9.0,
             budget=Budget(prices={"tiny": Price(prompt=2.0, completion=10.0)}),
-            options=ChatOptions(extra_body={"top_k": 3}, render=lambda decision: ()),
+            options=ChatOptions(extra_body={"top_k": 3}),
             adapter_names={"agent_0": "agent_0-v1"},
         )
         await model.generate([ask()])  # it has a client and an event loop now
