@@ -24,7 +24,7 @@ from demos.base_agent.environment import InventedScreens
 from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import spec_of
-from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.nodes import model_folder
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.optim.stage1 import (
     CorpusConfig,

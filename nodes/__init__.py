@@ -20,9 +20,16 @@ from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.acting.actor_model import ActorModel
+    from swarm_ui.nodes.models.acting.limits import share_limits
     from swarm_ui.nodes.models.acting.published_model import PublishedModel
-    from swarm_ui.nodes.models.openai.model import OpenAIModel
+    from swarm_ui.nodes.models.acting.ray_model import hold_model
+    from swarm_ui.nodes.models.openai.model import OpenAIModel, ServedModel, UsageTotals
     from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
+    from swarm_ui.nodes.models.pretrained.catalogue import (
+        adapter_folder,
+        model_folder,
+        pulled_folder,
+    )
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, GENERAL_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
@@ -31,30 +38,31 @@ if TYPE_CHECKING:
 __all__ = [
     "BASE_AGENT", "GENERAL_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode",
     "ChatOptions", "Fallback", "FunctionNode", "LocalModel", "MajorityVote", "Map", "OpenAIModel",
-    "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "Tool",
-    "VLLMModel", "VisionModel", "function_node", "mcp_tools",
+    "ProbabilityVote", "PublishedModel", "RateLimits", "ScriptedModel", "ServedModel", "Tool",
+    "UsageTotals", "VLLMModel", "VisionModel", "adapter_folder", "function_node", "hold_model",
+    "mcp_tools", "model_folder", "pulled_folder", "share_limits",
 ]  # fmt: skip
 
 _LAZY = {
-    "ActorModel": "acting.actor_model",
-    "BASE_AGENT": "tiny_agent.local_model",
-    "CausalModel": "transformers.causal_model",
-    "ChatOptions": "openai.options",
-    "GENERAL_AGENT": "tiny_agent.local_model",
-    "LocalModel": "tiny_agent.local_model",
-    "OpenAIModel": "openai.model",
-    "PublishedModel": "acting.published_model",
-    "RateLimits": "openai.options",
-    "VisionModel": "transformers.vision_model",
-    "VLLMModel": "vllm_model",
+    "acting.actor_model": ("ActorModel",),
+    "acting.limits": ("share_limits",),
+    "acting.published_model": ("PublishedModel",),
+    "acting.ray_model": ("hold_model",),
+    "openai.model": ("OpenAIModel", "ServedModel", "UsageTotals"),
+    "openai.options": ("ChatOptions", "RateLimits"),
+    "pretrained.catalogue": ("adapter_folder", "model_folder", "pulled_folder"),
+    "tiny_agent.local_model": ("BASE_AGENT", "GENERAL_AGENT", "LocalModel"),
+    "transformers.causal_model": ("CausalModel",),
+    "transformers.vision_model": ("VisionModel",),
+    "vllm_model": ("VLLMModel",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    module = next((module for module, names in _LAZY.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(import_module(f"{__name__}.models.{_LAZY[name]}"), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(f"{__name__}.models.{module}"), name)
     return value
 
 

@@ -51,8 +51,8 @@ from swarm_ui.nodes import (
     ChatOptions,
     OpenAIModel,
     RateLimits,
+    adapter_folder,
 )
-from swarm_ui.nodes.models.pretrained import adapter_folder
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
 

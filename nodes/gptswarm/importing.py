@@ -11,7 +11,7 @@ import networkx as nx
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge, descendants
+from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.gptswarm.nodes import GPTSwarmNode, MakeTask, check_is, task_of
 
@@ -21,7 +21,6 @@ Entry = Literal["only", "joined"]
 def import_graph(
     agent: Any,
     *,
-    name: str | None = None,
     output: str | None = None,
     entry: Entry = "only",
     task: MakeTask = task_of,
@@ -34,7 +33,6 @@ def import_graph(
 
     Args:
         agent: a ``swarm.graph.graph.Graph``.
-        name: the name of the new graph; ``None``: the agent's class.
         output: which node answers, if the agent has several output nodes.
         entry: whether an input node of the agent reads its messages too (``"joined"``), or only the
             task, as in GPTSwarm.
@@ -53,15 +51,9 @@ def import_graph(
             f"({', '.join(outputs) or 'none'}); set 'output' to the one that answers"
         )
     answers = outputs[0] if output is None else output
+    nodes = _wrapped(agent.nodes.values(), names, agent.input_nodes, answers, entry, task, model)
     edges = edges_among(agent.nodes.values(), names)
-    useful = descendants([answers], [(listener, sender) for sender, listener in edges])
-    operations = [node for node in agent.nodes.values() if names[id(node)] in useful]
-    return CollabGraph(
-        wrapped(operations, names, agent.input_nodes, answers, entry, task, model),
-        [edge for edge in edges if useful.issuperset(edge)],
-        output=answers,
-        name=name or type(agent).__name__,
-    )
+    return _useful(CollabGraph(nodes, edges, output=answers, name=type(agent).__name__))
 
 
 def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
@@ -81,17 +73,15 @@ def edges_among(operations: Iterable[Any], names: Mapping[int, str]) -> list[Edg
     They are read from ``successors``. If a ``Swarm`` connects nothing inside an agent, it clears
     the ``successors`` and keeps the ``predecessors``, for which GPTSwarm would wait for ever.
     """
-    edges: list[Edge] = []
-    listed = list(operations)
+    listed, edges = list(operations), list[Edge]()
     for listener in listed:
-        speaking = [node for node in listed if any(other is listener for other in node.successors)]
-        ordered = [node for node in listener.predecessors if any(node is s for s in speaking)]
-        ordered += [node for node in speaking if not any(node is s for s in ordered)]
-        edges.extend((names[id(sender)], names[id(listener)]) for sender in ordered)
+        speaking = {id(node) for node in listed if any(s is listener for s in node.successors)}
+        ordered = dict.fromkeys([*map(id, listener.predecessors), *map(id, listed)])
+        edges += [(names[k], names[id(listener)]) for k in ordered if k in speaking]
     return edges
 
 
-def wrapped(
+def _wrapped(
     operations: Iterable[Any],
     names: Mapping[int, str],
     entries: Sequence[Any],
@@ -115,6 +105,15 @@ def wrapped(
     }
 
 
+def _useful(graph: CollabGraph) -> CollabGraph:
+    """The graph without the nodes that do not lead to its output."""
+    joined = nx.DiGraph(graph.edges)
+    joined.add_nodes_from(graph.nodes)
+    for name in set(joined) - nx.ancestors(joined, graph.output) - {graph.output}:
+        graph = graph.without_node(name)
+    return graph
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedSwarm:
     """The result of :func:`import_swarm`."""
@@ -129,9 +128,8 @@ class ImportedSwarm:
 
         Potential edges are sampled without regard to the fixed ones, so they may close a cycle. As
         in GPTSwarm's ``realize()``, such an edge is skipped if it closes a cycle with fixed edges
-        or with added edges that are earlier in the list. The edges of the new graph show which ones
-        were added. A gradient through the log-probability
-        of the *sample* stays unbiased, because the reward is that of the graph after this step.
+        or with added edges that are earlier in the list. A gradient through the log-probability of
+        the *sample* stays unbiased, because the reward is that of the graph after this step.
 
         Args:
             edges: (sender, listener) of potential edges; listeners read them in this order.
@@ -143,24 +141,17 @@ class ImportedSwarm:
         """
         joined = nx.DiGraph(self.graph.edges)
         joined.add_nodes_from(self.graph.nodes)
-        taken, given = [], list(edges)
-        for number, edge in enumerate(given):
-            sender, listener = edge
-            if edge not in self.potential:
-                raise GraphError(
-                    f"edge {sender} -> {listener} is not a potential edge of the swarm"
-                )
-            if edge in given[:number]:
+        given, taken = list(edges), list[Edge]()
+        for sender, listener in given:
+            if (sender, listener) not in self.potential:
+                raise GraphError(f"{sender} -> {listener} is not a potential edge of the swarm")
+            if given.count((sender, listener)) > 1:
                 raise GraphError(f"edge {sender} -> {listener} is given twice")
             if not nx.has_path(joined, listener, sender):
                 joined.add_edge(sender, listener)
-                taken.append(edge)
+                taken.append((sender, listener))
         team = self.graph.with_edges([*self.graph.edges, *taken])
-        if only_useful:
-            useful = descendants([team.output], [(b, a) for a, b in team.edges])
-            for name in [name for name in team.nodes if name not in useful]:
-                team = team.without_node(name)
-        return team
+        return _useful(team) if only_useful else team
 
 
 def import_swarm(
@@ -173,11 +164,9 @@ def import_swarm(
     """Import a GPTSwarm ``Swarm``: its operations, its fixed edges and its potential edges.
 
     Operations are named ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (number and kind of the
-    agent, operation, and its number if there are several). ``"FinalDecision"`` is the output.
-
-    The prompts and inputs are unchanged, and so is the order in which an operation reads its
-    inputs. An input node of an agent gets the task and no messages, so edges into a single-node
-    agent such as ``IO`` have no effect (``entry="joined"`` changes that).
+    agent, operation, and its number if there are several). ``"FinalDecision"`` is the output. An
+    input node of an agent gets the task and no messages, so edges into a single-node agent such as
+    ``IO`` have no effect (``entry="joined"`` changes that).
 
     Two things differ. First, an operation without inputs has an empty reply and does not stop the
     swarm. Second, GPTSwarm's probability of an edge depends on its position in the list of
@@ -188,13 +177,11 @@ def import_swarm(
 
     Args:
         swarm: a ``swarm.graph.swarm.Swarm``.
-        entry: see above.
-        task, model: the same as in :class:`~swarm_ui.nodes.gptswarm.nodes.GPTSwarmNode`.
+        entry, task, model: the same as in :func:`import_graph`.
 
     Raises:
         MissingExtra: GPTSwarm is not installed.
         ConfigError: the object is not a swarm.
-        GraphError: its connections name operations that it does not have.
     """
     check_is(swarm, "Swarm")
     whole = swarm.composite_graph
@@ -205,21 +192,10 @@ def import_swarm(
     others = [node for node in whole.nodes.values() if id(node) not in names]
     names |= names_of(others)
     decision, ordered = names[id(whole.decision_method)], agents + others
-    graph = CollabGraph(
-        wrapped(ordered, names, whole.input_nodes, decision, entry, task, model),
-        edges_among(ordered, names),
-        output=decision,
-        name="swarm",
-    )
+    nodes = _wrapped(ordered, names, whole.input_nodes, decision, entry, task, model)
+    graph = CollabGraph(nodes, edges_among(ordered, names), output=decision, name="swarm")
     by_id = {key: names[id(node)] for key, node in whole.nodes.items()}
-    return ImportedSwarm(graph, MappingProxyType(_potential(swarm.connection_dist, by_id)))
-
-
-def _potential(distribution: Any, names: Mapping[str, str]) -> dict[Edge, float]:
-    chances = distribution.edge_logits.detach().double().sigmoid().tolist()
-    edges = distribution.potential_connections
-    for end in (end for edge in edges for end in edge):
-        if end not in names:
-            raise GraphError(f"the swarm may connect '{end}', which is not one of its operations")
-    pairs = zip(edges, chances, strict=True)
-    return {(names[sender], names[listener]): chance for (sender, listener), chance in pairs}
+    pairs = swarm.connection_dist.potential_connections
+    chances = swarm.connection_dist.edge_logits.detach().double().sigmoid().tolist()
+    potential = {(by_id[a], by_id[b]): p for (a, b), p in zip(pairs, chances, strict=True)}
+    return ImportedSwarm(graph, MappingProxyType(potential))

@@ -7,8 +7,8 @@ import copy
 import functools
 import json
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
@@ -25,14 +25,12 @@ Record = dict[str, Any]
 MakeTask = Callable[[NodeContext], Record]
 T = TypeVar("T")
 
-# The defaults of swarm.llm.llm.LLM.
-_MAX_TOKENS = 1000
-_TEMPERATURE = 0.2
+_MAX_TOKENS, _TEMPERATURE = 1000, 0.2
+"""The defaults of ``swarm.llm.llm.LLM``."""
 _BLOCKING = frozenset({"CodeWriting", "FileAnalyse", "GenerateQuery", "UnitestGeneration",
                        "WebSearch"})  # fmt: skip
 """Operations of the package that block inside their async code: downloads, searches, files,
 programs. Some share state of their modules, so only one may run at a time."""
-_REPLACED = frozenset({"inputs", "memory", "outputs", "predecessors", "successors"})
 _KEY = "gptswarm"
 
 
@@ -40,15 +38,16 @@ class NotSerializable(SwarmError):
     """An operation answered with something that cannot be written as text."""
 
 
-def check_is(value: Any, kind: str) -> None:
+def check_is(value: Any, *kinds: str) -> None:
     """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``. Raises ``MissingExtra`` if
     GPTSwarm, or something it needs, is not installed, and ``ConfigError`` for other objects."""
     try:
-        expected = getattr(import_module(f"swarm.graph.{kind.lower()}"), kind)
+        found = [getattr(import_module(f"swarm.graph.{kind.lower()}"), kind) for kind in kinds]
     except ImportError as error:
         raise MissingExtra("gptswarm", "GPTSwarm interop", error.name or "swarm") from error
-    if not isinstance(value, expected):
-        raise ConfigError(f"expected a GPTSwarm {kind}, got a {type(value).__name__}")
+    if not isinstance(value, tuple(found)):
+        got = type(value).__name__
+        raise ConfigError(f"expected a GPTSwarm {' or '.join(kinds)}, got a {got}")
 
 
 def task_of(context: NodeContext) -> Record:
@@ -58,64 +57,60 @@ def task_of(context: NodeContext) -> Record:
     return {"task": text, "files": [], "GT": ""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
-    """The settings of both kinds of nodes."""
-
-    task: MakeTask = task_of
-    model: ChatModel | None = None
-    adapter: str | None = None
-    blocking: bool | None = None
-    timeout: float | None = None
-
-    def _complete(self, id: str, operations: Iterable[Any]) -> None:
-        """Set the fields whose defaults depend on the wrapped object."""
-        object.__setattr__(self, "id", id)
-        if self.blocking is None:
-            object.__setattr__(self, "blocking", any(map(_blocks, operations)))
-
-
 @dataclass(frozen=True, slots=True)
-class GPTSwarmNode(_Settings):
-    """A GPTSwarm operation, that is any ``swarm.graph.node.Node``, as a node of our graphs.
+class GPTSwarmNode:
+    """A GPTSwarm operation (``Node``), or a whole agent (``Graph``), as a node of our graphs.
 
-    Each call runs ``execute()`` on a private copy, with the messages of the predecessors as its
-    inputs, so one operation serves any number of runs at a time. An error of the operation is an
-    error of this node. In later rounds its own last message is the first input.
-
-    Attributes:
-        operation: the GPTSwarm node. Its edges are not read: see :func:`import_graph`.
-        id: name in a graph; ``""``: the operation's class.
-        given: when its input is the task. ``"if_alone"``: when the inbox is empty; ``"never"``;
-            ``"only"``: always, and without the messages, like an input node of GPTSwarm;
-            ``"joined"``: always, with the messages appended to the task.
-        sends: ``"text"``: the answer of its last output, which any node can read. ``"records"``:
-            all its outputs with all their fields, for other GPTSwarm operations.
-        task: makes the task; by default from the goal, and the screen if there is one.
-        model: answers instead of the operation's own ``llm``; then usage is counted, budgets and
-            rate limits apply, and no key of GPTSwarm is needed.
-        adapter: LoRA adapter of ``model``.
-        blocking: whether its code blocks; then it runs on another thread, one operation at a time.
-            ``None``: true for the operations of the package that are known to block.
-        timeout: seconds for one call.
+    Each call runs a private copy, with the messages of the predecessors as its inputs. An error of
+    an operation is an error of this node. In later rounds its own last message is the first input.
+    A whole agent runs its operations one after another, and its input is the task, with the
+    messages appended; use it for operations that exchange objects or communicate through their
+    memory (the crossword agents). :func:`import_graph` gives each operation a node instead.
 
     Raises:
         MissingExtra: GPTSwarm is not installed.
-        ConfigError: ``operation`` is not a GPTSwarm node.
+        ConfigError: ``operation`` is neither a GPTSwarm node nor a graph.
     """
 
     operation: Any
+    """Its edges are not read."""
     id: str = ""
-    given: Given = field(default="if_alone", kw_only=True)
-    sends: Sends = field(default="text", kw_only=True)
+    """Name in a graph; ``""``: the operation's class."""
+    _: KW_ONLY
+    given: Given = "if_alone"
+    """When an operation's input is the task. ``"if_alone"``: when the inbox is empty; ``"never"``;
+    ``"only"``: always, and without the messages, like an input node of GPTSwarm; ``"joined"``:
+    always, with the messages appended to the task."""
+    sends: Sends = "text"
+    """``"text"``: the answer of its last output, which any node can read. ``"records"``: all its
+    outputs with all their fields, for other GPTSwarm operations."""
+    task: MakeTask = task_of
+    """Makes the task; by default from the goal, and the screen if there is one."""
+    model: ChatModel | None = None
+    """Answers instead of the operation's own ``llm``; then usage is counted, budgets and rate
+    limits apply, and no key of GPTSwarm is needed."""
+    adapter: str | None = None
+    """LoRA adapter of ``model``."""
+    blocking: bool | None = None
+    """Whether its code blocks; then it runs on another thread, one operation at a time. ``None``:
+    true for the operations of the package that are known to block."""
+    timeout: float | None = None
+    """Seconds for one call."""
 
     def __post_init__(self) -> None:
-        check_is(self.operation, "Node")
-        self._complete(self.id or type(self.operation).__name__, [self.operation])
+        check_is(self.operation, "Node", "Graph")
+        object.__setattr__(self, "id", self.id or type(self.operation).__name__)
+        if self.blocking is None:
+            object.__setattr__(self, "blocking", any(map(_blocks, operations_of(self.operation))))
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         task, call = self.task(context), _Call(self, context)
-        (twin,) = call.copies([self.operation])
+        twin = call.private(self.operation)
+        if hasattr(twin, "output_nodes"):
+            answers = await call.finished(twin.run(with_messages(task, inbox)))
+            if not any(node.outputs for node in twin.output_nodes):
+                return call.reply("", "the agent has no output: no operation led to one")
+            return call.reply("\n".join(answer([each]) for each in answers))
         if self.given in ("only", "joined") or (self.given == "if_alone" and not inbox):
             twin.inputs = [with_messages(task, inbox) if self.given == "joined" else task]
         twin.predecessors = [
@@ -132,83 +127,53 @@ class GPTSwarmNode(_Settings):
         return call.reply(answer(twin.outputs))
 
 
-@dataclass(frozen=True, slots=True)
-class GPTSwarmGraph(_Settings):
-    """A GPTSwarm agent, that is any ``swarm.graph.graph.Graph``, as one node of our graphs.
-
-    GPTSwarm's own ``run()`` executes private copies of its operations, one after another. Use it
-    for agents whose operations exchange objects or communicate through their memory (the crossword
-    agents). :func:`import_graph` runs other agents concurrently, and traces every operation.
-
-    Its input is the task, with the messages of the inbox appended. The attributes are those of
-    :class:`GPTSwarmNode`, and so are the errors.
-    """
-
-    agent: Any
-    id: str = ""
-
-    def __post_init__(self) -> None:
-        check_is(self.agent, "Graph")
-        self._complete(self.id or type(self.agent).__name__, self.agent.nodes.values())
-
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        call, agent = _Call(self, context), copy.copy(self.agent)
-        operations = list(agent.nodes.values())
-        twins = call.copies(operations)
-        own = dict(zip(map(id, operations), twins, strict=True))
-        agent.nodes = dict(zip(agent.nodes, twins, strict=True))
-        agent.input_nodes = [own[id(node)] for node in agent.input_nodes]
-        agent.output_nodes = [own[id(node)] for node in agent.output_nodes]
-        if twins:
-            agent.memory = twins[0].memory
-        answers = await call.finished(agent.run(with_messages(self.task(context), inbox)))
-        if not any(node.outputs for node in agent.output_nodes):
-            return call.reply("", "the agent has no output: no operation led to one")
-        return call.reply("\n".join(answer([each]) for each in answers))
-
-
-# -- one call -----------------------------------------------------------------------------------
+def operations_of(operation: Any) -> list[Any]:
+    """The operations of an agent; an operation alone."""
+    whole = hasattr(operation, "output_nodes")
+    return list(operation.nodes.values()) if whole else [operation]
 
 
 class _Call:
-    """One call of a node: its private copies, and what was asked and failed in it."""
+    """One call of a node: what was asked and failed in it."""
 
-    def __init__(self, settings: _Settings, context: NodeContext) -> None:
-        self.settings, self.seed = settings, context.seed
+    def __init__(self, node: GPTSwarmNode, context: NodeContext) -> None:
+        self.node, self.seed = node, context.seed
         self.loop = asyncio.get_running_loop()
         self.requests = 0
         self.prompts: list[str] = []
         self.completions: list[Completion] = []
         self._failed: Exception | None = None
-        self._cut_short: dict[int, str] = {}
+        self._unfinished: dict[int, str] = {}
 
-    def copies(self, operations: Sequence[Any]) -> list[Any]:
-        """Copies of operations with one new memory. Their containers are copied, and references
-        among them lead to the copies; the objects that they hold, such as a model, are shared."""
+    def private(self, operation: Any) -> Any:
+        """A copy with a memory of its own. Its containers are copied; the objects that it holds,
+        such as its prompts, are shared."""
         from swarm.memory.memory import Memory
 
-        memory = Memory()
-        twins = {id(operation): object.__new__(type(operation)) for operation in operations}
-        for operation in operations:
-            twin, own = twins[id(operation)], vars(operation)
-            shared = {id(v): v for v in own.values() if not isinstance(v, dict | list | set)}
-            kept = {name: value for name, value in own.items() if name not in _REPLACED}
-            vars(twin).update(copy.deepcopy(kept, shared | twins))
-            twin.predecessors = [twins[id(p)] for p in operation.predecessors if id(p) in twins]
-            twin.successors = [twins[id(s)] for s in operation.successors if id(s) in twins]
-            twin.memory, twin.inputs, twin.outputs = memory, [], []
-            self._watch(twin)
-            if vars(twin).get("llm") is not None:
-                twin.llm = _ModelProxy(twin.llm, self)
-        return list(twins.values())
+        parts, memory = [*operations_of(operation), operation], Memory()
+        memo: dict[int, Any] = {}
+        for part in parts:
+            held = [v for v in vars(part).values() if not isinstance(v, dict | list | set)]
+            near = [*getattr(part, "predecessors", ()), *getattr(part, "successors", ())]
+            memo |= {id(each): each for each in (*held, *near)}
+        for part in parts:
+            memo.pop(id(part), None)
+            memo[id(part.memory)] = memory
+            if (llm := vars(part).get("llm")) is not None:
+                memo[id(llm)] = _ModelProxy(llm, self)
+        twin = copy.deepcopy(operation, memo)
+        for part in operations_of(twin):
+            part.inputs, part.outputs = [], []
+            self._watch(part)
+        return twin
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of the operations. Raises what GPTSwarm would print and ignore."""
-        result = await (in_worker(work) if self.settings.blocking else work)
+        result = await (in_worker(work) if self.node.blocking else work)
         if self._failed is not None:
             raise self._failed
-        if self._cut_short:
-            names = ", ".join(self._cut_short.values())
+        if self._unfinished:
+            names = ", ".join(self._unfinished.values())
             raise TimeoutError(f"{names} did not finish in the time GPTSwarm gives an operation")
         return result
 
@@ -227,20 +192,17 @@ class _Call:
 
     def _watch(self, operation: Any) -> None:
         """Record the errors of the operation's ``_execute``, which GPTSwarm catches."""
-        work, number, name = operation._execute, id(operation), type(operation).__name__
+        work = operation._execute
 
         async def watched(*args: Any, **kwargs: Any) -> Any:
             if self._failed is not None:
                 return []  # the call has failed: do not call models any more
+            self._unfinished[id(operation)] = type(operation).__name__
             try:
                 result = await work(*args, **kwargs)
-            except asyncio.CancelledError:
-                self._cut_short[number] = name
-                raise
             except Exception as failure:
-                self._failed = self._failed or failure
-                return []
-            self._cut_short.pop(number, None)  # GPTSwarm tried again, and it worked
+                self._failed, result = failure, []
+            del self._unfinished[id(operation)]  # stays after a cancellation
             return result
 
         operation._execute = watched
@@ -260,22 +222,22 @@ class _ModelProxy:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._llm, name)
 
-    async def agen(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        work = self._answer(messages, *args, **kwargs)
+    async def agen(self, *args: Any, **kwargs: Any) -> Any:
+        work = self._answer(*args, **kwargs)
         if asyncio.get_running_loop() is self._call.loop:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._call.loop))
 
-    def gen(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._call.settings.model is None:
-            self._call.prompts.append(_text(messages))
-            return self._llm.gen(messages, *args, **kwargs)
+    def gen(self, *args: Any, **kwargs: Any) -> Any:
+        if self._call.node.model is None:
+            self._call.prompts.append(_text(args[0]))
+            return self._llm.gen(*args, **kwargs)
         if asyncio._get_running_loop() is self._call.loop:
             raise ConfigError(
                 "a GPTSwarm operation calls its model with gen(), which would block the event loop "
                 "for ever; pass blocking=True to the node that runs the operation"
             )
-        work = self._answer(messages, *args, **kwargs)
+        work = self._answer(*args, **kwargs)
         return asyncio.run_coroutine_threadsafe(work, self._call.loop).result()
 
     async def _answer(
@@ -285,27 +247,26 @@ class _ModelProxy:
         temperature: float | None = None,
         num_comps: int | None = None,
     ) -> Any:
-        call, settings = self._call, self._call.settings
-        if settings.model is None:
+        call, node = self._call, self._call.node
+        if node.model is None:
             call.prompts.append(_text(messages))
             return await self._llm.agen(messages, max_tokens, temperature, num_comps)
-        samples = num_comps or 1
         requests = [
             Request(
                 chat=_chat(messages),
-                adapter=settings.adapter,
+                adapter=node.adapter,
                 temperature=_TEMPERATURE if temperature is None else temperature,
                 max_tokens=max_tokens or _MAX_TOKENS,
                 seed=derive(call.seed, "gptswarm", call.requests + k),
             )
-            for k in range(samples)
+            for k in range(num_comps or 1)
         ]
-        call.requests += samples
-        completions = await settings.model.generate(requests)
+        call.requests += len(requests)
+        completions = await node.model.generate(requests)
         call.completions += completions
         call.prompts += [completion.prompt for completion in completions]
         texts = [completion.text for completion in completions]
-        return texts[0] if samples == 1 else texts
+        return texts[0] if len(texts) == 1 else texts
 
 
 async def in_worker(work: Coroutine[Any, Any, T]) -> T:
@@ -326,10 +287,8 @@ def _worker_loop() -> asyncio.AbstractEventLoop:
 
 def _blocks(operation: Any) -> bool:
     """Whether an operation is a blocking one of the package, or derived from one."""
-    return any(
-        kind.__name__ in _BLOCKING and kind.__module__.startswith("swarm.")
-        for kind in type(operation).__mro__
-    )
+    kinds = [kind for kind in type(operation).__mro__ if kind.__module__.startswith("swarm.")]
+    return any(kind.__name__ in _BLOCKING for kind in kinds)
 
 
 def _chat(messages: Any) -> tuple[ChatMessage, ...]:
@@ -379,11 +338,9 @@ def decode_outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:
     """The outputs in a message; a message of any other node is one output of its sender."""
     if message.error is not None and not message.content:
         return []  # the node failed: in GPTSwarm, too, a failed operation has no outputs
-    outputs = _decoded(message.content)
-    if outputs is not None:
-        return outputs
     words = {"operation": message.sender, "output": message.content}
-    return [{**task, "subtask": task.get("task", ""), **words}]
+    own = [{**task, "subtask": task.get("task", ""), **words}]
+    return own if (outputs := _decoded(message.content)) is None else outputs
 
 
 def readable(content: str) -> str:
@@ -407,16 +364,14 @@ def _dumps(value: Any) -> str:
     except TypeError as error:
         raise NotSerializable(
             f"the output of a GPTSwarm operation cannot be written as JSON ({error}). Run the "
-            "whole agent as one GPTSwarmGraph, whose operations can exchange objects; if it is the "
+            "whole agent as one GPTSwarmNode, whose operations can exchange objects; if it is the "
             "agent's own answer, let its last operation put text under 'output'"
         ) from error
 
 
 def _decoded(content: str) -> list[Any] | None:
-    if not content.startswith('{"' + _KEY):
-        return None
     try:
-        found = json.loads(content)
+        found = json.loads(content) if content.startswith('{"' + _KEY) else {}
     except (ValueError, RecursionError):
         return None  # a text that only begins like encoded outputs
     outputs = found.get(_KEY)

@@ -20,8 +20,7 @@ from swarm_ui.budget import Budget
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.splits import draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel
-from swarm_ui.nodes.models.acting import hold_model, share_limits
+from swarm_ui.nodes import LocalModel, OpenAIModel, PublishedModel, hold_model, share_limits
 from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic

@@ -200,7 +200,7 @@ class OpenAIModel:
             raise ConfigError(
                 f"{self._endpoint.where}: each copy in another process would count its rate limit "
                 "or budget for itself. Let one process keep the limits for all: limits = "
-                "share_limits(model), from swarm_ui.nodes.models.acting"
+                "share_limits(model), from swarm_ui.nodes"
             )
         return vars(self) | {"spent": UsageTotals(), "_leases": Counter()}
 

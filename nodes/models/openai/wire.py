@@ -288,7 +288,7 @@ def _text(text: object) -> str:
 def _usage(usage: Any) -> Usage | None:
     """The tokens that a server counted; ``None`` if it gives no counts."""
     counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    if not all(type(count) is int and count >= 0 for count in counts):
+    prompt, completion = (count if type(count) is int else -1 for count in counts)
+    if min(prompt, completion) < 0:
         return None
-    prompt, completion = counts
     return Usage(prompt_tokens=prompt, completion_tokens=completion)

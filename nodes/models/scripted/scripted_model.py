@@ -59,7 +59,7 @@ class ScriptedModel:
                 f"the model '{self.name}' replies in the order of the requests, and requests of "
                 "several processes have no common order. Script it with a function of the "
                 "request, or hold it in an actor that all workers ask: hold_model of "
-                "swarm_ui.nodes.models.acting"
+                "swarm_ui.nodes"
             )
         return self.__dict__ | {"requests": []}
 

@@ -175,7 +175,7 @@ def _files() -> Any:
 
 
 def _model_place(name: str) -> Path:
-    from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+    from swarm_ui.nodes import model_folder
 
     return SHIPPED_AGENTS.get(name) or model_folder(name)
 

@@ -58,7 +58,7 @@ async def open_shared_model(
             if run is not None:
                 stack.enter_context(spending(model, run))
             if isinstance(model, OpenAIModel) and model.limited:
-                from swarm_ui.nodes.models.acting import share_limits
+                from swarm_ui.nodes import share_limits
 
                 stack.callback(share_limits(model).close)
             yield model
@@ -75,7 +75,7 @@ async def opened_in_actors(config: Config) -> AsyncIterator[RayModel]:
     Raises:
         ConfigError: the model cannot be made, or no machine has room for it.
     """
-    from swarm_ui.nodes.models.acting import hold_model
+    from swarm_ui.nodes import hold_model
 
     section, gpus = config.model, config.ray.gpus_per_model
     if gpus and section.device == "cpu":

@@ -13,7 +13,7 @@ from swarm_ui.experiment.plugins.run_loggers import check_loggers
 from swarm_ui.experiment.plugins.wrapping import check_users_wrappers
 from swarm_ui.experiment.runs.playing import trials_of
 from swarm_ui.experiment.runs.run_settings import Run, open_environment
-from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.nodes import model_folder
 from swarm_ui.storage.run_directory import RunDirectory
 
 

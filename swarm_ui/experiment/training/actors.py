@@ -49,7 +49,7 @@ async def open_actor(
     async with AsyncExitStack() as stack:
         stack.enter_context(spending(engine, RunDirectory(run)))
         if cluster and engine.limited:
-            from swarm_ui.nodes.models.acting import share_limits
+            from swarm_ui.nodes import share_limits
 
             stack.callback(share_limits(engine).close)
         model = ActorModel(engine, learner, run.resolve() / _SERVED, kept=kept)

@@ -38,7 +38,7 @@ from swarm_ui import CollabGraph, Completion, Limits, Request, RunFailed, Usage
 from swarm_ui.engine.run import trace_of
 from swarm_ui.errors import ConfigError, NodeError
 from swarm_ui.nodes import function_node
-from swarm_ui.nodes.gptswarm import GPTSwarmGraph, GPTSwarmNode, import_graph, import_swarm
+from swarm_ui.nodes.gptswarm import GPTSwarmNode, import_graph, import_swarm
 from swarm_ui.trace.records import Trace
 
 
@@ -89,7 +89,7 @@ def test_a_chain_of_thought_is_that_of_gptswarm_unfolded_and_whole() -> None:
     expected = theirs(copy.deepcopy(agent), "17 * 3?")
     assert import_graph(agent).run_sync("17 * 3?").messages[-1].content == expected
     before = len(asked)
-    trace = CollabGraph([GPTSwarmGraph(agent)]).run_sync("17 * 3?")
+    trace = CollabGraph([GPTSwarmNode(agent)]).run_sync("17 * 3?")
     assert trace.messages[-1].content == expected
     assert len(asked) - before == 3
     questions = [text.split("\n", 1)[1] for text in asked[before:]]
@@ -148,7 +148,7 @@ def test_100_runs_of_one_graph_are_right_where_gptswarm_without_deepcopy_is_not(
         expected = [theirs(copy.deepcopy(agent), goal) for goal in goals]
         assert len(set(expected)) == 100
         assert asyncio.run(ours(import_graph(agent))) == expected
-        assert asyncio.run(ours(CollabGraph([GPTSwarmGraph(agent)]))) == expected
+        assert asyncio.run(ours(CollabGraph([GPTSwarmNode(agent)]))) == expected
         if make is IO:  # COT's shared outputs multiply: 100 runs would make 10,000 calls a step
             wrong = asyncio.run(own(agent))
             # All runs write their question to one place before the first one reads it.
@@ -174,7 +174,7 @@ def test_runs_share_no_memory_and_leave_the_global_one_alone() -> None:
     shared = GlobalMemory.instance()
     shared.add("somebody", {"task": "of another run"})
     before = copy.deepcopy(shared._items)
-    for node in (GPTSwarmNode(operation), GPTSwarmGraph(Single(operation))):
+    for node in (GPTSwarmNode(operation), GPTSwarmNode(Single(operation))):
         team = CollabGraph([node])
 
         async def several(team: CollabGraph = team) -> list[Trace]:
@@ -201,7 +201,7 @@ def test_nothing_heavy_is_copied() -> None:
 
     operation = Holding()
     operation.tool, operation.notes = Heavy(), {"a": [1]}
-    for node in (GPTSwarmNode(operation), GPTSwarmGraph(Single(operation))):
+    for node in (GPTSwarmNode(operation), GPTSwarmNode(Single(operation))):
         assert CollabGraph([node]).run_sync("q").messages[-1].content == "q!"
 
 
@@ -212,7 +212,7 @@ def test_nothing_heavy_is_copied() -> None:
 def test_a_failure_that_gptswarm_swallows_is_the_nodes_own(unfolded: bool) -> None:
     assert theirs(Chain(Operation(), Broken()), "q").startswith("No answer")
     agent = Chain(Operation(), Broken())
-    team = import_graph(agent) if unfolded else CollabGraph([GPTSwarmGraph(agent)])
+    team = import_graph(agent) if unfolded else CollabGraph([GPTSwarmNode(agent)])
     where = "Broken" if unfolded else "Chain"
     last = asyncio.run(trace_of(team.run("q"))).messages[-1]
     assert (last.sender, last.error) == (where, "LookupError: the cupboard is bare")
@@ -247,8 +247,8 @@ def test_what_no_message_can_carry_is_said_and_runs_whole() -> None:
     with pytest.raises(RunFailed) as failed:
         import_graph(agent).run_sync("q")
     first = failed.value.partial.messages[0]
-    assert "SimpleNamespace" in (first.error or "") and "GPTSwarmGraph" in (first.error or "")
-    assert CollabGraph([GPTSwarmGraph(agent)]).run_sync("q").messages[-1].content == "q?"
+    assert "SimpleNamespace" in (first.error or "") and "GPTSwarmNode" in (first.error or "")
+    assert CollabGraph([GPTSwarmNode(agent)]).run_sync("q").messages[-1].content == "q?"
 
 
 def test_an_operation_that_never_ends_in_gptswarms_time_is_a_failure(
@@ -263,11 +263,11 @@ def test_an_operation_that_never_ends_in_gptswarms_time_is_a_failure(
             return await super().run(inputs, max_tries=2, max_time=0.01)
 
     with pytest.raises(RunFailed, match="Endless did not finish"):
-        CollabGraph([GPTSwarmGraph(Hasty(Endless()))]).run_sync("q")
+        CollabGraph([GPTSwarmNode(Hasty(Endless()))]).run_sync("q")
 
 
 def test_other_objects_are_refused() -> None:
-    for make in (GPTSwarmNode, GPTSwarmGraph, import_graph, import_swarm):
+    for make in (GPTSwarmNode, import_graph, import_swarm):
         with pytest.raises(ConfigError, match="GPTSwarm"):
             make(object())
 
@@ -291,7 +291,7 @@ def test_an_operation_that_blocks_does_not_hold_the_event_loop() -> None:
 
     for node in (
         GPTSwarmNode(Waiting(), blocking=True),
-        GPTSwarmGraph(Single(Waiting()), "Waiting", blocking=True),
+        GPTSwarmNode(Single(Waiting()), "Waiting", blocking=True),
     ):
         free.clear()
         trace = CollabGraph([node, other], output="Waiting").run_sync("q")
@@ -374,7 +374,7 @@ def test_a_model_of_ours_answers_and_is_accounted_for(blocking: bool) -> None:
     assert (request.max_tokens, request.adapter) == (50, "agent")
     assert [m.role for m in request.chat or ()] == ["system", "user"]
 
-    graph = CollabGraph([GPTSwarmGraph(COT("gaia", "mock"), model=model, blocking=blocking)])
+    graph = CollabGraph([GPTSwarmNode(COT("gaia", "mock"), model=model, blocking=blocking)])
     (call,) = graph.run_sync("q").calls
     assert call.usage == Usage(prompt_tokens=21, completion_tokens=6) and call.logprob is None
     assert len({r.seed for r in model.requests}) == 4

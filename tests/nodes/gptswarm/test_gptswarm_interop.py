@@ -22,7 +22,6 @@ from swarm_ui import CollabGraph, Message
 from swarm_ui.errors import ConfigError, GraphError, MissingExtra
 from swarm_ui.nodes import function_node
 from swarm_ui.nodes.gptswarm import (
-    GPTSwarmGraph,
     GPTSwarmNode,
     ImportedSwarm,
     import_graph,
@@ -53,7 +52,7 @@ def message(content: str, error: str | None = None) -> Message:
     return Message(id="ada:0", sender="ada", round=0, content=content, error=error)
 
 
-@pytest.mark.parametrize("use", [GPTSwarmNode, GPTSwarmGraph, import_graph, import_swarm])
+@pytest.mark.parametrize("use", [GPTSwarmNode, import_graph, import_swarm])
 def test_without_the_package_the_extra_is_named(
     use: Callable[[Any], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +115,7 @@ def test_the_answer_is_the_last_output() -> None:
     for outputs in ([{"output": None}], [{"output": object()}], [object()]):
         with pytest.raises(NotSerializable):
             answer(outputs)
-    with pytest.raises(NotSerializable, match="GPTSwarmGraph"):
+    with pytest.raises(NotSerializable, match="GPTSwarmNode"):
         encode_outputs([{"env": object()}])
 
 
