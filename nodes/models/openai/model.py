@@ -20,7 +20,13 @@ from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import wire
-from swarm_ui.nodes.models.openai.client import OPENAI_URL, URL_VARIABLE, ChatCall, Endpoint
+from swarm_ui.nodes.models.openai.client import (
+    OPENAI_URL,
+    URL_VARIABLE,
+    ChatCall,
+    Endpoint,
+    UsageTotals,
+)
 from swarm_ui.nodes.models.openai.failures import OPTIONAL, RequestRejected
 from swarm_ui.nodes.models.openai.limits import Admission, LocalAdmission
 from swarm_ui.nodes.models.openai.options import ChatOptions, RateLimits
@@ -61,30 +67,6 @@ class _Tokens(msgspec.Struct):
     tokens: list[int]
 
 
-class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Total usage of a model."""
-
-    calls: int = 0
-    """Requests sent, retries included."""
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    """Money, in the currency of the prices; ``None`` if neither the model nor an adapter that was
-    asked has a price. A call whose usage is unknown (cut off, timed out, cancelled) counts with its
-    limit of tokens, or, without one, with ``Request.reply_tokens``."""
-
-    def plus(self, call: ChatCall, usage: Usage) -> UsageTotals:
-        """These totals and those of one call."""
-        return UsageTotals(
-            calls=self.calls + call.attempts,
-            retries=self.retries + max(0, call.attempts - 1),
-            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=self.completion_tokens + usage.completion_tokens,
-            cost=self.cost if call.price is None else (self.cost or 0.0) + call.cost,
-        )
-
-
 class _Prepared(NamedTuple):
     """A request as it is sent, without the fields that the server refuses."""
 
@@ -99,10 +81,9 @@ class _Prepared(NamedTuple):
 class OpenAIModel:
     """A model on an OpenAI-compatible endpoint.
 
-    It is a :class:`~swarm_ui.model.ChatModel`, a :class:`~swarm_ui.model.StreamingModel` and a
-    :class:`~swarm_ui.model.VersionedModel`. It has connections and rate limits for each event loop.
-    All agents that share it share its budget. The key is never part of a message, a repr or a
-    trace, and is not sent to other processes, which read it from their own environment.
+    It is a :class:`~swarm_ui.model.StreamingModel` and a :class:`~swarm_ui.model.VersionedModel`.
+    All agents that share it share its limits and its budget. The key is never part of a message, a
+    repr or a trace, and is not sent to other processes, which read it from their environment.
 
     Args:
         model: name of the model on the endpoint.
@@ -414,7 +395,7 @@ class OpenAIModel:
         by_field = options.tools == "api" and "tools" not in without and request.decision is None
         tools = request.tools if by_field else ()
         worded = _key("response_format", request) in without
-        decision, chat = self._chat(request, with_tools=not by_field, with_schema=worded)
+        decision, chat = self._chat(request, with_tools=not by_field, worded=worded)
         prompt, schema = transcript(chat, tools), request.json_schema
         limit = request.reply_tokens if self._counts_tokens else request.max_tokens
         chosen: dict[str, Any] = {
@@ -446,32 +427,31 @@ class OpenAIModel:
         return _Prepared(body, ChatCall(where, most, longest, price), prompt, decision)
 
     def _chat(
-        self, request: Request, *, with_tools: bool, with_schema: bool
+        self, request: Request, *, with_tools: bool, worded: bool
     ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
-        """The chat of a request, and its decision without the parts that the chat omits."""
-        render = format_named(self._options.prompt_format).chat
-        complete = partial(self._completed, request, with_schema)
-        decision, limit = request.decision, self._options.prompt_tokens
-        if decision is not None and limit is not None:
-            return shortened(decision, limit, render, complete, _tokens)
-        bare = request if with_tools else msgspec.structs.replace(request, tools=())
-        return decision, complete(as_chat(bare, render))
+        """The chat of a request, with its tools and its schema if they have to be in the text; and
+        its decision without the parts that the chat omits."""
+        decision, most = request.decision, self._options.prompt_tokens
+        png = None if decision is None else decision.observation.png
 
-    def _completed(
-        self, request: Request, worded: bool, chat: tuple[ChatMessage, ...]
-    ) -> tuple[ChatMessage, ...]:
-        """The chat with the screenshot, and with the schema if it has to be in the text."""
-        png = None if request.decision is None else request.decision.observation.png
-        if self._options.vision and png is not None:
-            chat = with_picture(chat, png)
-        elif not self._options.vision and any(turn.images for turn in chat):
+        def complete(chat: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+            if self._options.vision and png is not None:
+                chat = with_picture(chat, png)
+            if worded and request.json_schema is not None:
+                chat = with_schema(chat, request.json_schema)
+            return chat
+
+        render = format_named(self._options.prompt_format).chat
+        if decision is not None and most is not None:
+            return shortened(decision, most, render, complete, _tokens)
+        bare = request if with_tools else msgspec.structs.replace(request, tools=())
+        chat = complete(as_chat(bare, render))
+        if not self._options.vision and any(turn.images for turn in chat):
             raise ModelError(
                 f"{self._endpoint.where}: expected a request without images, got one with images. "
                 "Set ChatOptions(vision=True) if this model accepts images"
             )
-        if worded and request.json_schema is not None:
-            chat = with_schema(chat, request.json_schema)
-        return chat
+        return decision, chat
 
     def _read(self, text: str, kind: type[R], wanted: str) -> R:
         try:
