@@ -15,7 +15,7 @@ from swarm_ui.nodes.chat import ChatNode, Tool, mcp_tools
 from swarm_ui.nodes.fallback import Fallback
 from swarm_ui.nodes.function import FunctionNode, function_node
 from swarm_ui.nodes.map import Map
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:

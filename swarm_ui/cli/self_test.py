@@ -32,7 +32,7 @@ from swarm_ui.experiment.progress import SafeConsole
 from swarm_ui.experiment.runs import check_config
 from swarm_ui.files import whole_lines
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.report import ReportData, page
 from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.storage.run_directory import without_secrets

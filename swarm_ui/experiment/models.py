@@ -388,7 +388,7 @@ def _scripted(path: Path) -> Any:
     """Replies from a text file, one on each line, repeated; or those recorded in a trace file."""
     from itertools import cycle
 
-    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+    from swarm_ui.nodes.models.scripted import ScriptedModel
     from swarm_ui.trace.jsonl import read_jsonl
 
     if path.suffix == ".jsonl":

@@ -13,7 +13,7 @@ EVIL = """\
 from pathlib import Path
 Path("owned").touch()
 from cli_world import Lamp
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 def model():
     return ScriptedModel([])
 """

@@ -23,7 +23,7 @@ from benchmarks.studies.broken_agent.report import (
 )
 from benchmarks.support.records import read_record
 from swarm_ui.action import Action, parse_action
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import fits
 from swarm_ui.optim.edges.prune import AgentAudit

@@ -15,7 +15,7 @@ from swarm_ui.experiment.settings import Settings, plain
 from swarm_ui.experiment.teams import Arm, agent_names, rollout_arm
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode

@@ -20,7 +20,7 @@ from swarm_ui import CollabGraph, Credit, Episode, Message, NodeContext
 from swarm_ui.cli.checks import checks
 from swarm_ui.model import Dropped, Request
 from swarm_ui.nodes import function_node
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.optim import Outcome
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Trace

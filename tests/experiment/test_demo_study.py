@@ -20,7 +20,7 @@ from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import BASE, GENERAL, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import base_arms, trained_arms
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
 from swarm_ui.storage.run_directory import RunDirectory
 

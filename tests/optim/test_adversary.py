@@ -13,7 +13,7 @@ from learning_fakes import ButtonWorld, screen
 from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Completion, Decision, Request
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.adversary import (
     LLMAdversary,

@@ -35,7 +35,7 @@ from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import Decision
 from swarm_ui.nodes import AgentNode, MajorityVote
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.optim import Outcome, ScriptedCritic
 from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout import GraphPolicy, rollout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_ui import Action, Element, Observation, Request
 from swarm_ui.action import Abstain
 from swarm_ui.environment import Step
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 
 PASS = Abstain().json()
 NAMES = tuple(f"agent_{k}" for k in range(4))

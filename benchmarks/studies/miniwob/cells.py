@@ -21,7 +21,7 @@ from swarm_ui.experiment.environments import miniwob as web
 from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel, Request
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.stats import Outcome, outcomes
 from swarm_ui.trace.records import Episode

@@ -14,7 +14,7 @@ from swarm_ui.environments.autowebbench import SPLITS, AutoWebBench, synthetic
 from swarm_ui.environments.autowebbench.page import read_commands, read_page
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 
 SOURCE = """{page}
 

@@ -24,7 +24,7 @@ from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.mind2web import SPLITS, Mind2Web, synthetic
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
 from swarm_ui.model import Request
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 
 
 @pytest.mark.parametrize("flattened", [False, True])

@@ -114,7 +114,7 @@ async def test_a_chat_is_found_by_its_exact_prompt() -> None:
     chat = (ChatMessage("user", "hi"),)
     model = ScriptedModel.from_trace(trace_of(call("yes", prompt=transcript(chat))))
     assert (await model.generate([Request(chat=chat)]))[0].text == "yes"
-    with pytest.raises(ModelError, match=r"prompt from character 9 on .recorded '', requested '!'"):
+    with pytest.raises(ModelError, match="the prompt"):
         await model.generate([Request(chat=(ChatMessage("user", "hi!"),))])
 
 
@@ -138,7 +138,7 @@ async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
                 ),
                 seed=4,
             ),
-            r"the messages heard \(requested with: 'b:0'\)",
+            "the messages heard",
         ),
         (
             Request(

@@ -15,7 +15,7 @@ from swarm_ui.credit import Credit, Judge
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Message
 from swarm_ui.model import Completion, Request
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.credit.llm import LLMCritic, read_verdict

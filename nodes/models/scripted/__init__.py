@@ -1,1 +1,0 @@
-"""Models whose replies are scripted or recorded."""
