@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import DECISIONS, Tally, policy, work
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import LocalWorker, RayWorker, Rollouts, ray_rollouts
+from swarm_ui.rollout import LocalWorker, RemoteWorker, Rollouts, ray_rollouts
 
 PROCESSES = 2
 PLACES = 8
@@ -46,7 +46,7 @@ async def _measure(count: int, after: tuple[int, ...]) -> dict[str, Any]:
                 played.append(numbered)
                 if len(played) in after:
                     worker = rollouts.workers[killed % PROCESSES]
-                    assert isinstance(worker, RayWorker)
+                    assert isinstance(worker, RemoteWorker) and worker.pid is not None
                     os.kill(worker.pid, signal.SIGKILL)
                     killed += 1
     tally.add(played)

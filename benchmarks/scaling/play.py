@@ -20,7 +20,7 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.prompts import as_chat, transcript
-from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, PerWorker, RayWorker, Rollouts
+from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, PerWorker, Rollouts
 from swarm_ui.trace.records import Episode
 
 World = Literal["phone", "miniwob"]
@@ -90,7 +90,7 @@ async def pages() -> AsyncIterator[MakeEnvironment]:
 
 
 def _running(rollouts: Rollouts) -> int:
-    return sum(isinstance(each, RayWorker) and each.running for each in rollouts.workers)
+    return sum(getattr(each, "pid", None) is not None for each in rollouts.workers)
 
 
 async def all_started(rollouts: Rollouts, workers: int, world: World) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
+from swarm_ui.engine.scheduler import together
 from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
 from swarm_ui.experiment.teams import Arm
-from swarm_ui.experiment.workers import BATCH_SIZE, Batch, BatchResult, WorkerPool, sample
+from swarm_ui.experiment.workers import policy_of
 from swarm_ui.files import only_writer
 from swarm_ui.node import derive
 from swarm_ui.rollout import Acting, Intervene, Job, PerWorker, Rollouts
+from swarm_ui.rollout.solver_grades import solver_grades
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.failures import failure_class
 from swarm_ui.trace.jsonl import iter_jsonl, repair_jsonl, write_jsonl, write_stream
@@ -125,62 +126,72 @@ class Evaluator:
                     bar.update(found.total(), _note(found))
 
     async def play_in_workers(
-        self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, label: str
+        self, trials: Sequence[Trial], agent: str, workers: Rollouts, *, label: str
     ) -> None:
-        """Play phone episodes of the base agent in worker processes.
+        """Play phone episodes of the base agent in processes; a few complete ones are saved.
 
-        Trials that have a result are left out. ``agent`` is the agent's folder.
+        Trials that have a result are left out.
+
+        Args:
+            trials: several may have the same arm.
+            agent: folder of the agent.
+            workers: made by :func:`~swarm_ui.experiment.workers.phone_workers`.
+            label: of the progress.
         """
-        trials, work = self.left(trials), 0
+        # The longest first, so that all workers end at about the same time.
+        trials, work = sorted(self.left(trials), key=lambda trial: -trial.arm.calls), 0
         if not trials:
             return
         # Episodes of a team take longer than those of one agent, by as much as it has calls.
         total = sum(trial.arm.calls * len(trial.jobs) for trial in trials)
-        together = workers.processes * max(
-            t.arm.calls * min(BATCH_SIZE, len(t.jobs)) for t in trials
-        )
-        with self._display.bar(label, total, together=together) as bar:
+        most = max(t.arm.calls * min(workers.concurrency, len(t.jobs)) for t in trials)
+        with self._display.bar(label, total, together=most) as bar:
 
-            async def part(trial: Trial, at: int) -> BatchResult:
+            async def play(trial: Trial) -> None:
                 nonlocal work
-                jobs = trial.jobs[at : at + BATCH_SIZE]
-                batch = Batch(trial.arm, agent, trial.adapters, jobs)
-                played = await workers.play(batch)
-                work += trial.arm.calls * len(jobs)
-                bar.update(work, trial.arm.label)
-                return played
+                found, kept = dict[int, ArmResult](), _Kept(trial)
+                policy = PerWorker(partial(policy_of, trial.arm, agent, trial.adapters))
+                stream = workers.stream(policy, trial.jobs, intervention=solver_grades)
+                async with aclosing(stream) as episodes:
+                    async for number, episode in episodes:
+                        found[number] = _result(trial, [episode], Cost.of_episodes([episode]))
+                        kept.add(number, episode)
+                        work += trial.arm.calls
+                        bar.update(work, trial.arm.label)
+                self._record(trial, _joined([found[number] for number in sorted(found)]), kept)
 
-            async def whole(trial: Trial) -> None:
-                starts = range(0, len(trial.jobs), BATCH_SIZE)
-                parts = await asyncio.gather(*(part(trial, at) for at in starts))
-                self._record_batches(trial, parts)
-
-            # The longest batches first, so that all workers end at about the same time.
-            await asyncio.gather(*map(whole, sorted(trials, key=lambda t: -t.arm.calls)))
-
-    def _record_batches(self, trial: Trial, parts: Sequence[BatchResult]) -> None:
-        result = ArmResult(
-            split=trial.split,
-            environment="phone (simulated)",
-            checker=max((e.checker for part in parts for e in part.sample), default=1),
-            arm=trial.arm.name,
-            label=trial.arm.label,
-            jobs=trial.jobs,
-            outcomes=tuple(value for part in parts for value in part.outcomes),
-            failures=tuple(value for part in parts for value in part.failures),
-            edges=trial.arm.edges,
-            work=Cost.total(part.cost for part in parts),
-        )
-        self._record(trial, result, [episode for part in parts for episode in part.sample])
+            await together([play(trial) for trial in trials])
 
     def record(self, trial: Trial, episodes: Sequence[Episode], cost: Cost) -> None:
-        """Save the results of episodes that were played elsewhere, and a sample of them."""
-        self._record(trial, _result(trial, episodes, cost), sample(episodes))
+        """Save the results of episodes that were played elsewhere, and a few of them."""
+        kept = _Kept(trial)
+        for number, episode in enumerate(episodes):
+            kept.add(number, episode)
+        self._record(trial, _result(trial, episodes, cost), kept)
 
-    def _record(self, trial: Trial, result: ArmResult, candidates: Sequence[Episode]) -> None:
-        self._run.write_episodes(trial.file, _chosen(candidates, trial))
+    def _record(self, trial: Trial, result: ArmResult, kept: _Kept) -> None:
+        self._run.write_episodes(trial.file, kept.episodes)
         self.results.put(result)
         self.results.save(self._run.path)
+
+
+class _Kept:
+    """A few failed and solved episodes of a trial, drawn independently of the order in which they
+    finished."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._names = trial.split, trial.arm.name
+        self._found: dict[bool, dict[int, Episode]] = {False: {}, True: {}}
+
+    @property
+    def episodes(self) -> list[Episode]:
+        return [episode for same in self._found.values() for _, episode in sorted(same.items())]
+
+    def add(self, number: int, episode: Episode) -> None:
+        same = self._found[bool(episode.success)]
+        same[number] = episode
+        if len(same) > _KEPT // 2:
+            del same[max(same, key=lambda number: derive(0, *self._names, number))]
 
 
 def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
@@ -218,15 +229,19 @@ def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
     )
 
 
+def _joined(parts: Sequence[ArmResult]) -> ArmResult:
+    """The result of one arm on the episodes of all parts."""
+    return replace(
+        parts[0],
+        environment=max(part.environment for part in parts),
+        checker=max(part.checker for part in parts),
+        jobs=tuple(job for part in parts for job in part.jobs),
+        outcomes=tuple(value for part in parts for value in part.outcomes),
+        failures=tuple(value for part in parts for value in part.failures),
+        faults=tuple(dict.fromkeys(fault for part in parts for fault in part.faults)),
+        work=Cost.total(part.work for part in parts),
+    )
+
+
 def _note(found: Counter[bool | None]) -> str:
     return f"{found[True]} solved" + (f", {found[None]} masked" if found[None] else "")
-
-
-def _chosen(episodes: Sequence[Episode], trial: Trial) -> list[Episode]:
-    """A few failed and solved episodes, drawn independently of the order they finished in."""
-    draw = random.Random(derive(0, trial.split, trial.arm.name))
-    chosen = []
-    for solved in (False, True):
-        found = [e for e in episodes if bool(e.success) is solved]
-        chosen += draw.sample(found, min(_KEPT // 2, len(found)))
-    return chosen

@@ -7,7 +7,6 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -46,25 +45,11 @@ class WorkerResources(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             nodes: the resources of each node, by Ray's names.
         """
-        return sum(self._fit(node) for node in nodes)
-
-    def lacking(self, nodes: Iterable[Mapping[str, float]]) -> str:
-        """The resources of which no node has enough for one worker, as text; empty if a node has
-        room.
-        """
-        known = list(nodes)
-        if self.fits(known):
-            return ""
-        short = []
-        for name, amount in self.amounts.items():
-            most = max((node.get(name, 0.0) for node in known), default=0.0)
-            if most + _SLACK < amount:
-                short.append(f"{name} {amount:g} (most on a node: {most:g})")
-        return ", ".join(short) or f"{self} together on one node"
-
-    def _fit(self, node: Mapping[str, float]) -> int:
-        shares = [int(node.get(n, 0.0) / amount + _SLACK) for n, amount in self.amounts.items()]
-        return min(shares, default=1)
+        needs = self.amounts.items()
+        return sum(
+            min((int(node.get(name, 0.0) / amount + _SLACK) for name, amount in needs), default=1)
+            for node in nodes
+        )
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {amount:g}" for name, amount in self.amounts.items()) or "nothing"
@@ -75,16 +60,6 @@ CONNECT = 10.0
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 
 
-@dataclass(frozen=True, slots=True)
-class RayCluster:
-    """A cluster that this process is connected to."""
-
-    address: str
-    """``HOST:PORT`` of its head."""
-    local: bool
-    """Whether this process started the cluster; if so, the cluster ends with the process."""
-
-
 @contextmanager
 def ray_cluster(
     address: str = "",
@@ -92,10 +67,11 @@ def ray_cluster(
     cpus: int | None = None,
     gpus: int | None = None,
     resources: Mapping[str, float] | None = None,
-) -> Iterator[RayCluster]:
+) -> Iterator[str]:
     """A running cluster by its address, or one on this machine that is stopped at the end.
 
-    If this process is connected already, its cluster is used and stays running.
+    If this process is connected already, its cluster is used and stays running. Yields the address
+    of the cluster.
 
     Args:
         address: ``HOST:PORT``; empty: the variable ``RAY_ADDRESS``, or else a local cluster.
@@ -107,17 +83,16 @@ def ray_cluster(
     """
     ray = imported()
     if ray.is_initialized():
-        yield RayCluster(ray.get_runtime_context().gcs_address, local=False)
+        yield ray.get_runtime_context().gcs_address
         return
     address = address or os.environ.get("RAY_ADDRESS", "")
-    local = address in ("", "local")
-    if local:
+    if address in ("", "local"):
         _start(ray, cpus, gpus, dict(resources or {}))
     else:
         _connect(ray, address)
     try:
         with _quiet():
-            yield RayCluster(ray.get_runtime_context().gcs_address, local)
+            yield ray.get_runtime_context().gcs_address
     finally:
         ray.shutdown()
 
@@ -193,15 +168,10 @@ def _connect(ray: Any, address: str) -> None:
         ray.init(address=address, **_QUIET)
     except (OSError, RuntimeError, ValueError) as error:
         ray.shutdown()
-        text = str(error)
-        if "ersion mismatch" in text:
-            raise ConfigError(
-                f"the Ray cluster at {address} and this process have different versions "
-                f"({reason(error)}); use the same Ray and Python on all machines"
-            ) from error
         raise ConfigError(
             f"no Ray cluster that can be used at {address}: {reason(error)}. Expected HOST:PORT of "
-            "a running head, as 'ray start --head' prints it"
+            "a running head, as 'ray start --head' prints it, with the same versions of Ray and "
+            "Python as here"
         ) from error
 
 

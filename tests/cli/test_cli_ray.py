@@ -17,7 +17,6 @@ from interrupts import hear_ctrl_c
 from local_ray import local_ray
 from mortal_worlds import timeless
 
-from swarm_ui.rollout import RayCluster
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Episode
 
@@ -25,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
+def cluster() -> Iterator[str]:
     with ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LAMP_SECONDS", "0.3")  # of the workers
@@ -41,7 +40,7 @@ def played(folder: Path, name: str = "episodes") -> list[Episode]:
 @pytest.mark.slow
 def test_the_base_agent_plays_the_same_episodes_on_a_cluster(
     shell: Shell,  # noqa: F811
-    cluster: RayCluster,
+    cluster: str,
 ) -> None:
     line = "eval phone -n 8 --agents 2 --vote probability --views shuffle --split parameters"
     # The episodes of one process share the batches of its model, which change the last digits of
@@ -59,7 +58,7 @@ def test_the_base_agent_plays_the_same_episodes_on_a_cluster(
 @pytest.mark.slow
 def test_faults_and_mistakes_of_workers_end_as_they_do_here(
     shell: Shell,  # noqa: F811
-    cluster: RayCluster,
+    cluster: str,
 ) -> None:
     broken = shell(f"run {BROKEN} -n 2 --model script:right.txt --on ray --workers 1 --out r")
     assert broken.code == 3 and "the bulb is gone" in broken.err
@@ -73,10 +72,10 @@ def test_faults_and_mistakes_of_workers_end_as_they_do_here(
 @pytest.mark.slow
 def test_ctrl_c_ends_the_workers_and_the_rest_is_played_here(
     shell: Shell,  # noqa: F811
-    cluster: RayCluster,
+    cluster: str,
 ) -> None:
     words = ["run", SLOW, "-n", "8", "--model", "script:right.txt", "--out", "r"]
-    words += ["--on", f"ray:{cluster.address}", "--workers", "1"]
+    words += ["--on", f"ray:{cluster}", "--workers", "1"]
     path = f"{ROOT}:{ROOT}/tests/support"
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,

@@ -22,7 +22,6 @@ from sent_rollouts import figures
 from vllm_stand_in import StandIn
 
 from benchmarks.studies.critic.tiny_model import write_tiny_model
-from swarm_ui.rollout import RayCluster
 from swarm_ui.trace.jsonl import read_jsonl
 
 pytest.importorskip("torch")
@@ -37,7 +36,7 @@ _SMALL = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[RayCluster]:
+def cluster() -> Iterator[str]:
     with local_ray(cpus=4) as found:
         yield found
 
@@ -145,12 +144,12 @@ def test_a_server_acts_for_the_workers(
 
 def test_ctrl_c_one_update_ahead_and_the_rest_is_trained_here(
     shell: Shell,  # noqa: F811
-    cluster: RayCluster,
+    cluster: str,
 ) -> None:
     line = f"{_SMALL} --iterations 3 --set train.overlap=true"
     here = shell(f"{line} --out here --json")
     assert here.code == 0, here.err
-    words = [*line.split(), "--on", f"ray:{cluster.address}", "--workers", "2", "--out", "r"]
+    words = [*line.split(), "--on", f"ray:{cluster}", "--workers", "2", "--out", "r"]
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words], stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support"}, preexec_fn=hear_ctrl_c,

@@ -25,7 +25,7 @@ from swarm_ui.optim.adversary import ScriptedAdversary
 from swarm_ui.optim.config import TeamConfig, UpdateConfig
 from swarm_ui.optim.credit.scripted import ScriptedCritic
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts
+from swarm_ui.rollout import Job, RemoteWorker, Rollouts, ray_rollouts
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -35,8 +35,8 @@ AGENTS = ("agent_0", "agent_1")
 
 def worker_of(rollouts: Rollouts) -> int:
     """The process of a running worker; 0: there is none."""
-    workers = [w for w in rollouts.workers if isinstance(w, RayWorker) and w.running]
-    return workers[0].pid if workers else 0
+    pids = [w.pid for w in rollouts.workers if isinstance(w, RemoteWorker)]
+    return next((pid for pid in pids if pid), 0)
 
 
 def config(staleness: int) -> TeamConfig:

@@ -25,7 +25,7 @@ from benchmarks.scaling.cluster import PLACE
 from benchmarks.scaling.latencies import Latencies
 from benchmarks.scaling.play import DECISIONS, Tally, policy, work
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.rollout import Job, RayWorker, Rollouts, ray_rollouts, rollout_many
+from swarm_ui.rollout import Job, RemoteWorker, Rollouts, ray_rollouts, rollout_many
 from swarm_ui.trace.records import Episode
 
 pytestmark = [
@@ -104,8 +104,8 @@ class Watch:
         self.losses += "played again" in told
 
     def running(self, rollouts: Rollouts) -> list[int]:
-        workers = [w for w in rollouts.workers if isinstance(w, RayWorker) and w.running]
-        found = sorted(worker.pid for worker in workers)
+        pids = [w.pid for w in rollouts.workers if isinstance(w, RemoteWorker)]
+        found = sorted(pid for pid in pids if pid is not None)
         self.pids.update(found)
         return found
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
 
 import pytest
 from graph_fakes import FixedModel, click, in_virtual_time
-from mortal_worlds import WAITS, MortalWorld
 
 from swarm_ui import (
     Action,
@@ -27,7 +24,6 @@ from swarm_ui import (
 )
 from swarm_ui.nodes import AgentNode
 from swarm_ui.rollout import (
-    Attempt,
     Job,
     LocalWorker,
     Rollouts,
@@ -35,7 +31,6 @@ from swarm_ui.rollout import (
     WorkerLost,
     rollout_many,
 )
-from swarm_ui.rollout.ray import _Actor
 
 POLICY = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
 
@@ -250,7 +245,7 @@ class Mortal(LocalWorker):
                 raise WorkerLost("its machine is gone")
             self.alive = True
 
-    async def play(self, job: Job, work: Work | Attempt) -> Episode:
+    async def play(self, job: Job, work: Work) -> Episode:
         if not self.alive:
             raise WorkerLost("it is being replaced", begun=False)
         if job[1] in self.deadly:
@@ -377,19 +372,3 @@ def test_a_world_that_fails_to_close_does_not_keep_the_others_open(error: Except
         with pytest.raises(KeyError):  # what ended the block is not hidden by what failed to close
             in_virtual_time(main(KeyError("bug")))
         assert worlds.open == 0
-
-
-async def test_a_remote_worker_closes_the_environment_of_a_cancelled_episode(
-    tmp_path: Path,
-) -> None:
-    """Also if it is closed before the cancelled episode has ended."""
-    actor = _Actor((partial(MortalWorld, str(tmp_path)), 1, 0, ""))
-    work: asyncio.Future[Work] = asyncio.get_running_loop().create_future()
-    work.set_result(Work(policy=POLICY))
-    playing = asyncio.create_task(actor.play(("count", WAITS), "waits", [work]))
-    while not list(tmp_path.glob("waiting-*")):
-        await asyncio.sleep(0.01)
-    playing.cancel()
-    await asyncio.sleep(0)  # the call has ended, the episode not yet
-    assert await actor.close() is None
-    assert not list(tmp_path.glob("open-*"))

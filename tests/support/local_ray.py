@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from swarm_ui.rollout import RayCluster, ray_cluster
+from swarm_ui.rollout import ray_cluster
 
 SUPPORT = Path(__file__).parent
 
 
 @contextmanager
-def local_ray(*, cpus: int = 8, **resources: float) -> Iterator[RayCluster]:
+def local_ray(*, cpus: int = 8, **resources: float) -> Iterator[str]:
     """A local cluster with logical resources; the test is skipped where Ray is not installed."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'swarm-ui[ray]'")
     with (

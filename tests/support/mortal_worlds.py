@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -79,6 +80,11 @@ class MortalWorld:
 
     async def close(self) -> None:
         (self._folder / f"open-{os.getpid()}-{id(self)}").unlink(missing_ok=True)
+
+
+def worlds_in(folder: str) -> Callable[[], Environment]:
+    """A function that makes worlds."""
+    return partial(MortalWorld, folder)
 
 
 class Spender:

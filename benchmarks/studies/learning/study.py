@@ -40,7 +40,7 @@ from swarm_ui.experiment.training.stage2 import (
     train_team,
     unseen_graphs,
 )
-from swarm_ui.experiment.workers import WorkerPool
+from swarm_ui.experiment.workers import phone_workers
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.storage.run_directory import RunDirectory
@@ -221,7 +221,7 @@ class Study:
         evaluation, processes = Evaluator(run, results, self._display), self._settings.processes
 
         async def play() -> None:
-            with WorkerPool(processes) as workers:
+            async with phone_workers(processes) as workers:
                 label = f"{run.path.name}: evaluation"
                 await evaluation.play_in_workers(trials, str(agent), workers, label=label)
 

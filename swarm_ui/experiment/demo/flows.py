@@ -39,7 +39,7 @@ from swarm_ui.experiment.teams import (
     trained_model_arms,
     untrained_model_arms,
 )
-from swarm_ui.experiment.workers import WorkerPool
+from swarm_ui.experiment.workers import phone_workers
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import BASE_AGENT, GENERAL_AGENT
 from swarm_ui.optim.credit.critic import inmost, judge_of, name_of
 from swarm_ui.rollout import Intervention, LocalWorker, Rollouts
@@ -79,15 +79,15 @@ async def learn_on_phone(run: DemoRun) -> Path:
 
     async def train_and_test() -> None:
         trained = await run.train(model, environment)
-        workers.use_all()
         arms = trained_arms(settings, trained.edges, trained.edges_label)
         trials = _phone_trials(settings, arms, str(run.directory.adapters)) + _curve_trials(run)
-        tested = play(trials, agent, workers, label="evaluation of the trained team")
+        tested = play(trials, agent, every_core, label="evaluation of the trained team")
         await together([tested, _try_pages(run, model, trained)])
 
-    # This process trains, which takes a core; the workers get that core too when it has finished.
-    with WorkerPool(settings.processes, at_first=settings.processes - 1) as workers:
-        await together([_untrained(run, workers), train_and_test()])
+    # This process trains, which takes a core.
+    beside = phone_workers(max(1, settings.processes - 1))
+    async with beside, phone_workers(settings.processes) as every_core:
+        await together([_untrained(run, beside), train_and_test()])
     need = await need_of_a_team()
     return run.finish([*phone.SPLITS, miniwob.SPLIT], need)
 
@@ -184,7 +184,7 @@ async def _grades(judge: Judge, index: int, trace: Trace, environment: Environme
     return Intervention(credit=as_matrix(trace, values), credit_source=name_of(judge))
 
 
-async def _untrained(run: DemoRun, workers: WorkerPool) -> None:
+async def _untrained(run: DemoRun, workers: Rollouts) -> None:
     """Play the base agent and, in a full run that starts from it, the general agent."""
     settings, play = run.settings, run.evaluator.play_in_workers
     trials = _phone_trials(settings, base_arms(settings))

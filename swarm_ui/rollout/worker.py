@@ -1,0 +1,222 @@
+"""Workers, which play episodes, and the worker of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from swarm_ui.environment import Environment, check_factory
+from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment, rollout
+from swarm_ui.rollout.policy import Policy, as_policy
+from swarm_ui.rollout.spans import current_headers, in_span
+from swarm_ui.trace.records import Episode
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Acting = Policy | CollabGraph
+"""Who acts: a policy, or a graph, which stands for its :class:`GraphPolicy`."""
+
+Attempt = Callable[[Environment, str, int], Awaitable[Episode]]
+"""``(environment, task, seed) -> episode``: plays one episode."""
+
+
+class PerWorker(Generic[T_co]):
+    """A value that each process makes for itself, because it cannot be sent there::
+
+        PerWorker(lambda: GraphPolicy(CollabGraph.solo(LocalModel.load(path))))
+
+    A process makes it when it is first used there, and keeps it until its workers are closed. What
+    several such values share, such as the weights of a model, comes from a function of a module
+    with ``functools.cache``.
+    """
+
+    def __init__(
+        self, make: Callable[[], T_co | Awaitable[T_co] | AbstractAsyncContextManager[T_co]]
+    ) -> None:
+        """``make``: a function or a coroutine function, or one whose result is entered with
+        ``async with`` and left at the end. It is sent to the workers."""
+        self.make = make
+        self.key = uuid.uuid4().hex
+        """Identifies the value in a process; equal in all copies."""
+
+    async def opened(self, stack: AsyncExitStack) -> T_co:
+        """Make the value in this process; leaving the stack ends it."""
+        made = self.make()
+        if isinstance(made, AbstractAsyncContextManager):
+            return cast(T_co, await stack.enter_async_context(made))
+        if inspect.isawaitable(made):
+            return cast(T_co, await made)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How the episodes of a stream are played; it is sent to the workers."""
+
+    policy: Acting | PerWorker[Acting] | None = None
+    attempt: Attempt | None = None
+    """Plays an episode instead of a policy."""
+    intervention: Intervene | None = None
+    max_steps: int | None = None
+    headers: dict[str, str] = field(default_factory=current_headers)
+    """The span that the episodes belong to; see :mod:`swarm_ui.rollout.spans`."""
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Equal in all copies."""
+
+
+class WorkerLost(Exception):
+    """The worker, or its machine, is gone, and the episode has no result."""
+
+    def __init__(self, why: str, *, begun: bool = True) -> None:
+        """``begun``: whether the worker may have begun the episode."""
+        super().__init__(why)
+        self.begun = begun
+
+
+class Worker(Protocol):
+    """Plays up to ``slots`` episodes at the same time."""
+
+    @property
+    def slots(self) -> int: ...
+
+    async def start(self) -> None:
+        """Get ready, also after a loss; does nothing if it is ready.
+
+        Raises:
+            WorkerLost: it was lost so often that it is not started again.
+            ConfigError: there is no room for it.
+        """
+        ...
+
+    async def play(self, job: Job, work: Work) -> Episode:
+        """Play one episode. Raises ``WorkerLost``, and what the episode raises."""
+        ...
+
+    async def close(self) -> None:
+        """Cancel running episodes and close every environment; may be called twice."""
+        ...
+
+
+class LocalWorker:
+    """Plays in this process. An environment with a fault is replaced, and the episode repeated.
+
+    Environments are made when they are needed, and kept for later episodes.
+    """
+
+    def __init__(
+        self,
+        make_environment: MakeEnvironment | PerWorker[MakeEnvironment],
+        *,
+        slots: int = 8,
+        retries: int = 1,
+    ) -> None:
+        """
+        Args:
+            make_environment: called at most ``slots`` times, and once more after each fault; may
+                be a coroutine function.
+            slots: episodes, and so environments, at the same time.
+            retries: how often an episode is played again after a fault, each time in a new
+                environment.
+        """
+        if slots < 1:
+            raise ConfigError(f"LocalWorker: 'slots' must be at least 1, got {slots}")
+        if not isinstance(make_environment, PerWorker):
+            check_factory(make_environment)
+        self.slots = slots
+        self._make, self._retries = make_environment, retries
+        self._places = asyncio.Semaphore(slots)
+        self._free: list[Environment] = []
+        self._environment = ""
+        self._stack, self._made, self._making = AsyncExitStack(), dict[str, Any](), asyncio.Lock()
+
+    async def start(self) -> None:
+        """There is nothing to start."""
+
+    async def play(self, job: Job, work: Work) -> Episode:
+        """Play one episode; see :class:`Worker`."""
+        async with self._places:
+            attempt, actor = await self._attempt(work)
+            for _ in range(1 + self._retries):
+                episode = await self._try(job, attempt, actor)
+                if episode.fault is None:
+                    break
+        return episode
+
+    async def close(self) -> None:
+        """Close all environments, and what :class:`PerWorker` made.
+
+        Raises:
+            EnvironmentFault: an environment could not be closed; all others are closed.
+        """
+        environments, self._free = self._free, []
+        closing = [environment.close() for environment in environments]
+        ended = await asyncio.gather(*closing, return_exceptions=True)
+        stack, self._stack = self._stack, AsyncExitStack()
+        self._made.clear()
+        await stack.aclose()
+        for error in ended:
+            if error is not None:
+                raise error
+
+    async def _try(self, job: Job, attempt: Attempt, actor: str) -> Episode:
+        task, seed = job
+        try:
+            environment = self._free.pop() if self._free else await self._environment_made()
+        except EnvironmentFault as error:
+            return Episode(
+                environment=self._environment, task=task, seed=seed, policy=actor,
+                fault=Failure.of(error),
+            )  # fmt: skip
+        broken = False
+        try:
+            episode = await attempt(environment, task, seed)
+            broken = episode.fault is not None
+        finally:
+            if not broken:  # also after a cancellation: the next episode resets it
+                self._free.append(environment)
+        if broken:
+            # The episode already has the fault; closing a broken environment may fail too.
+            with contextlib.suppress(EnvironmentFault):
+                await environment.close()
+        return episode
+
+    async def _environment_made(self) -> Environment:
+        made = (await self._own(self._make))()
+        environment = await made if inspect.isawaitable(made) else made
+        self._environment = environment.name
+        return environment
+
+    async def _attempt(self, work: Work) -> tuple[Attempt, str]:
+        """The function that plays, and the name of the policy."""
+        if work.attempt is not None:
+            return work.attempt, ""
+        assert work.policy is not None
+        policy = as_policy(await self._own(work.policy))
+
+        async def attempt(environment: Environment, task: str, seed: int) -> Episode:
+            play = partial(
+                rollout, environment, policy, task=task, seed=seed,
+                intervention=work.intervention, max_steps=work.max_steps,
+            )  # fmt: skip
+            return await in_span(work.headers, task, seed, play)
+
+        return attempt, policy.name
+
+    async def _own(self, given: T | PerWorker[T]) -> T:
+        """A value, which this process makes at its first use if it cannot be sent."""
+        if not isinstance(given, PerWorker):
+            return given
+        async with self._making:
+            if given.key not in self._made:
+                self._made[given.key] = await given.opened(self._stack)
+        return cast(T, self._made[given.key])
