@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import PERSON, Message
+from swarm_ui.model import Completion
 from swarm_ui.node import NodeContext, NodeReply
 
 
@@ -45,7 +46,8 @@ class Ask:
             )
         found = parse_action(answer)
         action = found if isinstance(found, Action) else None
-        return NodeReply(content=answer, action=action, prompt=text, model=PERSON)
+        said = Completion(text=answer, prompt=text, model=PERSON)
+        return NodeReply(content=answer, action=action, completion=said)
 
     def _text(self, inbox: Sequence[Message]) -> str:
         if not isinstance(self.question, str):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from swarm_ui.errors import ModelError
 from swarm_ui.model import ChatModel, Completion, Request, StreamingModel
 from swarm_ui.node import NodeContext
 
 
 async def completed(model: ChatModel, request: Request, context: NodeContext) -> Completion:
-    """The model's answer; pieces of it are events if the run has listeners and the model streams.
+    """The model's answer, which names the model. If the run has listeners and the model streams,
+    pieces of it are events.
 
     Raises:
         ModelError: the model cannot answer, or returned more or fewer answers than requests.
@@ -32,4 +35,5 @@ async def completed(model: ChatModel, request: Request, context: NodeContext) ->
             f"model '{model.name}' returned {len(completions)} completions for 1 request; "
             "expected one"
         )
-    return completions[0]
+    completion = completions[0]
+    return completion if completion.model else replace(completion, model=model.name)

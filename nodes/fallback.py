@@ -46,18 +46,10 @@ class Fallback:
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         (name, first), (other, second) = self.nodes.items()
-        message, call = await context.step(name, inbox, first, tolerant=True, limited=True)
-        if call.error is not None or (message.error is not None and parts_of(first)):
-            message, call = await context.step(other, inbox, second, limited=True)
-        return NodeReply(
-            content=message.content,
-            action=message.action,
-            error=message.error,
-            adapter=message.adapter,
-            logprob=message.logprob,
-            ballot=call.ballot,
-            prompt_format=message.prompt_format,
-        )
+        call = await context.step(name, inbox, first, tolerant=True, limited=True)
+        if call.error is not None or (call.message.error is not None and parts_of(first)):
+            call = await context.step(other, inbox, second, limited=True)
+        return NodeReply.like(call)
 
     def __repr__(self) -> str:
         return f"Fallback({', '.join(map(repr, self.nodes.values()))})"

@@ -130,7 +130,7 @@ class Map:
                 raise TypeError(f"over= returned a {type(text).__name__} as item {k}; expected str")
             if not context.left_out(f"{context.message_id}/item:{k}"):
                 say = partial(_say, text)
-                items.append((await context.step("item", [source], say, number=k))[0])
+                items.append((await context.step("item", [source], say, number=k)).message)
         return items
 
     async def _run(self, item: Message, context: NodeContext) -> Message | None:

@@ -104,9 +104,9 @@ class ProbabilityVote:
             return _nothing(inbox)
         acts = candidates(proposals)
         if len(acts) == 1:
-            voters = [message for message in inbox if message.action is not None]
+            made = [context.source(m).call.completion for m in inbox if m.action is not None]
             # An unknown probability counts 1.
-            chances = fsum(1.0 if m.logprob is None else exp(m.logprob) for m in voters)
+            chances = fsum(exp(each.logprob or 0.0) if each else 1.0 for each in made)
             key = next(iter(acts))
             return _decided(acts, {key: chances}, key)
         sources = [context.source(message) for message in inbox]

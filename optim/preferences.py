@@ -215,10 +215,10 @@ def scored_replies(
         if record.advantages is not None:
             advantages = credit_by_message(trace, record.advantages)
         for call in trace.calls:
-            value, message = advantages.get(call.message), trace.message(call.message)
+            value, message, made = advantages.get(call.id), call.message, call.completion
             said = message.action
             own = None if said is None else trace.view(call).from_screen_with_hidden(said)
-            if value and (own is not None or unparsed(trace, call)):
+            if value and (own is not None or unparsed(call)):
                 found.append(
                     ScoredReply(
                         node=call.node,
@@ -226,8 +226,8 @@ def scored_replies(
                         reply=own,
                         advantage=value,
                         text=message.content,
-                        sampled=call.sampled,
-                        logprob=call.logprob,
+                        sampled=made.sampled if made else (),
+                        logprob=made.logprob if made else None,
                     )
                 )
     return found
@@ -290,12 +290,12 @@ class _StepPairs:
         self.adversarial = [g for g in negatives if g.credit < config.bad_below]
 
     def all(self) -> list[PreferencePair]:
-        made = (self._pair(call) for call in self.trace.calls if call.message in self.credit)
+        made = (self._pair(call) for call in self.trace.calls if call.id in self.credit)
         return [pair for pair in made if pair is not None]
 
     def _pair(self, call: Call) -> PreferencePair | None:
-        credit = self.credit[call.message]
-        message = self.trace.message(call.message)
+        credit = self.credit[call.id]
+        message = call.message
         said, view = message.action, self.trace.view(call)
         if credit > self.config.good_above and message.abstains:
             return self._abstention(call, view, credit)
@@ -330,7 +330,7 @@ class _StepPairs:
         if self.rng.random() >= self.config.abstentions:
             return None
         rejected, kind = self._pick([(g, "mistake") for g in self.bad], call, view, avoid=None)
-        message = self.trace.message(call.message)
+        message = call.message
         form, screen = format_named(message.prompt_format), view.observation
         bad = None if rejected is None else self._numbered(rejected.action, call, view)
         known = rejected is not None and bad is not None
@@ -380,11 +380,11 @@ class _StepPairs:
         bad = None if rejected is None else self._numbered(rejected.action, call, view)
         if good is None:
             return None
-        message = self.trace.message(call.message)
+        message = call.message
         form, screen = format_named(message.prompt_format), view.observation
         corrected = source.endswith("> own")
         bad_text = None
-        if corrected and (bad is not None or unparsed(self.trace, call)):
+        if corrected and (bad is not None or unparsed(call)):
             bad_text = message.content
         elif rejected is not None and bad is not None:
             bad_text = form.write(bad, screen, rejected.reason)
@@ -456,9 +456,9 @@ def reason_given(message: Message) -> str:
     return format_named(message.prompt_format).reason(message.content)
 
 
-def unparsed(trace: Trace, call: Call) -> bool:
+def unparsed(call: Call) -> bool:
     """Whether a message is a reply without a valid action. Failed calls and abstentions are not
     such replies."""
-    message = trace.message(call.message)
+    message = call.message
     invalid = message.action is None and message.error is not None and call.error is None
-    return invalid and bool(message.content or call.prompt)  # a reply may be empty
+    return invalid and bool(message.content or call.completion)  # a reply may be empty

@@ -167,7 +167,7 @@ def unreadable(trace: Trace) -> list[str]:
     """Ids of the agents' replies in which no valid action could be read. Messages of calls that
     failed, and abstentions, are left out."""
     agents = frozenset(trace.agents)
-    failed = {call.message for call in trace.calls if call.error is not None}
+    failed = {call.id for call in trace.calls if call.error is not None}
     return [
         m.id
         for m in trace.messages

@@ -34,11 +34,6 @@ class Message(
     action: Action | None = None
     """The proposal, in the indices of the whole screen (not the sender's view); ``None``: no valid
     one."""
-    adapter: str | None = None
-    """Adapter and version that were used, ``"agent_2@7"``; ``None``: the base model."""
-    logprob: float | None = None
-    """Log-probability (nats) of the reply under the sender's model; ``None`` if unknown."""
-    usage: Usage = Usage()
     error: str | None = None
     """Why there is no valid proposal; ``None`` if there was no error. If a node fails, its
     successors receive a message with an error (a tombstone)."""

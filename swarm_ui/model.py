@@ -124,33 +124,41 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
         return 1024 if self.decision is None else 256
 
 
-class Completion(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """A model's answer."""
+class Generation(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
+    """How a model made a reply: all of its :class:`Completion` that is not the reply itself."""
 
-    text: str
     prompt: str
-    """The exact prompt as the model read it, for the trace."""
+    """The exact prompt as the model read it."""
     usage: Usage = Usage()
     """Tokens of the call; estimated if a server does not count them."""
     logprob: float | None = None
     """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown, also for
     a number that is not finite."""
     model: str = ""
+    """Name of the model, as its server or class reports it."""
     adapter: str | None = None
-    """Adapter and version that answered, ``"agent_2@7"``."""
-    prompt_format: str = "json"
-    """The format of the text, see :mod:`swarm_ui.prompts`."""
+    """Adapter and version that answered, ``"agent_2@7"``; ``None``: the base model."""
     dropped: Dropped | None = None
     """Parts of the decision that the prompt omits; ``None``: none."""
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, an end token included, where the text alone does not give them:
     it would be divided into other tokens, or the reply was cut off. Else empty."""
-    calls: tuple[ToolCall, ...] = ()
-    """Calls of tools that the model made through its own interface, and not in the text."""
 
     def __post_init__(self) -> None:
         if self.logprob is not None and not isfinite(self.logprob):  # JSON has no such number
             msgspec.structs.force_setattr(self, "logprob", None)
+
+
+class Completion(Generation, frozen=True, kw_only=True):
+    """A model's answer."""
+
+    text: str
+    prompt_format: str = "json"
+    """The format of the text, see :mod:`swarm_ui.prompts`."""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of tools that the model made through its own interface, and not in the text."""
 
 
 @runtime_checkable

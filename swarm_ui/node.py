@@ -23,10 +23,10 @@ from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.engine.events import Token
 from swarm_ui.json_text import encodable
-from swarm_ui.message import Message, Question, Usage
-from swarm_ui.model import ChatModel, Decision, Dropped, Request
+from swarm_ui.message import Message, Question
+from swarm_ui.model import ChatModel, Completion, Decision, Request
 from swarm_ui.observation import Observation
-from swarm_ui.trace.records import Call, RecordedCall
+from swarm_ui.trace.records import Call
 
 if TYPE_CHECKING:
     from swarm_ui.engine.limits import Limits
@@ -40,8 +40,6 @@ depend only on the message."""
 Until = Callable[[Mapping[str, Message]], bool]
 """Whether the rounds end, given the newest message of each agent, by its name. Evaluated after each
 round, again in every run and replay, so it must depend only on the messages."""
-
-_NO_USAGE = Usage()
 
 
 def derive(seed: int, *names: str | int) -> int:
@@ -61,27 +59,30 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no valid proposal."""
     abstains: bool = False
     """There is no proposal, and this is no failure; see :class:`swarm_ui.message.Message`."""
-    model: str = ""
-    """Name of the model that answered; empty for nodes without a model."""
-    adapter: str | None = None
-    """Adapter and version that were used."""
-    logprob: float | None = None
-    usage: Usage = _NO_USAGE
-    prompt: str = ""
-    """Exact prompt as the model read it."""
+    prompt_format: str = "json"
+    """The format of the content, see :mod:`swarm_ui.prompts`."""
+    completion: Completion | None = None
+    """The model's answer; ``None``: no model was asked. The text is not recorded: what the node
+    says of it is the content."""
     order: tuple[int, ...] | None = None
     """Screen index of each element as shown; ``None``: the screen's own order."""
     temperature: float | None = None
     seed: int = 0
     ballot: dict[str, float] | None = None
     """Weight of each proposal in a vote, keyed by the action's JSON."""
-    prompt_format: str = "json"
-    """The format of the content, see :mod:`swarm_ui.prompts`."""
-    dropped: Dropped | None = None
-    """Parts of the decision that the prompt omits; ``None``: none."""
-    sampled: tuple[int, ...] = ()
-    """Ids of the sampled tokens, if the text alone does not give them; see
-    :attr:`swarm_ui.model.Completion.sampled`."""
+
+    @classmethod
+    def like(cls, call: Call) -> NodeReply:
+        """The answer of a call inside this one; its costs stay with that call."""
+        said = call.message
+        return cls(
+            content=said.content,
+            action=said.action,
+            error=said.error,
+            abstains=said.abstains,
+            prompt_format=said.prompt_format,
+            ballot=call.ballot,
+        )
 
 
 class Source(NamedTuple):
@@ -208,7 +209,7 @@ class NodeContext(msgspec.Struct):
         arguments: str = "",
         tolerant: bool = False,
         limited: bool = False,
-    ) -> RecordedCall:
+    ) -> Call:
         """Make a step inside this call, such as a turn of a conversation or a call of a tool.
 
         The first step of ``writer`` is recorded as the call ``writer:0/model:0`` of the node
@@ -231,7 +232,7 @@ class NodeContext(msgspec.Struct):
             ConfigError, BudgetExceeded: also if ``tolerant``.
             Exception: whatever ``answer`` raises, after it was recorded.
         """
-        made: RecordedCall = await self.session.step(
+        made: Call = await self.session.step(
             self, name, heard, answer,
             number=number, arguments=arguments, tolerant=tolerant, limited=limited,
             **({"model": model} if model else {"tool": tool} if tool else {}),

@@ -158,7 +158,6 @@ def single_action_trace(
         observation=screen,
         agents=(actor,),
         rounds=1,
-        messages=(Message(id=id, sender=actor, round=0, content=said, action=action),),
-        calls=(Call(message=id, node=actor, round=0, reply=said),),
+        calls=(Call(message=Message(id=id, sender=actor, round=0, content=said, action=action)),),
         action=action,
     )

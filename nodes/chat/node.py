@@ -145,7 +145,7 @@ class _Conversation:
         while True:
             refused = self._left < 0
             model = self._node.model.name
-            said, _ = await self._context.step(MODEL, self._heard, self._ask, model=model)
+            said = (await self._context.step(MODEL, self._heard, self._ask, model=model)).message
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
@@ -170,7 +170,7 @@ class _Conversation:
                 self._chat.append(ChatMessage("user", _REPAIR.format(error=error)))
             else:
                 # Prompts, usage and seeds are those of the calls inside.
-                return NodeReply(content=content, adapter=said.adapter)
+                return NodeReply(content=content)
 
     async def _ask(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """Ask the model for the next turn. ``context`` is that of the call that records it."""
@@ -194,14 +194,9 @@ class _Conversation:
         calls, text = completion.calls, completion.text
         return NodeReply(
             content=written_calls(text, calls) if calls else text,
-            model=completion.model or node.model.name,
-            adapter=completion.adapter,
-            logprob=completion.logprob,
-            usage=completion.usage,
-            prompt=completion.prompt,
+            completion=completion,
             temperature=request.temperature,
             seed=request.seed,
-            sampled=completion.sampled,
         )
 
     def _read(self, said: Message) -> tuple[str, tuple[ToolCall, ...]]:
@@ -233,9 +228,10 @@ class _Conversation:
             return NodeReply(content=await tool.run(call.arguments))
 
         name = call.name if TOOL_NAME.fullmatch(call.name) else "unknown"
-        result, _ = await self._context.step(
+        made = await self._context.step(
             name, [said], run, tool=name, arguments=call.arguments, tolerant=True
         )
+        result = made.message
         self._heard.append(result)
         text = result.content if result.error is None else cut_result(f"error: {result.error}")
         self._chat.append(ChatMessage("tool", text, answers=call.id))

@@ -180,13 +180,17 @@ class _Call:
     def reply(self, content: str, error: str | None = None) -> NodeReply:
         """The reply of the node. Usage is only known for models of this library."""
         done = self.completions
+        completion = Completion(
+            text=content,
+            prompt="\n\n".join(self.prompts),
+            usage=sum((each.usage for each in done), Usage()),
+            adapter=done[-1].adapter if done else None,
+            logprob=done[0].logprob if len(done) == 1 else None,
+        )
         return NodeReply(
             content=content,
             error=error,
-            prompt="\n\n".join(self.prompts),
-            usage=sum((completion.usage for completion in done), Usage()),
-            adapter=done[-1].adapter if done else None,
-            logprob=done[0].logprob if len(done) == 1 else None,
+            completion=completion if self.prompts else None,
             seed=self.seed,
         )
 

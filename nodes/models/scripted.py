@@ -122,33 +122,26 @@ class _RecordedReplies:
         """Each recorded call, with its run and its context, if it was one of an agent."""
         self._replies: dict[tuple[object, ...], deque[Completion]] = {}
         for trace in _traces(recorded):
-            formats = {message.id: message.prompt_format for message in trace.messages}
             for call in trace.calls:
-                self._learn(trace, call, formats.get(call.message, "json"))
+                self._learn(trace, call)
         if not self._replies:
             raise ConfigError(
                 "expected traces or episodes with at least one call of a model, "
                 f"got {len(self._calls)} calls without a prompt"
             )
 
-    def _learn(self, trace: Trace, call: Call, prompt_format: str) -> None:
+    def _learn(self, trace: Trace, call: Call) -> None:
         try:
             decision = _bare(trace.decision(call))
         except KeyError:  # messages that it received are missing from the trace
             decision = None
         self._calls.append((trace.run, call, decision))
-        if not call.prompt:
+        if not call.prompt or call.completion is None:
             return
         reply = Completion(
             text=call.reply,
-            prompt=call.prompt,
-            usage=call.usage,
-            logprob=call.logprob,
-            model=call.model,
-            adapter=call.adapter,
-            prompt_format=prompt_format,
-            dropped=call.dropped,
-            sampled=call.sampled,
+            prompt_format=call.message.prompt_format,
+            **msgspec.structs.asdict(call.completion),
         )
         for context in (call.prompt, decision):
             for adapter in _names(call.adapter):
@@ -171,7 +164,7 @@ class _RecordedReplies:
         failed = f" (that call failed: {call.error})" if call.error else ""
         raise ModelError(
             f"no recorded call matches this request; the closest of {len(self._calls)} is "
-            f"'{call.message}' of run {run}, which differs in: {', '.join(wrong)}{failed}. Record "
+            f"'{call.id}' of run {run}, which differs in: {', '.join(wrong)}{failed}. Record "
             "the call, or send a request that was recorded"
         )
 

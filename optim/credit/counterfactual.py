@@ -312,7 +312,7 @@ def _reaching(team: Dag, trace: Trace, kept: set[str]) -> frozenset[str]:
     if team.when or team.until is not None or end is None:
         return frozenset(kept)  # conditional edges and `until` depend on the messages
     everything = set(delivered(trace))
-    heard = {call.message: call.heard for call in trace.calls}
+    heard = {call.id: call.heard for call in trace.calls}
     reached: set[str] = set()
     waiting = [end]
     while waiting:

@@ -120,7 +120,7 @@ def delivered(trace: Trace) -> list[str]:
     """Ids of the agents' messages that can get credit, in the order they were sent. Those of calls
     that failed are left out; abstentions and unreadable replies are not."""
     agents = frozenset(trace.agents)
-    failed = {call.message for call in trace.calls if call.error is not None}
+    failed = {call.id for call in trace.calls if call.error is not None}
     return [m.id for m in trace.messages if m.sender in agents and m.id not in failed]
 
 

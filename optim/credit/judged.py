@@ -306,7 +306,7 @@ def judged_by_outcome(episode: Episode, split: str) -> JudgedEpisode | None:
         if found is not None:
             action, kind = found
             said = next(
-                m for m in trace.messages if m.action == action and m.sender in trace.agents
+                c for c in trace.calls if c.message.action == action and c.node in trace.agents
             )
             votes = _votes(trace)
             reply = JudgedReply(
@@ -314,7 +314,7 @@ def judged_by_outcome(episode: Episode, split: str) -> JudgedEpisode | None:
                 kind=kind,
                 right=episode.success,
                 votes=votes[action.key],
-                logprob=said.logprob,
+                logprob=said.completion.logprob if said.completion else None,
                 executed=True,
             )
             screens.append(_screen(index, trace, [reply], votes))

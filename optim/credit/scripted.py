@@ -142,7 +142,7 @@ class ScriptedCritic:
         self, trace: Trace, right: Sequence[Action], state: object
     ) -> list[str]:
         """Ids of the abstentions of agents that could refer to no right action."""
-        calls = [call for call in trace.calls if call.message in set(trace.passed)]
+        calls = [call for call in trace.calls if call.id in set(trace.passed)]
         if not calls:
             return []
         environment = await self._at(state)
@@ -152,7 +152,7 @@ class ScriptedCritic:
                 f"{type(environment).__name__} has none. Leave abstentions out"
             )
         known = [*right, environment.expert()]
-        return [call.message for call in calls if not _any_reachable(trace, call, known)]
+        return [call.id for call in calls if not _any_reachable(trace, call, known)]
 
     async def _at(self, state: object) -> Grader:
         """The critic's own environment, restored to this state."""

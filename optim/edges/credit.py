@@ -48,7 +48,7 @@ def edge_credit(
     for call in trace.calls:
         for id in call.heard:
             edge = (sender.get(id, ""), call.node)
-            mine, onward = own.get(id), returns.get(call.message) if discount else None
+            mine, onward = own.get(id), returns.get(call.id) if discount else None
             if edge not in edges or id in failed or (mine is None and onward is None):
                 continue
             carried.setdefault(edge, []).append((mine or 0.0) + discount * (onward or 0.0))
@@ -97,13 +97,13 @@ def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str
 
 def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, float | None]:
     """Return of each message, by id; ``None`` where neither it nor a later one was scored."""
-    calls = {call.message: call.heard for call in trace.calls}
+    calls = {call.id: call.heard for call in trace.calls}
     known = {message.id for message in trace.messages}
     heard = {m.id: [h for h in calls.get(m.id, ()) if h in known] for m in trace.messages}
     listeners: dict[str, list[str]] = {}
     for call in trace.calls:
         for id in call.heard:
-            listeners.setdefault(id, []).append(call.message)
+            listeners.setdefault(id, []).append(call.id)
     returns: dict[str, float | None] = {}
     # Every message precedes those that depend on it, so a reverse pass knows their returns.
     for id in reversed(topological(heard)):

@@ -472,7 +472,7 @@ def _different_calls(episode: Episode, harvest: Harvest, team: str) -> Iterator[
         for call in step.trace.calls:
             if not call.prompt or call.error is not None:
                 continue
-            found, form = step.trace.message(call.message).prompt_format, harvest.config
+            found, form = call.message.prompt_format, harvest.config
             if found != form.prompt_format:
                 raise ConfigError(
                     f"synthesize: {team} writes prompts in the format '{found}', and the corpus "

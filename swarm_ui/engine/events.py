@@ -13,7 +13,6 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure
-from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
 
 
@@ -48,7 +47,6 @@ class CallFinished(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     """A call has finished, and its message (which may be a tombstone) is sent to the successors."""
 
     run: str
-    message: Message
     call: Call
 
 

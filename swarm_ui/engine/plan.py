@@ -12,7 +12,7 @@ from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Usage
 from swarm_ui.model import VersionedModel
 from swarm_ui.node import Condition, Node, parts_of, scope_of
-from swarm_ui.trace.records import RecordedCall
+from swarm_ui.trace.records import Call
 
 Lease = tuple[VersionedModel, str]
 
@@ -185,7 +185,7 @@ def _budgeted(graph: Dag) -> dict[str, tuple[Budget, str]]:
     return found
 
 
-def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, RecordedCall]) -> None:
+def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, Call]) -> None:
     """Count the recorded calls of a run in the budgets of their models.
 
     A budget that has counted the run already is left as it is: this process made the calls.
@@ -193,16 +193,16 @@ def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, RecordedCall
     models = plan_of(graph).budgeted
     if not models:
         return
-    calls = [call for _, call in past.values()]
-    around = {call.message.rpartition("/")[0] for call in calls if call.step is not None}
+    calls = list(past.values())
+    around = {call.id.rpartition("/")[0] for call in calls if call.step is not None}
     spent: dict[int, tuple[Budget, list[tuple[Usage, Price | None]]]] = {}
     for budget, _ in models.values():
         spent.setdefault(id(budget), (budget, []))
     for call in calls:
         found = models.get(call.node)
-        asked = bool(call.model or call.prompt)
+        asked = call.completion is not None
         if found is not None:  # it failed before an answer, or asked in no step
-            asked = asked or (call.error is not None and call.message not in around)
+            asked = asked or (call.error is not None and call.id not in around)
         elif call.step is not None:
             found = models.get(call.node.rpartition("/")[0])
         if found is not None and asked:

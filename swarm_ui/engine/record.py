@@ -9,8 +9,9 @@ import msgspec
 from swarm_ui.errors import ConfigError, Failure, NodeError, SwarmError
 from swarm_ui.json_text import encodable
 from swarm_ui.message import Message
+from swarm_ui.model import Completion, Generation
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.trace.records import Call, RecordedCall
+from swarm_ui.trace.records import Call
 
 
 class Expired(Exception):
@@ -58,67 +59,55 @@ def message_of(reply: NodeReply | Message, context: NodeContext) -> Message:
         round=context.round,
         content=content,
         action=reply.action,
-        adapter=reply.adapter,
-        logprob=_known(reply.logprob),
-        usage=reply.usage,
         error=error,
-        prompt_format=reply.prompt_format,
+        prompt_format=(reply.completion or reply).prompt_format,
         abstains=reply.abstains,
     )
 
 
 def call_of(
     reply: NodeReply | Message,
-    message: Message,
+    context: NodeContext,
     heard: tuple[str, ...],
     started: float,
     ended: float,
     error: Failure | None,
 ) -> Call:
-    """The record of the call that produced a message.
+    """The record of a call.
 
     Args:
         heard: ids of the received messages.
         started, ended: in seconds since the run began.
         error: why it failed, if it did.
     """
+    message = message_of(reply, context)
     if isinstance(reply, Message):
-        reply = NodeReply(adapter=reply.adapter, logprob=reply.logprob, usage=reply.usage)
-    # Not more than fifteen arguments: above that Python builds a dictionary for every call.
-    call = Call(
-        message=message.id,
-        node=message.sender,
-        round=message.round,
+        return Call(message=message, heard=heard, started=started, ended=ended, error=error)
+    completion = None if reply.completion is None else _generation(reply.completion)
+    return Call(
+        message=message,
+        completion=completion,
         heard=heard,
         order=reply.order,
-        adapter=reply.adapter,
-        model=encodable(reply.model),
         temperature=reply.temperature,
         seed=reply.seed,
-        logprob=_known(reply.logprob),
-        usage=reply.usage,
         ballot=reply.ballot,
         started=started,
         ended=ended,
-    )
-    if not reply.prompt and error is None:
-        return call
-    return msgspec.structs.replace(
-        call,
-        prompt=encodable(reply.prompt),
-        reply=message.content if reply.prompt else "",
-        dropped=reply.dropped,
         error=error,
-        sampled=reply.sampled,
     )
 
 
-def _known(logprob: float | None) -> float | None:
-    """A log-probability that JSON can hold; that of an impossible reply counts as unknown."""
-    return None if logprob is None or logprob - logprob != 0.0 else logprob
+def _generation(completion: Completion) -> Generation:
+    """How a reply was made, without the reply, which the message holds."""
+    found = msgspec.convert(completion, Generation, from_attributes=True)
+    if found.prompt.isascii() and found.model.isascii():
+        return found
+    prompt, model = encodable(found.prompt), encodable(found.model)
+    return msgspec.structs.replace(found, prompt=prompt, model=model)
 
 
-def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, RecordedCall]) -> bool:
+def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Call]) -> bool:
     """Whether a recorded call received exactly these messages."""
     if len(call.heard) != len(inbox):
         return False
@@ -126,7 +115,7 @@ def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Reco
         if heard != message.id:
             return False
         before = past.get(heard)
-        if before is None or (before[0] is not message and before[0] != message):
+        if before is None or (before.message is not message and before.message != message):
             return False
     return True
 
@@ -134,19 +123,19 @@ def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Reco
 # -- runs that fail ---------------------------------------------------------------------------
 
 
-def succeeded(message: Message, call: Call) -> bool:
+def succeeded(call: Call) -> bool:
     """Whether a node answered. A vote or a nested graph that received only failures and a step
     inside a node are no answers; a model's unusable reply is one."""
     if call.step is not None or call.error is not None:
         return False
-    return message.error is None or bool(call.model or call.prompt)
+    return call.message.error is None or call.completion is not None
 
 
-def first_failure(pairs: Iterable[RecordedCall]) -> Call | None:
+def first_failure(calls: Iterable[Call]) -> Call | None:
     """The first failed call, if no node succeeded; else ``None``."""
     first = None
-    for message, call in pairs:
-        if succeeded(message, call):
+    for call in calls:
+        if succeeded(call):
             return None
         if first is None and call.error is not None:
             first = call
@@ -158,20 +147,19 @@ def node_error(kind: type[NodeError], told: str, call: Call, run: str) -> NodeEr
     error = kind(told, node=call.node, round=call.round, run=run)
     if call.error is not None:
         error.kind = call.error.kind
-    elif call.model or call.prompt:
+    elif call.completion is not None:
         error.kind = "reply"
     return error
 
 
 def until_error(
-    told: str, newest: Mapping[str, Message], log: Mapping[str, RecordedCall], run: str
+    told: str, newest: Mapping[str, Message], log: Mapping[str, Call], run: str
 ) -> SwarmError:
     """The error of a run whose ``until`` failed: that of the first node without an answer, whose
     message it may have read; else one of the configuration."""
     for message in newest.values():
         if message.error is not None:
-            call = log[message.id][1]
-            return node_error(NodeError, f"{message.error}; {told}", call, run)
+            return node_error(NodeError, f"{message.error}; {told}", log[message.id], run)
     return ConfigError(
         f"{told}. It gets the newest message of each agent that has answered: {', '.join(newest)}"
     )

@@ -77,14 +77,14 @@ async def replay(
         if id not in past:
             known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
             raise ConfigError(f"no message '{id}' in the trace; it has {known}")
-    changed = {id for id, (_, call) in past.items() if _is_changed(call, nodes or {})}
+    changed = {id for id, call in past.items() if _is_changed(call, nodes or {})}
     edits = Edits(
-        messages={id: _said(past[id][0], new) for id, new in edited.items()},
+        messages={id: _said(past[id].message, new) for id, new in edited.items()},
         without=gone,
         again=repeated | changed | frozenset(rewrites) | frozenset(drawn),
         samples=drawn,
         rewrites={id: _rewrite(new) for id, new in rewrites.items()},
-        answers={id: said.content for id, (said, call) in past.items() if call.model == PERSON},
+        answers={id: call.reply for id, call in past.items() if call.model == PERSON},
     )
     running = run(
         graph, trace.observation, seed=trace.seed, run_id=trace.run,

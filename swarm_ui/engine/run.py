@@ -38,7 +38,7 @@ from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source, Until, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.journal import Head, Journal
-from swarm_ui.trace.records import RecordedCall, Trace, hear
+from swarm_ui.trace.records import Call, Trace, hear
 
 
 class RunOptions(TypedDict, total=False):
@@ -72,7 +72,7 @@ async def run(
     """
     _check(observation, limits)
     memo = {} if cached is None else _memo_of(cached, seed, observation)
-    kept: Mapping[str, RecordedCall] = {}
+    kept: Mapping[str, Call] = {}
     if journal is not None:
         head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
         kept = journal.open(head).calls
@@ -145,7 +145,7 @@ def _check(observation: object, limits: object) -> None:
         )
 
 
-def _memo_of(trace: Trace, seed: int, observation: Observation) -> dict[str, RecordedCall]:
+def _memo_of(trace: Trace, seed: int, observation: Observation) -> dict[str, Call]:
     if trace.seed == seed and trace.observation == observation:
         return trace.recorded()
     what, told = "screen", ""
@@ -157,16 +157,16 @@ def _memo_of(trace: Trace, seed: int, observation: Observation) -> dict[str, Rec
     )
 
 
-def _to_keep(past: Mapping[str, RecordedCall]) -> Mapping[str, RecordedCall]:
+def _to_keep(past: Mapping[str, Call]) -> Mapping[str, Call]:
     """The calls of a stored run that are not made again: all, except those that failed if no node
     succeeded, because such a run raised. What a later step heard stays, such as a tool's error."""
-    if any(succeeded(*pair) for pair in past.values()):
+    if any(map(succeeded, past.values())):
         return past
-    heard = {id for _, call in past.values() if call.step is not None for id in call.heard}
+    heard = {id for call in past.values() if call.step is not None for id in call.heard}
     return {
-        id: pair
-        for id, pair in past.items()
-        if pair[1].error is None or (pair[1].step is not None and id in heard)
+        id: call
+        for id, call in past.items()
+        if call.error is None or (call.step is not None and id in heard)
     }
 
 
@@ -234,11 +234,11 @@ class Frame:
         if self.waiting:
             questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
             raise RunPaused(session.run, tuple(questions))
-        if not any(succeeded(*pair) for pair in session.log.values()):  # nearly always the first
+        if not any(map(succeeded, session.log.values())):  # nearly always the first
             first = first_failure(session.collected(self)[0])
             if first is not None:
                 told = f"no node of the run succeeded; the first failure: {first.error}"
-                cause = session.raised.get(first.message)
+                cause = session.raised.get(first.id)
                 raise node_error(RunFailed, told, first, session.run) from cause
         if session.on_event is not None:
             answer = self.answer()
@@ -376,15 +376,18 @@ class Frame:
         if self._number is None:
             self._number = {self._prefix + id: k for k, id in enumerate(self.plan.ids)}
         log, screen = self._session.log, self._observation
-        node, (_, call) = self.plan.nodes[self._number[message.id]], log[message.id]
+        node, call = self.plan.nodes[self._number[message.id]], log[message.id]
         view = identity(screen) if call.order is None else View(screen, call.order)
         around = {m.id: m for m in self._around}
         heard = tuple(
-            hear(around[id] if id in around else log[id][0], view, listener=call.node)
+            hear(around[id] if id in around else log[id].message, view, listener=call.node)
             for id in call.heard
         )
         decision = Decision(
-            observation=view.observation, heard=heard, partial=view.partial, dropped=call.dropped
+            observation=view.observation,
+            heard=heard,
+            partial=view.partial,
+            dropped=call.completion.dropped if call.completion else None,
         )
         return Source(node, call, view, decision)
 
@@ -399,12 +402,11 @@ class Frame:
     def ballot(self) -> dict[str, float]:
         """Weight of each proposal, if the output has voted."""
         answer = self.answer()
-        call = None if answer is None else self._session.log[answer.id][1]
-        return {} if call is None or call.ballot is None else call.ballot
+        return {} if answer is None else self._session.log[answer.id].ballot or {}
 
     def trace(self, edge_logprob: float | None) -> Trace:
         """The trace of the run so far."""
-        pairs, skipped = self._session.collected(self)
+        calls, skipped = self._session.collected(self)
         answer, graph = self.answer(), self._graph
         rounds = self.plan.rounds[-1] + 1
         late = graph.delays
@@ -418,8 +420,7 @@ class Frame:
             edges=graph.communication_edges,
             delays=tuple([late.get(e, 0) for e in graph.communication_edges]) if late else (),
             edge_logprob=edge_logprob,
-            messages=tuple([message for message, _ in pairs]),
-            calls=tuple([call for _, call in pairs]),
+            calls=tuple(calls),
             skipped=tuple(skipped),
             ballot=self.ballot(),
             output_id="" if answer is None else answer.id,
@@ -443,7 +444,7 @@ class Frame:
         frame = Frame(session, graph, context.observation, seed, inbox, path, prefix)
         if context.observation is not self._observation:  # which depends on the inbox, for items
             memo = session.memo
-            frame._memo = all(m.id in memo and memo[m.id][0] == m for m in inbox)
+            frame._memo = all(m.id in memo and memo[m.id].message == m for m in inbox)
         parts = session.inside.setdefault(context.message_id, [])
         if not name:
             parts.append(frame)
@@ -460,10 +461,4 @@ class Frame:
         if answer is None:
             where = around if name else context.node
             return NodeReply(error=f"nothing reached the output '{graph.output}' of '{where}'")
-        return NodeReply(
-            content=answer.content,
-            action=answer.action,
-            error=answer.error,
-            logprob=answer.logprob,
-            ballot=frame.ballot() or None,
-        )
+        return NodeReply.like(session.log[answer.id])

@@ -21,14 +21,13 @@ from swarm_ui.engine.record import (
     Unanswered,
     call_of,
     hears_the_same,
-    message_of,
     reason_of,
 )
 from swarm_ui.errors import FOR_THE_USER, ConfigError, Failure, NodeError, NodeTimeout
 from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.node import Answer, NodeContext, NodeReply, derive, parts_of
-from swarm_ui.trace.records import Call, RecordedCall
+from swarm_ui.trace.records import Call
 
 if TYPE_CHECKING:
     from swarm_ui.storage.journal import Journal
@@ -79,8 +78,8 @@ class Session:
         *,
         on_event: OnEvent | None,
         journal: Journal | None,
-        stored: Mapping[str, RecordedCall],
-        memo: Mapping[str, RecordedCall],
+        stored: Mapping[str, Call],
+        memo: Mapping[str, Call],
         edits: Edits,
     ) -> None:
         """
@@ -97,8 +96,8 @@ class Session:
         #: W3C trace context of the run's span
         self.traceparent = ""
         self.journal, self.stored, self.memo, self.edits = journal, stored, memo, edits
-        #: every call with its message, by the id of the message
-        self.log: dict[str, RecordedCall] = {}
+        #: every call, by the id of its message
+        self.log: dict[str, Call] = {}
         #: for a call, its steps by id, and the graphs that it ran
         self.inside: dict[str, list[str | Calls]] = {}
         self.skipped: set[str] = set()
@@ -141,17 +140,17 @@ class Session:
         edits, found = self.edits, self.memo.get(id)
         if found is None or id in edits.again or id in edits.messages:
             return None
-        if id in self._around_edits or (composite and found[1].error is None):
+        if id in self._around_edits or (composite and found.error is None):
             return None  # made again; the steps inside that hear the same are not
-        if not hears_the_same(found[1], inbox, self.memo):
+        if not hears_the_same(found, inbox, self.memo):
             return None
-        self._add(*found)
+        self._add(found)
         inside = self._memo_inside.get(id)
         if inside is not None:
             self.inside[id] = list(inside)
             for each in inside:
-                self._add(*self.memo[each])
-        return found[0]
+                self._add(self.memo[each])
+        return found.message
 
     async def call(
         self,
@@ -198,15 +197,14 @@ class Session:
         except Exception as failure:
             error = self._failed(context, failure)
             reply = NodeReply(error=str(error))
-        message = message_of(reply, context)
         ended = self.clock() - self.start
-        call = call_of(reply, message, heard, started, ended, error)
+        call = call_of(reply, context, heard, started, ended, error)
         if composite and self.memo:
-            message, call = self._unchanged(message, call, inbox)
-        self._add(message, call)
+            call = self._unchanged(call, inbox)
+        self._add(call)
         if self.on_event is not None:
-            self.on_event(CallFinished(run=self.run, message=message, call=call))
-        return message
+            self.on_event(CallFinished(run=self.run, call=call))
+        return call.message
 
     async def traced_call(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext, *rest: Any
@@ -216,7 +214,7 @@ class Session:
         ids = {"id": context.message_id, "round": context.round, "heard": rest[0]}
         with telemetry.span(self.tracer, "invoke_agent", context.node, **ids) as span:
             message = await self.call(node, inbox, context, *rest)
-            telemetry.describe(span, *self.log[message.id])
+            telemetry.describe(span, self.log[message.id])
         return message
 
     async def step(
@@ -231,7 +229,7 @@ class Session:
         tolerant: bool = False,
         limited: bool = False,
         **kind: str,
-    ) -> RecordedCall:
+    ) -> Call:
         """Make a step inside a call; see :meth:`swarm_ui.node.NodeContext.step`."""
         outer = context.message_id
         steps = self.inside.setdefault(outer, [])
@@ -242,8 +240,8 @@ class Session:
         steps.append(id)
         found = self._recalled_step(id, outer, heard, arguments, composite)
         if found is not None:
-            if found[1].error is not None and not tolerant:
-                raise Recalled(found[1].error)
+            if found.error is not None and not tolerant:
+                raise Recalled(found.error)
             return found
         made = self._made_step(inside, heard, answer, arguments, tolerant, limited, kind)
         if self.tracer is None or not (kind or limited):
@@ -252,9 +250,9 @@ class Session:
         what = next(iter(kind.values()), inside.node)
         ids = {"id": id, "round": number, "heard": tuple([message.id for message in heard])}
         with telemetry.span(self.tracer, operation, what, **ids) as span:
-            message, call = await made
-            telemetry.describe(span, message, call)
-        return message, call
+            call = await made
+            telemetry.describe(span, call)
+        return call
 
     async def _made_step(
         self,
@@ -265,7 +263,7 @@ class Session:
         tolerant: bool,
         limited: bool,
         kind: Mapping[str, str],
-    ) -> RecordedCall:
+    ) -> Call:
         """Make a step that is not taken from the memo, and record it."""
         id, composite = inside.message_id, bool(parts_of(answer))
         started, ids = self.clock() - self.start, tuple([message.id for message in heard])
@@ -288,17 +286,16 @@ class Session:
         if isinstance(failed, FOR_THE_USER):
             raise failed  # not recorded: a resumed run makes the step again
         assert reply is not None
-        message, ended = message_of(reply, inside), self.clock() - self.start
-        call = call_of(reply, message, ids, started, ended, failure)
+        call = call_of(reply, inside, ids, started, self.clock() - self.start, failure)
         call = msgspec.structs.replace(call, arguments=arguments, step=inside.round)
         if composite and self.memo:
-            message, call = self._unchanged(message, call, heard)
-        self._add(message, call, keep=not isinstance(failed, asyncio.CancelledError))
+            call = self._unchanged(call, heard)
+        self._add(call, keep=not isinstance(failed, asyncio.CancelledError))
         if self.on_event is not None:
-            self.on_event(CallFinished(run=self.run, message=message, call=call))
+            self.on_event(CallFinished(run=self.run, call=call))
         if failed is not None and (not tolerant or isinstance(failed, asyncio.CancelledError)):
             raise failed
-        return message, call
+        return call
 
     async def _limited(
         self, node: Answer, inbox: Sequence[Message], context: NodeContext, composite: bool
@@ -331,20 +328,20 @@ class Session:
 
     def _recalled_step(
         self, id: str, outer: str, heard: Sequence[Message], arguments: str, composite: bool
-    ) -> RecordedCall | None:
+    ) -> Call | None:
         found = self.memo.get(id)
-        if found is None or outer in self.edits.again or found[1].arguments != arguments:
+        if found is None or outer in self.edits.again or found.arguments != arguments:
             return None
-        if found[1].error is not None and found[1].error.kind == "cancelled":
+        if found.error is not None and found.error.kind == "cancelled":
             return None
         return None if self.recalled(id, heard, composite) is None else found
 
-    def _unchanged(self, message: Message, call: Call, inbox: Sequence[Message]) -> RecordedCall:
-        """The recorded message and call, if the nodes inside gave the same answer again."""
-        found = self.memo.get(message.id)
-        if found is None or found[0] != message:
-            return message, call
-        return found if hears_the_same(found[1], inbox, self.memo) else (message, call)
+    def _unchanged(self, call: Call, inbox: Sequence[Message]) -> Call:
+        """The recorded call, if the nodes inside gave the same answer again."""
+        found = self.memo.get(call.id)
+        if found is None or found.message != call.message:
+            return call
+        return found if hears_the_same(found, inbox, self.memo) else call
 
     def _failed(self, context: NodeContext, failure: Exception) -> Failure:
         """The reason for the failure, for the tombstone; raises if the run must end."""
@@ -362,18 +359,15 @@ class Session:
         error.kind = reason.kind
         raise error from failure
 
-    def _add(self, message: Message, call: Call, *, keep: bool = True) -> None:
+    def _add(self, call: Call, *, keep: bool = True) -> None:
         """Put a call into the log, and into the journal if that does not have it."""
-        pair = message, call
-        self.log[message.id] = pair
-        if self.journal is not None and keep:
-            found = self.stored.get(message.id)
-            if found is None or found[1] is not call:
-                pairs: list[RecordedCall] = []
-                if message.id in self.inside:
-                    self._collect((message.id,), pairs, [])
-                inside = tuple([each.id for each, _ in pairs[1:]])
-                self.journal.write(self.run, message, call, inside)
+        id = call.message.id
+        self.log[id] = call
+        if self.journal is not None and keep and self.stored.get(id) is not call:
+            calls: list[Call] = []
+            if id in self.inside:
+                self._collect((id,), calls, [])
+            self.journal.write(self.run, call, tuple([each.id for each in calls[1:]]))
 
     def _tell(self, kind: type[CallStarted | Failed], context: NodeContext, **more: Any) -> None:
         """Report an event of a call."""
@@ -422,27 +416,27 @@ class Session:
 
     # -- the log in order ---------------------------------------------------------------------
 
-    def collected(self, calls: Calls) -> tuple[list[RecordedCall], list[str]]:
-        """All messages with their calls, by call number, those inside a call after it; and the ids
-        of skipped calls, in the same order."""
-        pairs: list[RecordedCall] = []
+    def collected(self, calls: Calls) -> tuple[list[Call], list[str]]:
+        """All calls, by number, those inside a call after it; and the ids of skipped calls, in the
+        same order."""
+        made: list[Call] = []
         skipped: list[str] = []
         if not self.inside and not self.skipped:
             return [self.log[id] for id in calls.ids() if id in self.log], []
-        self._collect(calls.ids(), pairs, skipped)
-        return pairs, skipped
+        self._collect(calls.ids(), made, skipped)
+        return made, skipped
 
-    def _collect(self, ids: Iterable[str], pairs: list[RecordedCall], skipped: list[str]) -> None:
+    def _collect(self, ids: Iterable[str], made: list[Call], skipped: list[str]) -> None:
         for id in ids:
             if id in self.log:
-                pairs.append(self.log[id])
+                made.append(self.log[id])
             elif id in self.skipped:
                 skipped.append(id)
             for part in self.inside.get(id, ()):
-                self._collect((part,) if isinstance(part, str) else part.ids(), pairs, skipped)
+                self._collect((part,) if isinstance(part, str) else part.ids(), made, skipped)
 
 
-def _inside(memo: Mapping[str, RecordedCall]) -> dict[str, list[str]]:
+def _inside(memo: Mapping[str, Call]) -> dict[str, list[str]]:
     """Ids of the calls made inside each recorded call."""
     found: dict[str, list[str]] = {}
     for id in memo:

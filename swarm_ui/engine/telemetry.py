@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from swarm_ui.engine.record import Unanswered
 from swarm_ui.errors import Failure, TraceError
 from swarm_ui.json_text import encodable
-from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage
 from swarm_ui.prompts import chat_of, written_calls
 from swarm_ui.trace.records import Call, Trace
@@ -113,19 +112,23 @@ def describe_run(span: Span, trace: Trace) -> None:
             span.set_attribute("gen_ai.output.messages", _answer(trace.action.json()))
 
 
-def describe(span: Span, message: Message, call: Call) -> None:
+def describe(span: Span, call: Call) -> None:
     """Set the attributes of a finished call."""
-    found: dict[str, Any] = {"swarm_ui.adapter": call.adapter, "swarm_ui.logprob": call.logprob}
-    if call.prompt or call.model:
-        found["gen_ai.request.temperature"] = call.temperature
-        found["gen_ai.request.seed"] = call.seed
-    if call.model:
-        found["gen_ai.response.model"] = call.model
-    if call.usage.prompt_tokens or call.usage.completion_tokens:
-        found["gen_ai.usage.input_tokens"] = call.usage.prompt_tokens
-        found["gen_ai.usage.output_tokens"] = call.usage.completion_tokens
-    if message.action is not None:
-        found["swarm_ui.action_type"] = message.action.action_type
+    found: dict[str, Any] = {}
+    made = call.completion
+    if made is not None:
+        found = {
+            "swarm_ui.adapter": made.adapter,
+            "swarm_ui.logprob": made.logprob,
+            "gen_ai.request.temperature": call.temperature,
+            "gen_ai.request.seed": call.seed,
+            "gen_ai.response.model": made.model or None,
+        }
+        if made.usage.prompt_tokens or made.usage.completion_tokens:
+            found["gen_ai.usage.input_tokens"] = made.usage.prompt_tokens
+            found["gen_ai.usage.output_tokens"] = made.usage.completion_tokens
+    if call.message.action is not None:
+        found["swarm_ui.action_type"] = call.message.action.action_type
     if _content() and call.prompt:
         found["gen_ai.input.messages"] = _messages(_turns(call.prompt))
         found["gen_ai.output.messages"] = _answer(call.reply)

@@ -119,7 +119,7 @@ async def replay_decision(
 
 
 async def _replayed(graph: CollabGraph, before: Trace, changes: Changes) -> Trace:
-    again = [c.message for c in before.calls if changes.again and c.node in before.agents]
+    again = [c.id for c in before.calls if changes.again and c.node in before.agents]
     said = {id: _message(before, id, text) for id, text in changes.say.items()}
     return await replay(graph, before, messages=said, without=changes.without, again=again)
 
@@ -148,7 +148,7 @@ async def _replay_with(
     # made.
     nested = {name for name, node in graph.nodes.items() if parts_of(node)}
     made = [c for c in after.calls if id(c) not in kept and c.node not in nested]
-    return Replayed(before, after, sum(c.message not in changes.say for c in made))
+    return Replayed(before, after, sum(c.id not in changes.say for c in made))
 
 
 def _as_recorded(
@@ -183,7 +183,7 @@ def prompts_cut(done: Replayed) -> list[dict[str, str]]:
     is not.
     """
     then, now = (
-        {call.message: left_out(trace, call) for call in trace.calls}
+        {call.id: left_out(trace, call) for call in trace.calls}
         for trace in (done.before, done.after)
     )
     return [row for row in _side_by_side(then, now, "") if row["before"] or row["after"]]

@@ -68,7 +68,6 @@ const prompted = (m) => {
   const title = `Call of ${m.sender} in round ${m.round + 1}`;
   const parts = [];
   if (m.prompt) parts.push(make("h5", "", `Prompt, ${m.prompt.length.toLocaleString("en")} characters`), make("pre", "prompt", m.prompt));
-  if (m.reply) parts.push(make("h5", "", "Reply of the model"), make("pre", "prompt", m.reply));
   if (!parts.length) parts.push(make("p", "note", "No model was asked, or its prompt was not recorded."));
   return make("section", "call", make("h4", "", title), ...parts);
 };

@@ -249,7 +249,7 @@ def _spent(cost: Cost, episode: Episode) -> None:
     prompt = sum(call.usage.prompt_tokens for call in calls)
     completion = sum(call.usage.completion_tokens for call in calls)
     cost.decisions = (cost.decisions or 0) + len(episode.steps)
-    cost.calls = (cost.calls or 0) + sum(bool(call.model or call.prompt) for call in calls)
+    cost.calls = (cost.calls or 0) + sum(call.completion is not None for call in calls)
     cost.prompt = (cost.prompt or 0) + prompt
     cost.completion = (cost.completion or 0) + completion
     cost.tokens = (cost.tokens or 0) + prompt + completion

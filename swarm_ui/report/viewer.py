@@ -74,9 +74,6 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
     trace, seen = step.trace, step.trace.observation
     done = step.executed or trace.action
     png = seen.png
-    calls: dict[str, Call] = {}
-    for call in trace.calls:
-        calls.setdefault(call.message, call)
     return {
         "app": seen.app,
         "png": keep(png) if png is not None and png.startswith(_PNG) else None,
@@ -85,7 +82,7 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "agents": list(trace.agents),
         "rounds": trace.rounds,
         "edges": [list(edge) for edge in trace.immediate],
-        "messages": [_message(m, calls.get(m.id), step) for m in trace.messages],
+        "messages": [_message(call, step) for call in trace.calls],
         "critic": step.credit_source,
         "why": list(step.rationale),
         "undecided": trace.undecided,
@@ -120,41 +117,36 @@ def _element(element: Element) -> Json:
     return fields
 
 
-def _message(message: Message, call: Call | None, step: StepRecord) -> Json:
+def _message(call: Call, step: StepRecord) -> Json:
+    """A message and the input of its node; empty fields of the input are omitted.
+
+    ``order`` holds the numbers of the elements on the screen, in the order in which the agent saw
+    them. ``cut`` holds the numbers, as the agent sees them, of the elements that the prompt leaves
+    out. ``on`` holds the numbers on the screen of the elements that the action refers to.
+    """
+    message, made, action = call.message, call.completion, call.message.action
+    acted = [] if action is None else [action.index, action.to_index]
+    read: Json = {
+        "prompt": _shortened(call.prompt),
+        "order": None if call.order is None else list(call.order),
+        "cut": list(made.dropped.elements) if made and made.dropped else [],
+        "on": [index for index in acted if index is not None],
+    }
     return {
         "sender": message.sender,
         "round": message.round,
         "text": message.content,
         "action": _described(message.action, step.trace.observation),
         "chosen": _same(message.action, step.trace.action),
-        "adapter": message.adapter,
+        "adapter": call.adapter,
         "error": message.error,
-        "heard": _heard(call, step.trace) if call else [],
-        "left_out": left_out(step.trace, call) or None if call else None,
+        "heard": _heard(call, step.trace),
+        "left_out": left_out(step.trace, call) or None,
         "credit": _credit(message, step),
-        "tokens": [message.usage.prompt_tokens, message.usage.completion_tokens],
-        "seconds": _finite(call.ended - call.started) if call else None,
-        **(_read(message, call) if call else {}),
+        "tokens": [call.usage.prompt_tokens, call.usage.completion_tokens],
+        "seconds": _finite(call.ended - call.started),
+        **{name: value for name, value in read.items() if value not in ("", None, [])},
     }
-
-
-def _read(message: Message, call: Call) -> Json:
-    """The input of a call's node; empty fields are omitted.
-
-    ``order`` holds the numbers of the elements on the screen, in the order in which the agent saw
-    them. ``cut`` holds the numbers, as the agent sees them, of the elements that the prompt leaves
-    out. ``on`` holds the numbers on the screen of the elements that the action refers to.
-    """
-    dropped, action = call.dropped, message.action
-    acted = [] if action is None else [action.index, action.to_index]
-    fields: Json = {
-        "prompt": _shortened(call.prompt),
-        "reply": call.reply if call.reply != message.content else "",
-        "order": None if call.order is None else list(call.order),
-        "cut": list(dropped.elements) if dropped else [],
-        "on": [index for index in acted if index is not None],
-    }
-    return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
 def _shortened(prompt: str) -> str:

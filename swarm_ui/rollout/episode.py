@@ -224,18 +224,18 @@ def no_decision(trace: Trace) -> Failure | None:
         return None
     agents, lost = frozenset(trace.agents), _lost(trace)
     asked = [call for call in trace.calls if call.node in agents]
-    if asked and all(call.message in lost for call in asked):
+    if asked and all(call.id in lost for call in asked):
         return _fault(asked[0], lost, f"no agent answered; '{asked[0].node}'")
     for call in trace.calls:
         closes = call.node not in agents and "/" not in call.node
-        if call.message in lost and (closes or call.message == trace.output_id):
+        if call.id in lost and (closes or call.id == trace.output_id):
             return _fault(call, lost, f"'{call.node}' failed")
     return None
 
 
 def _fault(call: Call, lost: Mapping[str, Failure], told: str) -> Failure:
     """The failure of an episode that a lost message ended."""
-    failure = lost[call.message]
+    failure = lost[call.id]
     return Failure(kind=failure.kind, message=f"{told}: {failure}", node=call.node)
 
 
@@ -249,14 +249,14 @@ def _lost(trace: Trace) -> dict[str, Failure]:
     received = {id for call in trace.calls for id in call.heard}
     inside: dict[str, list[str]] = {}
     lost: dict[str, Failure] = {}
-    for call in sorted(trace.calls, key=lambda call: -call.message.count("/")):
-        id = call.message
+    for call in sorted(trace.calls, key=lambda call: -call.id.count("/")):
+        id = call.id
         if call.step is None and id not in received:
             inside.setdefault(id.rpartition("/")[0], []).append(id)
         if call.error is not None:
             if not call.error.by_model:
                 lost[id] = call.error
-        elif errors.get(id) is not None and not (call.model or call.prompt):
+        elif errors.get(id) is not None and call.completion is None:
             parts = inside.get(id) or call.heard
             if parts and all(part in lost for part in parts):
                 lost[id] = lost[parts[0]]

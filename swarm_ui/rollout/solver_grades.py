@@ -29,7 +29,7 @@ async def solver_grades(index: int, trace: Trace, environment: Environment) -> I
         expert = environment.expert()
     except EnvironmentFault as error:
         return Intervention(rationale=(f"not graded: {error}",))
-    failed = {call.message for call in trace.calls if call.error is not None}
+    failed = {call.id for call in trace.calls if call.error is not None}
     values = {
         m.id: 0.0 if m.action is None else grades[m.action.key]
         for m in trace.messages

@@ -21,9 +21,9 @@ import msgspec
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
 from swarm_ui.files import LineFile, claim
 from swarm_ui.json_text import encodable
-from swarm_ui.message import Message, Question
+from swarm_ui.message import Question
 from swarm_ui.observation import Observation
-from swarm_ui.trace.records import Call, RecordedCall
+from swarm_ui.trace.records import Call
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="line"):
@@ -38,7 +38,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="line
 
 class _Said(msgspec.Struct, frozen=True, tag="call", tag_field="line", omit_defaults=True):
     run: str
-    message: Message
     call: Call
     inside: tuple[str, ...] = ()
     """Ids of the calls inside this one, in the order of the trace; they were written before."""
@@ -64,9 +63,9 @@ class RunRecord:
 
     def __init__(self, head: Head) -> None:
         self.head = head
-        #: each call with its message, by message id, in the order they were written; those inside
-        #: another call in the order of the trace
-        self.calls: dict[str, RecordedCall] = {}
+        #: each call, by message id, in the order they were written; those inside another call in
+        #: the order of the trace
+        self.calls: dict[str, Call] = {}
         #: questions that wait for a person's answer, by message id
         self.questions: dict[str, Question] = {}
         self.finished = False
@@ -74,12 +73,12 @@ class RunRecord:
     def _add(self, line: _Said | _Asked | _Finished) -> None:
         self.finished = isinstance(line, _Finished)
         if isinstance(line, _Said):
-            id = line.message.id
+            id = line.call.id
             for each in line.inside:
                 if each in self.calls:  # a step that was cancelled is not written
                     self.calls[each] = self.calls.pop(each)
             self.calls.pop(id, None)  # so that the order is that of the last write
-            self.calls[id] = line.message, line.call
+            self.calls[id] = line.call
             self.questions.pop(id, None)
         elif isinstance(line, _Asked):
             self.questions[line.question.id] = line.question
@@ -162,12 +161,12 @@ class Journal:
             copy.finished = record.finished
             return copy
 
-    def write(self, run: str, message: Message, call: Call, inside: tuple[str, ...] = ()) -> None:
+    def write(self, run: str, call: Call, inside: tuple[str, ...] = ()) -> None:
         """Write a call. Raises ``ConfigError`` if that is not possible.
 
         ``inside``: ids of the calls inside it, in the order of the trace.
         """
-        self._add(_Said(run, message, call, inside))
+        self._add(_Said(run, call, inside))
 
     def ask(self, run: str, question: Question) -> None:
         """Write that a call waits for a person, unless that is written already."""

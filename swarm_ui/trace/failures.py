@@ -212,7 +212,7 @@ def unusable(step: StepRecord) -> bool:
         return unfit(trace.action) is not None
     if step.executed is not None and step.executed.action_type != "wait":
         return False  # guided: another action was executed
-    excused = {c.message for c in trace.calls if c.error is not None and not c.error.by_model}
+    excused = {c.id for c in trace.calls if c.error is not None and not c.error.by_model}
     agents = frozenset(trace.agents)
     return any(
         m.action is None and m.id not in excused and not m.abstains
@@ -226,7 +226,7 @@ def left_out(trace: Trace, call: Call) -> str:
 
     Elements have the indices of the screen, not those of the agent.
     """
-    dropped = call.dropped
+    dropped = call.completion.dropped if call.completion else None
     if dropped is None:
         return ""
     parts = []

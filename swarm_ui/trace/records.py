@@ -1,8 +1,8 @@
 """The records of a decision and of an episode. They are the main result of a run.
 
-Written as JSON lines (:func:`write_jsonl`), one episode per line, with a version. Messages are
-stored once and referred to by id; the screen is stored once per decision, and each call keeps
-only the order in which its agent saw the elements.
+Written as JSON lines (:func:`write_jsonl`), one episode per line, with a version. A message
+is stored once, in the call that produced it, and referred to by id; the screen is stored once per
+decision, and each call keeps only the order in which its agent saw the elements.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from swarm_ui.agent_view import View, identity
 from swarm_ui.errors import Failure
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage
-from swarm_ui.model import Decision, Dropped
+from swarm_ui.model import Decision, Generation
 from swarm_ui.observation import Observation
 
 TRACE_VERSION = 1
 
 EdgeName = Edge
+_NO_USAGE = Usage()
 
 
 class Call(
@@ -31,29 +32,18 @@ class Call(
 ):
     """One call of one node in one round."""
 
-    message: str
-    """Id of the message that the call produced."""
-    node: str
-    round: int
+    message: Message
+    """What the call produced. Its sender is the called node."""
+    completion: Generation | None = None
+    """How a model made the message; ``None``: no model answered."""
     heard: tuple[str, ...] = ()
     """Ids of the messages that the call received, in the order of its inbox."""
     order: tuple[int, ...] | None = None
     """Screen index of each element as shown to this agent; ``None``: the screen's own order."""
-    prompt: str = ""
-    """Exact prompt as the model read it; empty for nodes without a model."""
-    dropped: Dropped | None = None
-    """Parts of the decision that the prompt omits; ``None``: none."""
-    reply: str = ""
-    model: str = ""
-    """Name of the model that answered, as its server or class reports it; empty for nodes without a
-    model."""
-    adapter: str | None = None
     temperature: float | None = None
     """The requested sampling temperature; ``None``: not chosen, see
     :attr:`swarm_ui.model.Request.temperature`."""
     seed: int = 0
-    logprob: float | None = None
-    usage: Usage = Usage()
     ballot: dict[str, float] | None = None
     """Weight of each proposal, if the node voted."""
     started: float = 0.0
@@ -61,8 +51,6 @@ class Call(
     ended: float = 0.0
     error: Failure | None = None
     """Why the call failed; its message is then a tombstone."""
-    sampled: tuple[int, ...] = ()
-    """Ids of the sampled tokens, if tokenising the reply's text would not give them; else empty."""
     arguments: str = ""
     """Arguments of a tool call, as the model wrote them; empty for other calls."""
     step: int | None = None
@@ -70,9 +58,44 @@ class Call(
     an item of a map, a part of a fallback.
     ``None``: the call of a node, nested or not."""
 
+    @property
+    def id(self) -> str:
+        """Id of the message."""
+        return self.message.id
 
-RecordedCall = tuple[Message, Call]
-"""A message and the record of the call that produced it."""
+    @property
+    def node(self) -> str:
+        """Name of the node."""
+        return self.message.sender
+
+    @property
+    def round(self) -> int:
+        return self.message.round
+
+    @property
+    def reply(self) -> str:
+        """What the model replied; empty if no model answered."""
+        return self.message.content if self.completion else ""
+
+    @property
+    def prompt(self) -> str:
+        """The exact prompt as the model read it; empty if no model answered."""
+        return self.completion.prompt if self.completion else ""
+
+    @property
+    def model(self) -> str:
+        """Name of the model that answered; empty if none did."""
+        return self.completion.model if self.completion else ""
+
+    @property
+    def adapter(self) -> str | None:
+        """Adapter and version that answered; ``None``: the base model, or no model answered."""
+        return self.completion.adapter if self.completion else None
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the call; 0 if no model answered."""
+        return self.completion.usage if self.completion else _NO_USAGE
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,8 +119,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     edge_logprob: float | None = None
     """Log-probability (nats) of these edges under the distribution they were drawn from, written
     before anything ran; ``None`` if they were fixed."""
-    messages: tuple[Message, ...] = ()
     calls: tuple[Call, ...] = ()
+    """Every call with its message, in the order of the unrolled graph."""
     skipped: tuple[str, ...] = ()
     """Ids of the messages of skipped calls: no edge delivered a message to their nodes."""
     ballot: dict[str, float] = {}
@@ -111,6 +134,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of a run that waits for a person and made spans: its W3C trace context."""
 
     @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of all calls, in the same order."""
+        return tuple([call.message for call in self.calls])
+
+    @property
     def output(self) -> str | None:
         """Content of the last message of the output node; ``None`` where ``output_id`` is empty."""
         return self.message(self.output_id).content if self.output_id else None
@@ -120,13 +148,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Why there is no decision, counted; ``None`` if there is one."""
         if self.action is not None:
             return None
-        said = {message.id: message for message in self.messages}
         agents = frozenset(self.agents)
         asked = [call for call in self.calls if call.node in agents]
         failed = sum(call.error is not None for call in asked)
-        # In a damaged file, the message of a call may be missing.
-        answers = [said.get(call.message) for call in asked if call.error is None]
-        valid = sum(message is not None and message.action is not None for message in answers)
+        answers = [call.message for call in asked if call.error is None]
+        valid = sum(message.action is not None for message in answers)
         passed = len(self.passed)
         invalid = len(answers) - valid - passed
         never = f", {passed} passed" if passed else ""
@@ -151,9 +177,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def message(self, id: str) -> Message:
         """The message with that id. Raises ``KeyError`` if there is none."""
-        for message in self.messages:
-            if message.id == id:
-                return message
+        for call in self.calls:
+            if call.message.id == id:
+                return call.message
         own = [message.id for message in self.messages if message.sender == id]
         if own:
             raise KeyError(f"'{id}' is a node, whose messages are {', '.join(own[:6])}")
@@ -161,10 +187,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise KeyError(f"no message '{id}' in this trace{hint}")
 
-    def recorded(self) -> dict[str, RecordedCall]:
-        """The calls with their messages, by message id."""
-        said = {message.id: message for message in self.messages}
-        return {call.message: (said[call.message], call) for call in self.calls}
+    def recorded(self) -> dict[str, Call]:
+        """The calls, by the id of their message."""
+        return {call.message.id: call for call in self.calls}
 
     def matrix(self) -> list[list[Action | None]]:
         """Proposals, shape ``[rounds, agents]``; ``None`` where there is no valid one."""
@@ -185,15 +210,16 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         if isinstance(call, str):
             id = self.message(call).id
-            call = next(each for each in self.calls if each.message == id)
+            call = next(each for each in self.calls if each.id == id)
         view = self.view(call)
         screen = view.observation
-        if "/item:" in call.message:  # the goal of a run of a map is its item
-            around = [m for m in self.messages if call.message.startswith(f"{m.id}/")]
+        if "/item:" in call.id:  # the goal of a run of a map is its item
+            around = [m for m in self.messages if call.id.startswith(f"{m.id}/")]
             goal = max((m for m in around if m.sender.endswith("/item")), key=lambda m: len(m.id))
             screen = msgspec.structs.replace(screen, goal=goal.content)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
-        return Decision(observation=screen, heard=heard, partial=view.partial, dropped=call.dropped)
+        dropped = call.completion.dropped if call.completion else None
+        return Decision(observation=screen, heard=heard, partial=view.partial, dropped=dropped)
 
     def __repr__(self) -> str:
         """One line: the run, its size, what failed, and the result."""

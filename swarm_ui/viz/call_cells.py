@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
 from swarm_ui.viz.svg import GREY, INK, RED, SMALL, WORDS, Box, group, rect, small, text
 from swarm_ui.viz.svg_text import clipped, listed, width
@@ -31,11 +30,10 @@ class Cell:
     """The node's name, without the names of the graphs around it."""
     round: int
     call: Call | None = None
-    message: Message | None = None
 
     @property
     def action(self) -> Action | None:
-        return None if self.message is None else self.message.action
+        return None if self.call is None else self.call.message.action
 
 
 class Palette(NamedTuple):
@@ -72,13 +70,12 @@ def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
 
 def proposal(cell: Cell) -> str:
     """The result of a call, as text for its box in the picture."""
-    call, message = cell.call, cell.message
+    call = cell.call
     if call is None:
         return "skipped"
     if call.error is not None:
         return str(call.error)
-    if message is None:
-        return ""
+    message = call.message
     if message.action is not None:
         return str(message.action)
     return message.content.strip() or message.error or "says nothing"
@@ -87,9 +84,9 @@ def proposal(cell: Cell) -> str:
 def figures(call: Call) -> str:
     """Confidence, tokens and seconds of a call, where they are known."""
     found = []
-    if call.logprob is not None:
-        likely = -4.6 < call.logprob <= 0
-        found.append(f"p {exp(call.logprob):.2f}" if likely else f"log p {call.logprob:.1f}")
+    logprob = call.completion.logprob if call.completion else None
+    if logprob is not None:
+        found.append(f"p {exp(logprob):.2f}" if -4.6 < logprob <= 0 else f"log p {logprob:.1f}")
     tokens = call.usage.prompt_tokens, call.usage.completion_tokens
     if any(tokens):
         short = (f"{n}" if n < 10_000 else f"{n / 1000:,.0f}k" for n in tokens)
@@ -110,7 +107,7 @@ def seconds(time: float) -> str:
 
 def tooltip_text(cell: Cell, most: int) -> str:
     """The tooltip of a call with its message. Each part is cut to ``most`` characters."""
-    call, message = cell.call, cell.message
+    call = cell.call
     lines = [f"{cell.name}, round {cell.round + 1}"]
     if call is None:
         return f"{lines[0]}\nskipped: no edge to it carried anything"
@@ -122,13 +119,13 @@ def tooltip_text(cell: Cell, most: int) -> str:
         lines.append(f"heard {listed(call.heard)}")
     if figures(call):
         lines.append(figures(call))
-    if message is not None:
-        if message.action is not None:
-            lines.append(f"proposes {clipped(message.action.json(), most)}")
-        if message.error is not None and message.error != (call.error and str(call.error)):
-            lines.append(f"no proposal: {clipped(message.error, most)}")
-        if message.content:
-            lines.append(f"\n{clipped(message.content, most)}")
+    message = call.message
+    if message.action is not None:
+        lines.append(f"proposes {clipped(message.action.json(), most)}")
+    if message.error is not None and message.error != (call.error and str(call.error)):
+        lines.append(f"no proposal: {clipped(message.error, most)}")
+    if message.content:
+        lines.append(f"\n{clipped(message.content, most)}")
     return "\n".join(lines)
 
 

@@ -63,16 +63,15 @@ class Panel:
 
 def panels(trace: Trace) -> list[Panel]:
     """All calls, skipped ones too, grouped by their graph. The outermost graph comes first."""
-    said = {message.id: message for message in trace.messages}
     found: dict[str, Panel] = {"": Panel("", trace.agents, trace.immediate)}
-    made = {call.message: call for call in trace.calls}
+    made = {call.id: call for call in trace.calls}
     for id in [*made, *(id for id in trace.skipped if id not in made)]:
         head, slash, leaf = id.rpartition("/")
         name, _, round = leaf.rpartition(":")
         call = made.get(id)
         turn = call.round if call is not None else int(round) if round.isdecimal() else 0
         panel = found.setdefault(head + slash, Panel(head + slash, (), ()))
-        panel.cells[id] = Cell(id, name or leaf, turn, call, said.get(id))
+        panel.cells[id] = Cell(id, name or leaf, turn, call)
     for panel in found.values():
         if panel.prefix:
             panel.agents = _speakers(panel)

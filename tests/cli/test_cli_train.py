@@ -135,7 +135,7 @@ def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None
     tried = shell("", *words, "-n", "1", "--max-steps", "2", "--out", "e", "--json")
     assert tried.code == 0, tried.err
     (episode,) = read_jsonl(next((shell.folder / "e/traces").iterdir()))
-    spoken = {m.adapter for m in episode.steps[0].trace.messages if m.sender != "vote"}
+    spoken = {call.adapter for call in episode.steps[0].trace.calls if call.node != "vote"}
     assert len(spoken) == 2 and None not in spoken
 
 

@@ -203,8 +203,8 @@ class Assistant:
             CALLS.append(inside.message_id)
             return NodeReply(content="42")
 
-        found, _ = await context.step("look", inbox, look)
-        answer = await context.ask(f"Is it {found.content}?")
+        found = await context.step("look", inbox, look)
+        answer = await context.ask(f"Is it {found.message.content}?")
         return NodeReply(content=answer)
 
 

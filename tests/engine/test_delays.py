@@ -93,7 +93,7 @@ def shapes(draw: st.DrawFn) -> Shape:
 
 
 def heard(trace: Trace) -> dict[str, tuple[str, list[str]]]:
-    calls = {call.message: list(call.heard) for call in trace.calls}
+    calls = {call.id: list(call.heard) for call in trace.calls}
     return {m.id: (m.content, calls[m.id]) for m in trace.messages}
 
 
@@ -265,7 +265,7 @@ def test_a_loop_can_be_composed_and_nested() -> None:
     assert whole.edges[0] == ("first", "writer") and whole.delays == {("critic", "writer"): 1}
     outer = CollabGraph([first, loop(3).named("loop"), last], [("first", "loop"), ("loop", "last")])
     trace = outer.run_sync("x")
-    calls = {call.message: call.heard for call in trace.calls}
+    calls = {call.id: call.heard for call in trace.calls}
     assert calls["loop:0/writer:1"] == ("loop:0/writer:0", "loop:0/critic:0", "first:0")
     assert asyncio.run(outer.replay(trace)) == trace
     with pytest.raises(GraphError, match="different 'until' functions"):

@@ -38,7 +38,7 @@ from swarm_ui.nodes import function_node
 
 
 def ends(trace: Trace) -> dict[str, float]:
-    return {call.message: call.ended for call in trace.calls}
+    return {call.id: call.ended for call in trace.calls}
 
 
 @settings(max_examples=60)
@@ -52,7 +52,7 @@ def test_every_call_starts_when_its_own_inputs_are_there(seed: int, size: int, r
     graph = CollabGraph([Sleeper(n, seconds[n]) for n in names], edges, names[0], rounds)
     trace = in_virtual_time(graph.run(BLANK))
 
-    calls = {call.message: call for call in trace.calls}
+    calls = {call.id: call for call in trace.calls}
     for call in trace.calls:
         inputs = max((calls[id].ended for id in call.heard), default=0.0)
         assert call.started == inputs
@@ -249,7 +249,7 @@ def test_a_graph_stands_in_another_and_its_calls_are_in_the_same_trace() -> None
     inner = CollabGraph([Sleeper("x", 1), Sleeper("y", 1)], [("x", "y")], rounds=2, name="inner")
     outer = CollabGraph([Sleeper("a"), inner, Sleeper("z")], [("a", "inner"), ("inner", "z")])
     trace = in_virtual_time(outer.run(BLANK))
-    heard = {call.message: call.heard for call in trace.calls}
+    heard = {call.id: call.heard for call in trace.calls}
     assert list(heard) == [
         "a:0", "inner:0", "inner:0/x:0", "inner:0/y:0", "inner:0/x:1", "inner:0/y:1", "z:0"
     ]  # fmt: skip

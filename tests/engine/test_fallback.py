@@ -39,7 +39,7 @@ def test_the_second_answers_and_the_failure_stays_on_record() -> None:
         "a:0", "bad:0", "bad:0/bad:0", "bad:0/spare:1", "end:0",
     ]  # fmt: skip
     assert trace.message("bad:0").content == "bad/spare(a)" and trace.output == "end(bad)"
-    errors = {call.message: str(call.error) for call in trace.calls if call.error}
+    errors = {call.id: str(call.error) for call in trace.calls if call.error}
     assert errors == {"bad:0/bad:0": "ValueError: no"}
     assert [str(e.error) for e in heard if isinstance(e, Failed)] == ["ValueError: no"]
     assert in_virtual_time(graph.replay(trace)) == trace

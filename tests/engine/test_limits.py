@@ -295,7 +295,7 @@ def test_a_run_keeps_the_adapter_versions_it_began_with() -> None:
 
     first, second, held = in_virtual_time(train_meanwhile())
     assert held == ["a@1", "b@1", "c@1"]
-    spoke = {c.message: c.adapter for c in first.calls if c.prompt}
+    spoke = {c.id: c.adapter for c in first.calls if c.prompt}
     assert set(spoke.values()) == {"a@1", "b@1"} and len(spoke) == 6
     assert {c.adapter for c in second.calls if c.prompt} == {"a@2", "b@2"}
     assert model.leased == []

@@ -78,7 +78,7 @@ def test_results_come_in_the_order_of_the_items_and_all_is_recorded() -> None:
         "each:0/item:1", "each:0/item:1/worker:0", "each:0/item:1/check:0",
         "each:0/item:2", "each:0/item:2/worker:0", "each:0/item:2/check:0",
     ]  # fmt: skip
-    heard = {call.message: call.heard for call in trace.calls}
+    heard = {call.id: call.heard for call in trace.calls}
     assert heard["each:0/item:1"] == ("plan:0",)
     assert heard["each:0/item:1/worker:0"] == ("each:0/item:1",)
     decision = trace.decision(trace.calls[3])

@@ -60,7 +60,7 @@ def test_events_come_while_the_run_goes_on_and_end_with_its_trace() -> None:
             async for event in events:
                 assert event.run == "r"
                 what = type(event).__name__
-                who = event.message.sender if isinstance(event, CallFinished) else ""
+                who = event.call.node if isinstance(event, CallFinished) else ""
                 seen.append((clock(), who or getattr(event, "node", what)))
             assert events.trace.message("end:0").content == "end(slow,fast)"
         return seen
@@ -77,11 +77,9 @@ def test_the_events_hold_all_that_the_trace_holds() -> None:
     nested = CollabGraph([team.named("inner"), Sleeper("end")], [("inner", "end")])
     events = in_virtual_time(collect(nested.stream(SCREEN, seed=3)))
     trace = nested.run_sync(SCREEN, seed=3)
-    spoken = {e.message.id: e for e in events if isinstance(e, CallFinished)}
-    assert {id: e.message for id, e in spoken.items()} == {m.id: m for m in trace.messages}
-    assert {id: e.call.heard for id, e in spoken.items()} == {
-        c.message: c.heard for c in trace.calls
-    }
+    spoken = {e.call.id: e for e in events if isinstance(e, CallFinished)}
+    assert {id: e.call.message for id, e in spoken.items()} == {m.id: m for m in trace.messages}
+    assert {id: e.call.heard for id, e in spoken.items()} == {c.id: c.heard for c in trace.calls}
     started = [e.id for e in events if isinstance(e, CallStarted)]
     assert sorted(started) == sorted(spoken)
     votes = [e for e in events if isinstance(e, Voted)]

@@ -116,7 +116,7 @@ async def drawn_traces(count: int = 100) -> list[str]:
     found = []
     for seed in range(count):
         trace = await drawn_graph(random.Random(seed)).run(screen, seed=seed, run_id=f"run-{seed}")
-        errors = {call.message: bool(call.error) for call in trace.calls}
+        errors = {call.id: bool(call.error) for call in trace.calls}
         found.append(
             digest(
                 f"{m.id}={m.content};{errors.get(m.id)}\n"

@@ -162,4 +162,4 @@ def test_a_node_with_a_scope_is_a_vote() -> None:
 
     trace = CollabGraph([AgentNode("ada", MODEL), First()], rounds=2).run_sync("wait")
     assert trace.agents == ("ada",)
-    assert [call.message for call in trace.calls] == ["ada:0", "ada:1", "vote:1"]
+    assert [call.id for call in trace.calls] == ["ada:0", "ada:1", "vote:1"]

@@ -91,13 +91,14 @@ def test_the_trace_rebuilds_the_exact_context_of_every_call() -> None:
         request = asked[call.seed]
         assert msgspec.json.encode(trace.decision(call)) == msgspec.json.encode(request.decision)
         assert call.adapter == request.adapter == "abcd"[int(call.node[-1])]
-        assert call.logprob == -0.5 and call.prompt
+        assert call.completion is not None
+        assert call.completion.logprob == -0.5 and call.prompt
 
 
 def test_own_words_are_heard_first_then_predecessors_in_edge_order() -> None:
     edges = [("agent_2", "agent_0"), ("agent_1", "agent_0")]
     team = CollabGraph.collaborative(3, 2, model=HashModel(), edges=edges)
-    heard = {call.message: call.heard for call in team.run_sync(SCREEN).calls}
+    heard = {call.id: call.heard for call in team.run_sync(SCREEN).calls}
     assert heard["agent_0:0"] == ("agent_2:0", "agent_1:0")
     assert heard["agent_0:1"] == ("agent_0:0", "agent_2:1", "agent_1:1")
 

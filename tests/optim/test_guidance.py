@@ -237,7 +237,7 @@ def test_only_messages_are_unscored() -> None:
     """Not a node that a condition left out, but all messages of a decision that was lost."""
     trace = decided([[click(0), click(1)], [click(0), None]])
     skipped = msgspec.structs.replace(
-        trace, messages=tuple(m for m in trace.messages if m.id != "agent_1:0")
+        trace, calls=tuple(c for c in trace.calls if c.id != "agent_1:0")
     )
     steps = (
         StepRecord(trace=skipped, credit=((1.0, None), (0.0, None))),

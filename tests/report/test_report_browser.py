@@ -10,7 +10,7 @@ from report_samples import episode, png, report
 from report_tab import opened_report
 from shared_browser import SharedBrowser
 
-from swarm_ui.model import Dropped
+from swarm_ui.model import Dropped, Generation
 from swarm_ui.report import EpisodeSet, ReportData, page, write_report
 from swarm_ui.trace.jsonl import write_jsonl
 
@@ -98,9 +98,8 @@ async def test_what_a_prompt_left_out_stands_on_its_card(
 ) -> None:
     whole = episode("Ada")
     step = whole.steps[0]
-    calls = tuple(
-        msgspec.structs.replace(call, dropped=Dropped(history=2)) for call in step.trace.calls
-    )
+    made = Generation(prompt="p", dropped=Dropped(history=2))
+    calls = tuple(msgspec.structs.replace(call, completion=made) for call in step.trace.calls)
     cut = msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
     data = ReportData(
         title="t", summary="s", episodes=(msgspec.structs.replace(whole, steps=(cut,)),)

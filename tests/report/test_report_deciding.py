@@ -10,6 +10,7 @@ from report_samples import AGENTS, episode, trace
 from swarm_ui.report import EpisodeSet
 from swarm_ui.report.first_screen import team_decision
 from swarm_ui.trace.records import Episode, StepRecord, Trace
+from tests.support.learning_fakes import with_messages
 
 
 def played(*traces: Trace, success: bool = True) -> Episode:
@@ -22,11 +23,8 @@ def of(agree: int) -> Trace:
     made = trace("x", 0, random.Random(0))
     assert made.action is not None
     against = msgspec.structs.replace(made.action, index=3)
-    messages = tuple(
-        msgspec.structs.replace(m, action=made.action if k < agree else against)
-        for k, m in enumerate(made.messages)
-    )
-    return msgspec.structs.replace(made, messages=messages)
+    acts = iter([made.action] * agree + [against] * (len(made.calls) - agree))
+    return with_messages(made, lambda m: msgspec.structs.replace(m, action=next(acts)))
 
 
 def chosen(*episodes: Episode) -> tuple[int, int] | None:
@@ -50,7 +48,7 @@ def test_agents_that_hear_each_other_are_shown_rather_than_independent_ones() ->
 
 def test_one_agent_is_no_team() -> None:
     alone = of(12)
-    mine = tuple(m for m in alone.messages if m.sender == AGENTS[0])
-    alone = msgspec.structs.replace(alone, agents=AGENTS[:1], messages=mine, calls=())
+    mine = tuple(call for call in alone.calls if call.node == AGENTS[0])
+    alone = msgspec.structs.replace(alone, agents=AGENTS[:1], calls=mine)
     assert chosen(played(alone)) is None
     assert chosen() is None

@@ -13,6 +13,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from swarm_ui import Action, CollabGraph, Element, Message, NodeContext, NodeReply, Observation
+from swarm_ui.model import Completion
 from swarm_ui.nodes import Fallback, MajorityVote
 
 Log = Callable[[str, str, Sequence[str]], None]
@@ -45,7 +46,8 @@ class Waiter:
         if self.fails:
             raise ValueError(f"cannot say {word[:6]}")
         act = Action(action_type="click", index=int(word, 16) % 5)
-        return NodeReply(content=word, action=act, prompt=said, logprob=-0.5)
+        made = Completion(text=word, prompt=said, logprob=-0.5)
+        return NodeReply(content=word, action=act, completion=made)
 
 
 def even(message: Message) -> bool:

@@ -33,6 +33,7 @@ from swarm_ui import (
     Trace,
     TraceError,
 )
+from swarm_ui.model import Completion
 from swarm_ui.nodes import Fallback, Map, function_node
 
 
@@ -156,7 +157,7 @@ def test_calls_inside_a_call_are_kept_and_come_in_the_same_order(
     journal: Journal, kind: str
 ) -> None:
     trace = graphs_inside(Counting())[kind].run_sync(BLANK, run_id="r", journal=journal)
-    assert any("/" in call.message for call in trace.calls)
+    assert any("/" in call.id for call in trace.calls)
     log = Counting()
     again = graphs_inside(log)[kind].run_sync(BLANK, run_id="r", journal=journal)
     assert log.started == [] and again == trace
@@ -300,7 +301,8 @@ def test_whatever_a_model_says_can_be_kept(journal: Journal) -> None:
         async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
             self.calls += 1
             half = Action(action_type="input_text", index=0, text="half a smile \ud83d")
-            return NodeReply(content="a\n\x00\ud83db", action=half, logprob=-float("inf"))
+            said = Completion(text="x", prompt="p\ud83d", logprob=-float("inf"))
+            return NodeReply(content="a\n\x00\ud83db", action=half, completion=said)
 
     node = Odd()
     graph = CollabGraph([node, Sleeper("end")], [("odd", "end")])
@@ -308,7 +310,7 @@ def test_whatever_a_model_says_can_be_kept(journal: Journal) -> None:
     again = graph.run_sync(SCREEN, run_id="r\n/../\u2028", journal=Journal(journal.path))
     assert node.calls == 1 and again.messages[1:] == trace.messages[1:]
     assert again.messages[0].content == trace.messages[0].content
-    assert trace.calls[0].logprob is None
+    assert trace.calls[0].completion is not None and trace.calls[0].completion.logprob is None
 
 
 def test_a_step_that_was_stopped_is_not_written(journal: Journal) -> None:
@@ -325,7 +327,7 @@ def test_a_step_that_was_stopped_is_not_written(journal: Journal) -> None:
 
     graph = CollabGraph([Slow(), Sleeper("end")], [("slow", "end")])
     trace = graph.run_sync(BLANK, run_id="r", journal=journal)
-    stopped = trace.recorded()["slow:0/wait:0"][1].error
+    stopped = trace.recorded()["slow:0/wait:0"].error
     assert stopped is not None and stopped.kind == "cancelled"
     assert list(Journal(journal.path).read("r").calls) == ["slow:0", "end:0"]
     again = graph.run_sync(BLANK, run_id="r", journal=Journal(journal.path))

@@ -8,10 +8,11 @@ import functools
 import json
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -327,7 +328,6 @@ def decided(
     """A trace with this action matrix ``[rounds, agents]``; everyone hears all earlier words.
     ``said``: the texts of some messages, by id; by default the action as JSON."""
     agents = tuple(f"agent_{k}" for k in range(len(matrix[0])))
-    messages: list[Message] = []
     calls: list[Call] = []
     for r, row in enumerate(matrix):
         for agent, action in zip(agents, row, strict=True):
@@ -335,30 +335,29 @@ def decided(
             text = "words" if action is None else action.json()
             text = (said or {}).get(id, text)
             error = "no JSON object in the reply" if action is None else None
-            heard = tuple(m.id for m in messages)
+            heard = tuple(call.id for call in calls)
             failed = (errors or {}).get(id)
-            messages.append(
-                Message(
-                    id=id, sender=agent, round=r, content=text, action=action,
-                    error=failed or error, prompt_format=prompt_format,
-                )
+            message = Message(
+                id=id, sender=agent, round=r, content=text, action=action,
+                error=failed or error, prompt_format=prompt_format,
             )  # fmt: skip
-            calls.append(
-                Call(
-                    message=id, node=agent, round=r, heard=heard, reply=text,
-                    order=(orders or {}).get(agent), error=failed,
-                )
-            )  # fmt: skip
+            order = (orders or {}).get(agent)
+            calls.append(Call(message=message, heard=heard, order=order, error=failed))
     return Trace(
         run=run,
         seed=0,
         observation=observation or screen(),
         agents=agents,
         rounds=len(matrix),
-        messages=tuple(messages),
         calls=tuple(calls),
         action=matrix[-1][0],
     )
+
+
+def with_messages(trace: Trace, change: Callable[[Message], Message]) -> Trace:
+    """The trace with every message changed."""
+    calls = [msgspec.structs.replace(each, message=change(each.message)) for each in trace.calls]
+    return msgspec.structs.replace(trace, calls=tuple(calls))
 
 
 def graded(trace: Trace, credit: Sequence[Sequence[float | None]]) -> StepRecord:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import msgspec
+
 from swarm_ui import Action, Call, Message, Observation, Trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -112,7 +114,6 @@ def recorded(
         observation=Observation(goal=goal, elements=()),
         agents=agents,
         rounds=rounds,
-        messages=tuple(message for _, message in calls),
-        calls=tuple(call for call, _ in calls),
+        calls=tuple(msgspec.structs.replace(call, message=said) for call, said in calls),
         skipped=skipped,
     )

@@ -47,5 +47,5 @@ def after(trace: Trace, ids: set[str]) -> set[str]:
     reached, before = set(ids), set[str]()
     while reached != before:
         before = set(reached)
-        reached |= {call.message for call in trace.calls if reached & set(call.heard)}
+        reached |= {call.id for call in trace.calls if reached & set(call.heard)}
     return {id for id in reached - ids if not id.startswith("vote")}

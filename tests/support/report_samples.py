@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure
 from swarm_ui.message import Message
+from swarm_ui.model import Generation
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.report import (
     Curve,
@@ -57,14 +58,18 @@ def trace(text: str, step: int, rng: random.Random, picture: bytes | None = None
             round=r,
             content=f"The form is open, so next comes {text}.",
             action=action if rng.random() < 0.7 else other,
-            adapter=f"{name}@3",
             error=f"no answer: {text}" if (name, r) == ("agent_4", 0) else None,
         )
         for r in range(3)
         for name in AGENTS
     )
     calls = tuple(
-        Call(message=m.id, node=m.sender, round=m.round, heard=("agent_1:0",)) for m in messages
+        Call(
+            message=message,
+            completion=Generation(prompt="", adapter=f"{message.sender}@3"),
+            heard=("agent_1:0",),
+        )
+        for message in messages
     )
     return Trace(
         run=f"run-{step}",
@@ -79,7 +84,6 @@ def trace(text: str, step: int, rng: random.Random, picture: bytes | None = None
         agents=AGENTS,
         rounds=3,
         edges=(("agent_1", "agent_2"),),
-        messages=messages,
         calls=calls,
         ballot={action.json(): 2.5, other.json(): 1.0, text: 0.5},
         action=action,

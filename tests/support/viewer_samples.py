@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw
 
 from swarm_ui.action import Action
 from swarm_ui.message import Message
+from swarm_ui.model import Dropped, Generation
 from swarm_ui.observation import Element, Observation
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
@@ -42,17 +43,14 @@ def screen(step: int, text: str) -> tuple[Element, ...]:
 def decision(step: int, text: str, *, pictures: bool) -> Trace:
     """Both agents click "Save", element 2, which is 0 in the order of ``bob``."""
     action = Action(action_type="click", index=2)
-    messages, calls = [], []
+    calls = []
     for name in TEAM:
         order = ORDERS[name]
         own = 2 if order is None else order.index(2)
         reply = f'{{"action_type":"click","index":{own}}} {text}'
-        messages.append(Message(id=f"{name}:0", sender=name, round=0, content=reply, action=action))
-        prompt = f"Prompt of {name} in step {step}: {text}"
-        call = Call(
-            message=f"{name}:0", node=name, round=0, order=order, prompt=prompt, reply=reply
-        )
-        calls.append(call)
+        said = Message(id=f"{name}:0", sender=name, round=0, content=reply, action=action)
+        made = Generation(prompt=f"Prompt of {name} in step {step}: {text}")
+        calls.append(Call(message=said, completion=made, order=order))
     return Trace(
         run=f"run-{step}",
         seed=step,
@@ -64,7 +62,6 @@ def decision(step: int, text: str, *, pictures: bool) -> Trace:
         ),
         agents=TEAM,
         rounds=1,
-        messages=tuple(messages),
         calls=tuple(calls),
         ballot={action.json(): 2.0},
         action=action,
@@ -82,12 +79,11 @@ def shuffled(text: str = "x", *, pictures: bool = False) -> Episode:
 
 def windowed() -> Episode:
     """As :func:`shuffled`; ``bob`` sees only elements 0 and 1, and its prompt leaves out 1."""
-    from swarm_ui.model import Dropped
-
+    cut = Generation(prompt="Prompt of bob", dropped=Dropped(elements=(0,)))
     whole = shuffled()
     first = whole.steps[0]
     calls = tuple(
-        msgspec.structs.replace(call, order=(1, 0), dropped=Dropped(elements=(0,)))
+        msgspec.structs.replace(call, order=(1, 0), completion=cut)
         if call.node == "bob" else call
         for call in first.trace.calls
     )  # fmt: skip

@@ -14,7 +14,7 @@ from swarm_ui.action import Action
 from swarm_ui.credit import SOLVER_CREDIT
 from swarm_ui.errors import Failure
 from swarm_ui.message import Message
-from swarm_ui.model import Dropped
+from swarm_ui.model import Dropped, Generation
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.trace.failures import (
     FAILURE_CLASSES,
@@ -71,8 +71,7 @@ def step(
         observation=seen or screen(),
         agents=AGENTS[: len(proposals)],
         rounds=1,
-        messages=messages,
-        calls=tuple(Call(message=m.id, node=m.sender, round=0) for m in messages),
+        calls=tuple(Call(message=message) for message in messages),
         ballot={action.json(): 1.0 for action in acts} if len(proposals) > 1 else {},
         action=decided if acts else None,
     )
@@ -257,9 +256,10 @@ def shown() -> Trace:
     return sample_trace("Ada", 0, random.Random(0))
 
 
-def dropping(**more: object) -> Call:
-    made = Call(message="agent_2:1", node="agent_2", round=1, heard=("agent_2:0", "agent_1:1"))
-    return msgspec.structs.replace(made, **more)
+def dropping(dropped: Dropped | None = None, order: tuple[int, ...] | None = None) -> Call:
+    said = Message(id="agent_2:1", sender="agent_2", round=1, content="")
+    made = Generation(prompt="", dropped=dropped)
+    return Call(message=said, completion=made, heard=("agent_2:0", "agent_1:1"), order=order)
 
 
 def test_whole_prompts_leave_nothing_out(shown: Trace) -> None:

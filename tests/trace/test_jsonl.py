@@ -36,7 +36,7 @@ from swarm_ui import (
 )
 from swarm_ui.environment import Step
 from swarm_ui.errors import EnvironmentFault, Failure
-from swarm_ui.model import Completion, Dropped
+from swarm_ui.model import Completion, Dropped, Generation
 from swarm_ui.nodes import Fallback
 from swarm_ui.observation import Past
 from swarm_ui.trace.jsonl import open_jsonl, trace_schema
@@ -87,11 +87,8 @@ messages = st.builds(
     round=count,
     content=text,
     action=st.none() | actions,
-    adapter=st.none() | text,
     prompt_format=st.sampled_from(["json", "compact"]),
     abstains=st.booleans(),
-    logprob=logprob,
-    usage=usage,
     error=st.none() | text,
 )
 dropped = st.builds(
@@ -100,27 +97,28 @@ dropped = st.builds(
     reasons=st.lists(count, max_size=2).map(tuple),
     elements=st.lists(count, max_size=2).map(tuple),
 )
-calls = st.builds(
-    Call,
-    message=text,
-    node=text,
-    round=count,
-    heard=st.lists(text, max_size=2).map(tuple),
-    order=st.none() | st.lists(count, max_size=2).map(tuple),
+completions = st.builds(
+    Generation,
     prompt=text,
-    dropped=st.none() | dropped,
-    reply=text,
+    usage=usage,
+    logprob=logprob,
     model=text,
     adapter=st.none() | text,
+    dropped=st.none() | dropped,
+    sampled=st.lists(count, max_size=2).map(tuple),
+)
+calls = st.builds(
+    Call,
+    message=messages,
+    completion=st.none() | completions,
+    heard=st.lists(text, max_size=2).map(tuple),
+    order=st.none() | st.lists(count, max_size=2).map(tuple),
     temperature=number,
     seed=count,
-    logprob=logprob,
-    usage=usage,
     ballot=st.none() | weights,
     started=number,
     ended=number,
     error=st.none() | failures,
-    sampled=st.lists(count, max_size=2).map(tuple),
     arguments=text,
     step=st.none() | count,
 )
@@ -137,7 +135,6 @@ traces = st.builds(
     traceparent=text,
     edges=st.lists(st.tuples(text, text), max_size=2).map(tuple),
     edge_logprob=logprob,
-    messages=st.lists(messages, max_size=2).map(tuple),
     calls=st.lists(calls, max_size=2).map(tuple),
     skipped=st.lists(text, max_size=2).map(tuple),
     ballot=weights,
@@ -178,7 +175,8 @@ def test_the_strategies_fill_every_field() -> None:
     """A field added to a record must be added here, so that its round trip is tested."""
     missing = {
         (kind.__name__, name)
-        for kind, strategy in ((Message, messages), (Call, calls), (Trace, traces),
+        for kind, strategy in ((Message, messages),
+                               (Call, calls), (Trace, traces), (Generation, completions),
                                (StepRecord, steps), (Episode, episodes), (Usage, usage),
                                (Dropped, dropped))
         for name in set(kind.__struct_fields__) - {"version", "notes"}
@@ -205,7 +203,7 @@ def test_what_is_read_is_what_was_written(
 
 
 MESSAGE = Message(id="a:0", sender="a", round=0, content="x")
-CALL = Call(message="a:0", node="a", round=0)
+CALL = Call(message=MESSAGE)
 TRACE = Trace(run="r", seed=0, observation=BLANK, agents=("a",), rounds=1)
 
 
@@ -216,7 +214,7 @@ def test_a_text_that_json_cannot_hold_is_refused_and_leaves_the_file_as_it_was(
     write_jsonl(path, [TRACE])
     before = path.read_bytes()
     half = msgspec.structs.replace(MESSAGE, content="ok \ud83d")
-    bad = msgspec.structs.replace(TRACE, messages=(half,))
+    bad = msgspec.structs.replace(TRACE, calls=(Call(message=half),))
     for write in (write_jsonl, append_jsonl):
         with pytest.raises(TraceError, match=r"t\.jsonl: trace 2 cannot be written.*replace it"):
             write(path, [TRACE, bad])
@@ -276,6 +274,7 @@ KINDS = (
     Trace,
     Message,
     Call,
+    Generation,
     Dropped,
     Failure,
     Usage,
@@ -325,9 +324,9 @@ def test_the_schema_describes_files(tmp_path: Path) -> None:
         line = json.loads((tmp_path / f"{name}.jsonl").read_text())
         assert checker.is_valid(line)
     assert not checker.is_valid({**line, "version": 2}) and not checker.is_valid({"version": 1})
-    line["trace"]["calls"][0]["round"] = "0"
+    line["trace"]["calls"][0]["message"]["round"] = "0"
     assert not checker.is_valid(line)
-    del line["trace"]["calls"][0]["round"]
+    del line["trace"]["calls"][0]["message"]
     assert not checker.is_valid(line)
 
 

@@ -71,7 +71,7 @@ def test_without_a_prompt_it_is_asked_the_goal_and_hears_its_predecessors() -> N
     told = model.requests[1].chat[1].content
     assert told.startswith("write well\n\nYour previous answer:\n<said>\nfirst\n</said>\n\nwriter")
     assert trace.message("critic:1").content == "second"
-    calls = {call.message: call for call in trace.calls}
+    calls = {call.id: call for call in trace.calls}
     assert calls["critic:0"].reply == "first" and calls["critic:0"].model == "scripted"
     assert calls["critic:0"].usage.completion_tokens == 1
     assert model.requests[0].seed != model.requests[1].seed
@@ -226,7 +226,7 @@ def test_a_fallback_answers_for_a_node_that_fails_and_no_call_is_lost() -> None:
     second = ChatNode("other", ScriptedModel(['{"x": 1}']), schema=Point)
     trace = CollabGraph([Fallback(first, second)]).run_sync("where?")
     assert trace.message("one:0").content == '{"x": 1}'
-    assert [call.message for call in trace.calls] == [
+    assert [call.id for call in trace.calls] == [
         "one:0",
         "one:0/one:0",
         "one:0/one:0/model:0",
@@ -254,7 +254,7 @@ def test_replies_are_streamed_as_events_of_the_call_that_is_recorded() -> None:
     assert {id for id, _ in tokens[2:]} == {"form:0/model:0"}
     order = [
         f"{'+' if isinstance(e, CallStarted) else '-'}"
-        + (e.id if isinstance(e, CallStarted) else e.message.id)
+        + (e.id if isinstance(e, CallStarted) else e.call.id)
         for e in events
         if isinstance(e, CallStarted | CallFinished)
     ]

@@ -60,7 +60,7 @@ def test_a_tool_is_called_and_its_result_goes_back() -> None:
     assert ids(trace) == ["calc:0", "calc:0/model:0", "calc:0/add:1", "calc:0/model:2"]
     assert trace.message("calc:0").content == "It is 3."
     assert trace.message("calc:0/add:1").content == "3"
-    made = {each.message: each for each in trace.calls}
+    made = {each.id: each for each in trace.calls}
     assert made["calc:0/add:1"].arguments == '{"a": 1}'
     assert made["calc:0/add:1"].heard == ("calc:0/model:0",)
     assert made["calc:0/model:2"].heard == ("calc:0/model:0", "calc:0/add:1")

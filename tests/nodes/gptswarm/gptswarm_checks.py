@@ -369,14 +369,17 @@ def test_a_model_of_ours_answers_and_is_accounted_for(blocking: bool) -> None:
     (call,) = trace.calls
     assert trace.messages[-1].content == "said at 0.2"
     assert call.usage == Usage(prompt_tokens=7, completion_tokens=2)
-    assert (call.adapter, call.logprob) == ("agent@3", -1.5)
+    assert (call.adapter, call.completion.logprob) == ("agent@3", -1.5)
     (request,) = model.requests
     assert (request.max_tokens, request.adapter) == (50, "agent")
     assert [m.role for m in request.chat or ()] == ["system", "user"]
 
     graph = CollabGraph([GPTSwarmNode(COT("gaia", "mock"), model=model, blocking=blocking)])
     (call,) = graph.run_sync("q").calls
-    assert call.usage == Usage(prompt_tokens=21, completion_tokens=6) and call.logprob is None
+    assert (
+        call.usage == Usage(prompt_tokens=21, completion_tokens=6)
+        and call.completion.logprob is None
+    )
     assert len({r.seed for r in model.requests}) == 4
 
 

@@ -16,8 +16,16 @@ from swarm_ui import CollabGraph
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError, Failure, ModelError
-from swarm_ui.message import Heard, Usage
-from swarm_ui.model import ChatMessage, Completion, Decision, Dropped, Request, StreamingModel
+from swarm_ui.message import Heard, Message, Usage
+from swarm_ui.model import (
+    ChatMessage,
+    Completion,
+    Decision,
+    Dropped,
+    Generation,
+    Request,
+    StreamingModel,
+)
 from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.prompts import transcript
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
@@ -76,8 +84,12 @@ def trace_of(*calls: Call, **kwargs: object) -> Trace:
 
 
 def call(reply: str, **kwargs: object) -> Call:
-    given: dict[str, object] = {"message": "a:0", "node": "a", "round": 0, "prompt": "[user]\nhi"}
-    return Call(reply=reply, **(given | kwargs))  # type: ignore[arg-type]
+    """``kwargs``: of the call, or of its completion."""
+    id = str(kwargs.pop("id", "a:0"))
+    said = Message(id=id, sender=id[0], round=int(id[2:]), content=reply)
+    own = {name: kwargs.pop(name) for name in Call.__struct_fields__ if name in kwargs}
+    made = Generation(**({"prompt": "[user]\nhi"} | kwargs))  # type: ignore[arg-type]
+    return Call(message=said, completion=made, **own)  # type: ignore[arg-type]
 
 
 def asks(**kwargs: object) -> Request:
@@ -158,7 +170,7 @@ async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
 async def test_what_was_never_asked_is_an_error_that_names_the_closest_call(
     request_: Request, says: str
 ) -> None:
-    far = call("far", seed=4, message="z:1", order=(5, 4, 3, 2, 1, 0), temperature=2.0, adapter="q")
+    far = call("far", seed=4, id="z:1", order=(5, 4, 3, 2, 1, 0), temperature=2.0, adapter="q")
     model = ScriptedModel.from_trace(trace_of(far, call("near", seed=4)))
     with pytest.raises(
         ModelError, match=f"no recorded call matches this request; the closest of 2.*{says}"
@@ -167,7 +179,7 @@ async def test_what_was_never_asked_is_an_error_that_names_the_closest_call(
 
 
 async def test_a_call_that_failed_when_it_was_recorded_is_named_with_its_failure() -> None:
-    failed = call("", prompt="", error=Failure.of(ModelError("down")), message="b:0", node="b")
+    failed = call("", prompt="", error=Failure.of(ModelError("down")), id="b:0")
     model = ScriptedModel.from_trace(trace_of(failed, call("x", order=(1, 0))))
     with pytest.raises(ModelError, match=r"'b:0'.*\(that call failed: ModelError: down\)"):
         await model.generate([asks()])

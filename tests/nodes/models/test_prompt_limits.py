@@ -76,13 +76,13 @@ async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prom
     screen = page(60).observation
     team = CollabGraph.collaborative(agents=2, rounds=2, model=model, max_tokens=4)
     trace = await team.run(screen)
-    calls = [call for call in trace.calls if call.prompt]
-    assert len(calls) == 4 and all(call.dropped is not None for call in calls)
+    calls = [(call, call.completion) for call in trace.calls if call.completion is not None]
+    assert len(calls) == 4 and all(made.dropped is not None for _, made in calls)
     again = msgspec.json.decode(msgspec.json.encode(trace), type=type(trace))
     assert again == trace
-    for call in calls:
+    for call, made in calls:
         decision = again.decision(call)
-        assert decision.dropped == call.dropped
+        assert decision.dropped == made.dropped
         assert model._read(Request(decision=decision)).text == call.prompt
         ids, _ = model.encode(decision, "click headline number 0 [0]")
         assert len(ids) == call.usage.prompt_tokens

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import msgspec
 import pytest
 from learning_fakes import click, decided
+from msgspec.structs import replace
 
 from benchmarks.support.vote_game import VoteGame, play
 from swarm_ui import Abstain, ConfigError, Credit, Episode, Failure, StepRecord
 from swarm_ui.optim import Outcome, Trust
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.stats import over_seeds
+from tests.support.learning_fakes import with_messages
 
 
 def trust_of(**settings: Any) -> Trust:
@@ -188,13 +189,8 @@ async def test_it_learns_and_mixes_with_the_outcome() -> None:
 
 async def test_abstentions_get_the_credit_that_they_get_without_a_critic() -> None:
     quiet = decided([[click(1), None]], said={"agent_1:0": Abstain().json()})
-    trace = msgspec.structs.replace(
-        quiet,
-        messages=(
-            quiet.messages[0],
-            msgspec.structs.replace(quiet.messages[1], error=None, abstains=True),
-        ),
-    )
+    silent = {"error": None, "abstains": True}
+    trace = with_messages(quiet, lambda m: replace(m, **silent) if m.id == "agent_1:0" else m)
     step = StepRecord(trace=trace, executed=trace.action)
     episode = Episode(environment="e", task="t", seed=0, success=True, steps=(step,))
     for critic in (Outcome(abstentions=True), Trust(Outcome(), abstentions=True)):

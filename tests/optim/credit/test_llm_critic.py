@@ -19,7 +19,7 @@ from swarm_ui.nodes.models.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.optim.credit.critic import credit_of
 from swarm_ui.optim.credit.llm import LLMCritic, read_verdict
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 AGENTS = ("agent_0", "agent_1")
 SAVE = Action(action_type="click", target="Save", index=1)
@@ -46,7 +46,10 @@ def trace(*messages: Message, rounds: int = 1) -> Trace:
         observation=SCREEN,
         agents=AGENTS,
         rounds=rounds,
-        messages=messages or (said("agent_0", 0), said("agent_1", 0, "Reason: y")),
+        calls=tuple(
+            Call(message=message)
+            for message in messages or (said("agent_0", 0), said("agent_1", 0, "Reason: y"))
+        ),
     )
 
 

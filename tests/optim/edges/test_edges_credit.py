@@ -16,7 +16,7 @@ EDGES = (("a", "b"), ("b", "c"), ("a", "c"))
 
 def trace(*, rounds: int = 1, silent: tuple[str, ...] = ()) -> Trace:
     """a -> b -> c and a -> c; each also hears its own message of the round before."""
-    messages, calls = [], []
+    calls = []
     for r in range(rounds):
         for name in "abc":
             heard = [f"{s}{r}" for s, t in EDGES if t == name]
@@ -24,8 +24,8 @@ def trace(*, rounds: int = 1, silent: tuple[str, ...] = ()) -> Trace:
                 heard.insert(0, f"{name}{r - 1}")
             id = f"{name}{r}"
             error = "down" if id in silent else None
-            messages.append(Message(id=id, sender=name, round=r, content="x", error=error))
-            calls.append(Call(message=id, node=name, round=r, heard=tuple(heard), error=error))
+            said = Message(id=id, sender=name, round=r, content="x", error=error)
+            calls.append(Call(message=said, heard=tuple(heard), error=error))
     return Trace(
         run="t",
         seed=0,
@@ -33,7 +33,6 @@ def trace(*, rounds: int = 1, silent: tuple[str, ...] = ()) -> Trace:
         agents=("a", "b", "c"),
         rounds=rounds,
         edges=EDGES,
-        messages=tuple(messages),
         calls=tuple(calls),
     )
 

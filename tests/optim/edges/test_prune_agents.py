@@ -10,6 +10,7 @@ from graph_fakes import BLANK
 from swarm_ui import CollabGraph
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, Failure, GraphError
+from swarm_ui.message import Message
 from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim.edges.prune import find_broken, prune_agents, without_voice
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
@@ -94,9 +95,7 @@ def graded(seed: int, quality: dict[str, float], *, masked: bool = False) -> Epi
         )
         calls = tuple(
             Call(
-                message=f"{a}:0",
-                node=a,
-                round=0,
+                message=Message(id=f"{a}:0", sender=a, round=0, content=""),
                 error=Failure(kind="model", message="down") if quality[a] < 0 else None,
             )
             for a in AGENTS

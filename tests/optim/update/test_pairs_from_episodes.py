@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import click, decided, graded, screen
+from msgspec.structs import replace
 
 from swarm_ui.action import Abstain, Action
 from swarm_ui.agent_view import View
@@ -20,6 +21,7 @@ from swarm_ui.optim.preferences import (
     preference_pairs,
 )
 from swarm_ui.trace.records import Episode, StepRecord, Trace
+from tests.support.learning_fakes import with_messages
 
 ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
 
@@ -216,10 +218,8 @@ def test_an_agent_learns_an_action_on_a_hidden_element_that_a_message_named() ->
 
 def test_a_right_abstention_is_learned_if_it_is_asked_for() -> None:
     trace = windowed_pair()
-    silent = msgspec.structs.replace(
-        trace.messages[0], content=Abstain().json(), action=None, abstains=True
-    )
-    trace = msgspec.structs.replace(trace, messages=(silent, *trace.messages[1:]))
+    silent = {"content": Abstain().json(), "action": None, "abstains": True}
+    trace = with_messages(trace, lambda m: replace(m, **silent) if m.sender == "agent_0" else m)
     step = graded(trace, [[1.0, 1.0]])
     assert [p.node for p in made(step)] == ["agent_1"]
     every = PairConfig(easy_share=1.0, abstentions=1.0)

@@ -57,8 +57,8 @@ def test_the_importance_ratio_is_one_before_the_first_step(
     assert any(reply.sampled for reply in replies)  # those that the text does not give back
     examples = with_reference(model, encode(model, replies, "one"))
     for call, example in zip(calls, examples, strict=True):
-        assert call.logprob is not None
-        assert example.sampled == pytest.approx(call.logprob, abs=1e-4)
+        assert call.completion is not None and call.completion.logprob is not None
+        assert example.sampled == pytest.approx(call.completion.logprob, abs=1e-4)
         assert len(example.chosen[1]) == call.usage.completion_tokens
 
 
@@ -73,7 +73,11 @@ def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model
     assert len(replies) > 6
     for reply, example in zip(replies, examples, strict=True):
         found = example.sampled
-        said = [c.logprob for c in calls if (c.node, c.reply) == (reply.node, reply.text)]
+        said = [
+            c.completion.logprob
+            for c in calls
+            if c.completion and (c.node, c.reply) == (reply.node, reply.text)
+        ]
         assert any(found == pytest.approx(value, abs=1e-3) for value in said)
 
 
@@ -84,8 +88,9 @@ def test_sampled_tokens_are_kept_in_traces_only_where_they_are_needed(
     for call in calls:
         _, again = model.encode(screen_of(), call.reply)
         expected = call.usage.completion_tokens
-        assert len(call.sampled or again) == expected
-    needed = [call for call in calls if call.sampled]
+        assert call.completion is not None
+        assert len(call.completion.sampled or again) == expected
+    needed = [call for call in calls if call.completion and call.completion.sampled]
     assert needed
     graph = CollabGraph.collaborative(1, 1, model=model, adapters=["one"], max_tokens=9)
     trace = asyncio.run(graph.run(screen_of().observation, seed=0))
