@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
     from swarm_ui.environments.androidworld.process import AndroidWorldDevices
     from swarm_ui.environments.autowebbench import AutoWebBench
+    from swarm_ui.environments.base import Done, Episodic, Stateful
     from swarm_ui.environments.contract_check.check import check_environment
     from swarm_ui.environments.coordination import CoordinationEnvironment
     from swarm_ui.environments.interop.gymnasium_view import GymView
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "base": ("Done", "Episodic", "Stateful"),
     "phone": ("PhoneEnvironment",),
     "phone.invented": ("InventedPhone",),
     "phone.split": ("SplitPhone",),
@@ -51,9 +53,10 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "ActionFilter", "AndroidWorldDevices", "AndroidWorldEnvironment", "AutoWebBench", "Confirm",
-    "CoordinationEnvironment", "GymView", "InventedPhone", "Mind2Web", "MiniWobBrowser",
-    "MiniWobEnvironment", "PhoneEnvironment", "Recorder", "SplitPhone", "StepLimit", "TeamView",
-    "WebBrowser", "WebEnvironment", "WebTask", "Wrapper", "check_environment", "phone",
+    "CoordinationEnvironment", "Done", "Episodic", "GymView", "InventedPhone", "Mind2Web",
+    "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment", "Recorder", "SplitPhone",
+    "Stateful", "StepLimit", "TeamView", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
+    "check_environment", "phone",
 ]  # fmt: skip
 
 

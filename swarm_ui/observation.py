@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -27,8 +27,8 @@ class Element(
 ):
     """An element of the screen that can be read or acted on."""
 
-    index: int
-    """Position in the observation: what an action's ``index`` refers to."""
+    index: int = -1
+    """Position in the observation: what an action's ``index`` refers to; -1: not in one yet."""
     role: Role
     text: str = ""
     description: str = ""
@@ -55,6 +55,21 @@ class Element(
     """Part of a divided screen that the element is in, such as an app; empty: it is not divided.
     Prompts do not contain it: an agent sees a pane alone with the view
     :class:`~swarm_ui.agent_view.Pane`."""
+
+    @classmethod
+    def button(cls, text: str) -> Self:
+        """A button with this text."""
+        return cls(role="button", text=text)
+
+    @classmethod
+    def field(cls, label: str, value: str = "") -> Self:
+        """A field that takes text, with its present contents."""
+        return cls(role="field", text=label, value=value, editable=True)
+
+    @classmethod
+    def line(cls, text: str) -> Self:
+        """A line of text, which can only be read."""
+        return cls(role="text", text=text, clickable=False)
 
     @property
     def label(self) -> str:

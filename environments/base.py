@@ -1,0 +1,303 @@
+"""The base class of environments: a subclass says how a task begins, what the screen shows, and
+what an action does.
+
+    class Door(Episodic):
+        tasks = ("open",)
+        budget = 5
+
+        def begin(self, task, rng):
+            self.labels = rng.sample(["handle", "bell"], 2)
+            return "open the door by its handle"
+
+        def screen(self):
+            return [Element.button(label) for label in self.labels]
+
+        def act(self, action, element):
+            if element.text == "handle":
+                return Done(reward=1.0)
+            return f"nothing happens at the {element.text}"
+
+An environment need not derive from it: see :class:`swarm_ui.environment.Environment`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Awaitable, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from swarm_ui.action import POINTING, Action, ActionType
+from swarm_ui.environment import Step
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.node import derive
+from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.rollout import Job, spread_jobs
+
+TRAIN_SEEDS = range(10_000_000)
+VALIDATION_SEEDS = range(10_000_000, 20_000_000)
+TEST_SEEDS = range(20_000_000, 30_000_000)
+
+T = TypeVar("T")
+Shown = Sequence[Element] | Observation
+"""What :meth:`Episodic.screen` returns."""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The end of an episode, as :meth:`Episodic.act` returns it."""
+
+    reward: float
+    """1.0 if the task is solved, else 0.0 or the share that is solved, below 1."""
+    note: str = ""
+    """A note about the last action."""
+    truncated: bool = False
+    """The episode was cut off before the task was over; the reward is 0."""
+
+
+Acted = Done | str | None
+"""What :meth:`Episodic.act` returns."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an episode is: the part of its state that :class:`Episodic` holds."""
+
+    task: str
+    seed: int
+    budget: int
+    goal: str
+    observation: Observation
+    """The present screen; its history lists the actions so far."""
+
+
+class Episodic:
+    """An environment whose episodes begin, show screens, and take actions until they end.
+
+    A subclass sets ``tasks`` and ``budget``, and writes :meth:`begin`, :meth:`screen` and
+    :meth:`act`, each of which may be ``async``. This class numbers the elements, keeps the history,
+    refuses actions on elements that do not exist, and ends the episode when the budget is used up.
+    """
+
+    tasks: Sequence[str]
+    """Names of the tasks."""
+    budget: int = 30
+    """Maximum number of actions of an episode; :meth:`begin` may set it for its episode."""
+    actions: tuple[ActionType, ...] = ("click", "input_text")
+    """The kinds of action that every screen offers; any other is a lost step."""
+    seed: int
+    """Seed of the last ``reset``; set before :meth:`begin`, for what takes a seed of its own."""
+
+    _progress: Progress | None = None
+    _begun = False
+
+    @property
+    def name(self) -> str:
+        """Name of the environment in results; by default that of the class."""
+        return type(self).__name__
+
+    # -- written by a subclass ----------------------------------------------------------------
+
+    def begin(self, task: str, rng: random.Random) -> str | Awaitable[str]:
+        """Begin an episode, and return its goal.
+
+        Args:
+            task: one of ``tasks``.
+            rng: the source of everything random in the episode; equal arguments of ``reset`` give
+                an equal generator.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.begin: return the goal of the episode")
+
+    def screen(self) -> Shown | Awaitable[Shown]:
+        """The elements of the present screen, in their order.
+
+        To show more than elements, such as a title or a picture, return an ``Observation``. Its
+        goal and actions are filled in where they are empty; its history is that of the episode.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.screen: return the elements")
+
+    def act(self, action: Action, element: Any) -> Acted | Awaitable[Acted]:
+        """Do an action. Return ``Done`` if it ends the episode, else a note for the agents or
+        nothing.
+
+        Args:
+            action: of one of the kinds in ``actions``.
+            element: the ``Element`` it points at; ``None`` only for kinds that point at none, such
+                as ``scroll``.
+
+        Raises:
+            EnvironmentFault: the environment failed.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.act: do the action")
+
+    def end(self) -> Awaitable[None] | None:
+        """Release what an episode holds. Called once for each episode that began: after its last
+        action, or before the next one begins, or in ``close``."""
+
+    def misfit(self, action: Action, screen: Observation) -> str:
+        """Why an action cannot be done on this screen; empty if :meth:`act` may see it."""
+        if not screen.offers(action.action_type):
+            return f"'{action.action_type}' has no effect here, only {', '.join(screen.actions)}"
+        for index in action.targets:
+            if screen.element(index) is None:
+                return f"no element {index}; the screen has {len(screen.elements)}"
+        element = screen.element(action.index)
+        if element is None:
+            pointless = action.action_type in POINTING
+            return "point at an element by its index" if pointless else ""
+        if action.action_type == "click" and not element.clickable:
+            return f"the {element.role} “{element.label}” cannot be clicked"
+        if action.action_type == "input_text" and not element.editable:
+            return f"the {element.role} “{element.label}” takes no text"
+        return ""
+
+    def past(self, action: Action, screen: Observation) -> Past:
+        """The entry of the history for an action on this screen."""
+        return screen.past(action)
+
+    # -- the contract of an environment -------------------------------------------------------
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        """Start an episode; equal arguments give equal episodes.
+
+        Raises:
+            ConfigError: no such task.
+        """
+        if task not in self.tasks:
+            raise ConfigError(f"{self.name}: no task {task!r}; {_known(task, self.tasks)}")
+        await self._finish()
+        self.seed = seed
+        goal = await _result(self.begin(task, random.Random(derive(seed, task))))
+        self._begun = True
+        first = await self._look(goal, ())
+        self._progress = Progress(
+            task=task, seed=seed, budget=self.budget, goal=goal, observation=first
+        )
+        return first
+
+    async def step(self, action: Action) -> Step:
+        """Do one action.
+
+        Raises:
+            EnvironmentFault: the environment failed, or no episode is running.
+        """
+        progress, self._progress = self.progress, None  # none is running until this one is done
+        before = progress.observation
+        history = (*before.history, self.past(action, before))
+        note = self.misfit(action, before)
+        after, done = replace(before, history=history), None
+        if not note:
+            outcome = await _result(self.act(action, before.element(action.index)))
+            done = outcome if isinstance(outcome, Done) else None
+            note = done.note if done else str(outcome or "")
+            after = await self._look(progress.goal, history)
+        truncated = done.truncated if done else len(history) >= progress.budget
+        if done or truncated:
+            await self._finish()
+        else:
+            self._progress = replace(progress, observation=after)
+        return Step(
+            observation=after,
+            reward=done.reward if done else 0.0,
+            terminated=done is not None and not truncated,
+            truncated=truncated,
+            note=note,
+        )
+
+    async def close(self) -> None:
+        """End the episode; a subclass that has more to close overrides this, and calls it."""
+        await self._finish()
+
+    # -- episodes for training and tests ------------------------------------------------------
+
+    @classmethod
+    def training_jobs(cls, count: int, /, *, seed: int = 0) -> list[Job]:
+        """``count`` episodes as (task, seed), evenly spread over the tasks; equal arguments give
+        equal lists. Their seeds are of ``TRAIN_SEEDS``."""
+        return spread_jobs(cls.tasks, count, seed, TRAIN_SEEDS)
+
+    @classmethod
+    def test_jobs(cls, count: int, /, *, seed: int = 0) -> list[Job]:
+        """The same for a test: no seed is in :meth:`training_jobs`."""
+        return spread_jobs(cls.tasks, count, seed, TEST_SEEDS)
+
+    # -- the episode --------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress:
+        """The running episode.
+
+        Raises:
+            EnvironmentFault: no episode is running.
+        """
+        if self._progress is None:
+            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
+        return self._progress
+
+    async def _look(self, goal: str, history: tuple[Past, ...]) -> Observation:
+        shown: Shown = await _result(self.screen())
+        if not isinstance(shown, Observation):
+            shown = Observation(goal=goal, elements=tuple(shown))
+        elements = tuple(
+            element if element.index == index else replace(element, index=index)
+            for index, element in enumerate(shown.elements)
+        )
+        return replace(
+            shown,
+            goal=shown.goal or goal,
+            elements=elements,
+            actions=shown.actions or self.actions,
+            history=history,
+        )
+
+    async def _finish(self) -> None:
+        """End the episode that has begun, if there is one."""
+        begun, self._begun, self._progress = self._begun, False, None
+        if begun:
+            await _result(self.end())
+
+
+class Stateful(Episodic):
+    """An :class:`Episodic` environment that can be saved and restored
+    (:class:`~swarm_ui.environment.Restorable`): all that its episode changes is in ``state``.
+
+    ``state`` holds a value that never changes, such as a frozen record; :meth:`begin` and
+    :meth:`act` replace it.
+    """
+
+    state: Any = None
+
+    def snapshot(self) -> object:
+        """The state of the running episode."""
+        return self.progress, self.state
+
+    def restore(self, state: object) -> Observation:
+        """Continue an episode from a :meth:`snapshot` of this or an equal environment.
+
+        Raises:
+            EnvironmentFault: it is no snapshot.
+        """
+        match state:
+            case (Progress() as progress, own) if isinstance(own, type(self.state)):
+                self._progress, self.state, self._begun = progress, own, True
+                return progress.observation
+        raise EnvironmentFault(
+            f"{self.name}: restore expects a snapshot of this environment, got a "
+            f"{type(state).__name__}"
+        )
+
+
+async def _result(value: T | Awaitable[T]) -> T:
+    """What a method of a subclass returned, whether it is ``async`` or not."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def _known(name: str, names: Sequence[str]) -> str:
+    """What to write instead of a name that does not exist."""
+    close = get_close_matches(name, names, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    shown = ", ".join(names[:8])
+    return f"there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
