@@ -7,6 +7,7 @@ from typing import Any
 
 import behaviour
 import pytest
+import recorded_scores
 
 RECORD: dict[str, Any] = json.loads(behaviour.FILE.read_text(encoding="utf-8"))
 
@@ -33,3 +34,11 @@ async def test_episodes_of_the_base_agent() -> None:
 
 def test_edges_of_a_seeded_training() -> None:
     assert behaviour.edge_probabilities() == pytest.approx(RECORD["edges"], abs=1e-4)
+
+
+async def test_scores_of_drawn_replies_to_recorded_tasks() -> None:
+    now, before = (
+        await recorded_scores.record(),
+        json.loads(recorded_scores.FILE.read_text(encoding="utf-8")),
+    )
+    assert {name: now[name] for name in before} == before
