@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from swarm_ui.environments.androidworld.process import AndroidWorldDevices
     from swarm_ui.environments.autowebbench import AutoWebBench
     from swarm_ui.environments.base import Done, Episodic, Stateful
-    from swarm_ui.environments.contract_check.check import check_environment
+    from swarm_ui.environments.check import check_environment, contract_report
     from swarm_ui.environments.coordination import CoordinationEnvironment
-    from swarm_ui.environments.interop.gymnasium_view import GymView
-    from swarm_ui.environments.interop.pettingzoo_view import TeamView
+    from swarm_ui.environments.from_gym import from_gymnasium
+    from swarm_ui.environments.gym import GymView, Sizes, TeamView
     from swarm_ui.environments.mind2web import Mind2Web
     from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
     from swarm_ui.environments.phone import PhoneEnvironment
@@ -46,17 +46,41 @@ _PLACES = {
     "autowebbench": ("AutoWebBench",),
     "coordination": ("CoordinationEnvironment",),
     "wrappers": ("ActionFilter", "Confirm", "Recorder", "StepLimit", "Wrapper"),
-    "contract_check.check": ("check_environment",),
-    "interop": ("GymView", "TeamView"),
+    "check": ("check_environment", "contract_report"),
+    "gym": ("GymView", "Sizes", "TeamView"),
+    "from_gym": ("from_gymnasium",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
-    "ActionFilter", "AndroidWorldDevices", "AndroidWorldEnvironment", "AutoWebBench", "Confirm",
-    "CoordinationEnvironment", "Done", "Episodic", "GymView", "InventedPhone", "Mind2Web",
-    "MiniWobBrowser", "MiniWobEnvironment", "PhoneEnvironment", "Recorder", "SplitPhone",
-    "Stateful", "StepLimit", "TeamView", "WebBrowser", "WebEnvironment", "WebTask", "Wrapper",
-    "check_environment", "phone",
+    "ActionFilter",
+    "AndroidWorldDevices",
+    "AndroidWorldEnvironment",
+    "AutoWebBench",
+    "Confirm",
+    "CoordinationEnvironment",
+    "Done",
+    "Episodic",
+    "GymView",
+    "InventedPhone",
+    "Mind2Web",
+    "MiniWobBrowser",
+    "MiniWobEnvironment",
+    "PhoneEnvironment",
+    "Recorder",
+    "Sizes",
+    "SplitPhone",
+    "Stateful",
+    "StepLimit",
+    "TeamView",
+    "WebBrowser",
+    "WebEnvironment",
+    "WebTask",
+    "Wrapper",
+    "check_environment",
+    "contract_report",
+    "from_gymnasium",
+    "phone",
 ]  # fmt: skip
 
 

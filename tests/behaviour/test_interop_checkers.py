@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
 
 import pytest
 from small_world import Notebook
@@ -15,13 +14,12 @@ pytest.importorskip("pettingzoo")
 from pettingzoo.test import api_test  # the two above bring it
 from pettingzoo.utils.conversions import parallel_to_aec
 
-from swarm_ui.environments.interop import TeamView
+from swarm_ui.environments import TeamView
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")  # what is not an array
-@pytest.mark.parametrize("actions", ["index", "json"])
-def test_pettingzoo_finds_nothing_wrong_in_turns(actions: Any) -> None:
-    env = parallel_to_aec(TeamView(Notebook, actions=actions))
+def test_pettingzoo_finds_nothing_wrong_in_turns() -> None:
+    env = parallel_to_aec(TeamView(Notebook))
     api_test(env, num_cycles=10)
     env.close()
 

@@ -9,7 +9,7 @@ import pytest
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Forgetful, Restorable
-from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments import check_environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.wrappers import ActionFilter, Confirm, Recorder, Rule, StepLimit
 from swarm_ui.environments.wrappers.action_rules import first_match
@@ -67,7 +67,7 @@ async def test_nested_wrappers_keep_it_there_and_restore_it() -> None:
 
 @pytest.mark.parametrize("memory", [0, 1])
 async def test_a_short_memory_keeps_the_contract(memory: int) -> None:
-    await check_environment(lambda: PhoneEnvironment(memory=memory), tasks=(CREATE,))
+    check_environment(lambda: PhoneEnvironment(memory=memory), tasks=(CREATE,))
 
 
 async def test_a_recording_numbers_all_its_decisions(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from small_world import FIELD, SAVE, Bare, Notebook
 from swarm_ui import read_jsonl
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded, Restorable
-from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments import check_environment
 from swarm_ui.environments.wrappers import (
     ActionFilter,
     Confirm,
@@ -54,9 +54,9 @@ async def test_a_wrapped_world_keeps_the_contract(
     world: Callable[[], Environment],
     tmp_path: Path,
 ) -> None:
-    report = await check_environment(lambda: wrap(world(), tmp_path), tasks=("write",))
-    assert ("snapshot" in report.tried) is isinstance(world(), Restorable)
-    assert ("grade" in report.tried) is isinstance(world(), Graded)
+    report = check_environment(lambda: wrap(world(), tmp_path), tasks=("write",))
+    assert ("snapshot" in report.checked) is isinstance(world(), Restorable)
+    assert ("grade" in report.checked) is isinstance(world(), Graded)
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from swarm_ui import CollabGraph, GraphPolicy, rollout_many
-from swarm_ui.environments.contract_check.check import check_environment
-from swarm_ui.environments.interop.blocking import BlockingEnvironment
+from swarm_ui.environments import GymView, check_environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import ScriptedModel
@@ -28,9 +27,9 @@ def test_an_environment_in_the_place_of_its_class() -> None:
     with pytest.raises(ConfigError, match="expected a function that makes an environment"):
         asyncio.run(rollout_many(MADE, GraphPolicy(TEAM), JOBS))
     with pytest.raises(ConfigError, match="expected a function that makes an environment"):
-        asyncio.run(check_environment(MADE))
+        check_environment(MADE)
     with pytest.raises(ConfigError, match="expected a function that makes an environment"):
-        BlockingEnvironment(MADE)
+        GymView(MADE)
 
 
 def test_episodes_cannot_be_drawn_from_no_tasks() -> None:

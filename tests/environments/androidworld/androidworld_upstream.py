@@ -21,6 +21,7 @@ from android_world.agents import t3a
 from androidworld_player import Sabotage, ScriptedLlm, misspelt
 from androidworld_scripts import SCRIPTS
 
+from swarm_ui.environments import contract_report
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.androidworld.handset import (
     APPS,
@@ -30,7 +31,6 @@ from swarm_ui.environments.androidworld.handset import (
     no_waiting,
 )
 from swarm_ui.environments.androidworld.suite import suite
-from swarm_ui.environments.contract_check.check import check_environment
 
 IDLE = [(".*", lambda me, found: iter(()))]
 """Declares every task done at once."""
@@ -113,7 +113,7 @@ def seeds(seed: int, names: list[str]) -> dict[str, Any]:
 def contract(names: list[str]) -> dict[str, Any]:
     """The environment contract, checked on upstream's code."""
     made = lambda: AndroidWorldEnvironment(connect=connect, pause=0.0)  # noqa: E731
-    report = asyncio.run(check_environment(made, tasks=names, raises=False))
+    report = asyncio.run(contract_report(made, tasks=names))
     return {"ok": report.ok, "report": str(report)}
 
 

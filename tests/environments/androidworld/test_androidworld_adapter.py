@@ -13,9 +13,9 @@ import pytest
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
+from swarm_ui.environments import check_environment
 from swarm_ui.environments.androidworld.emulator import Emulator
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
-from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 DONE = Action(action_type="status", goal_status="complete")
@@ -179,7 +179,7 @@ def env(device: FakeDevice) -> AndroidWorldEnvironment:
 
 
 async def test_the_contract_is_kept(device: FakeDevice) -> None:
-    await check_environment(lambda: AndroidWorldEnvironment(pause=0.0), tasks=["WifiOn"])
+    check_environment(lambda: AndroidWorldEnvironment(pause=0.0), tasks=["WifiOn"])
 
 
 async def test_elements_are_filtered_and_told_in_our_words(env: AndroidWorldEnvironment) -> None:

@@ -10,9 +10,9 @@ import pytest
 from mind2web_samples import always, on, play
 
 from swarm_ui import Action, CollabGraph, ConfigError, GraphPolicy, render, rollout_many
+from swarm_ui.environments import check_environment
 from swarm_ui.environments.autowebbench import SPLITS, AutoWebBench, synthetic
 from swarm_ui.environments.autowebbench.page import read_commands, read_page
-from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
 from swarm_ui.nodes.models.scripted import ScriptedModel
 
@@ -49,7 +49,7 @@ def write(folder: Path, steps: list[dict[str, Any]]) -> AutoWebBench:
 async def test_it_keeps_the_contract(split: Any) -> None:
     data = AutoWebBench(synthetic(), split)
     assert len(data.tasks) == 2
-    await check_environment(data.environment)
+    check_environment(data.environment)
 
 
 def test_a_page_as_an_agent_sees_it() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from swarm_ui.action import Action
-from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments import check_environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.play.session import PlaySession
 from swarm_ui.environments.recorded.android_records import read_android_records
@@ -67,7 +67,7 @@ async def test_undone_steps_are_not_demonstrated(tmp_path: Path) -> None:
 async def test_demonstrations_keep_the_contract(tmp_path: Path) -> None:
     await play(tmp_path / "mine.jsonl", "contacts-add", 7)
     recordings, _, _ = read_demonstrations(tmp_path / "mine.jsonl")
-    report = await check_environment(recordings.environment, seeds=(7,))
+    report = check_environment(recordings.environment, seeds=(7,))
     assert report.ok, report.broken
 
 

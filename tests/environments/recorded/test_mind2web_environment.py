@@ -20,7 +20,7 @@ from swarm_ui import (
     rollout_many,
     write_jsonl,
 )
-from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments import check_environment
 from swarm_ui.environments.mind2web import SPLITS, Mind2Web, synthetic
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
 from swarm_ui.model import Request
@@ -32,7 +32,7 @@ from swarm_ui.nodes.models.scripted import ScriptedModel
 async def test_it_keeps_the_contract(split: Any, flattened: bool) -> None:
     data = Mind2Web(synthetic(flattened=flattened), split)
     assert isinstance(data.environment(), Restorable) and isinstance(data.environment(), Graded)
-    await check_environment(data.environment)
+    check_environment(data.environment)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from web_hand import Hand, begin
 from web_site import Site, site
 
 from swarm_ui.action import Action
-from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments import contract_report
 from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.environments.miniwob.browser import Browser
 from swarm_ui.environments.miniwob.cdp import Reply
@@ -372,5 +372,5 @@ async def test_the_environment_contract(shop: Site) -> None:
     def make() -> WebEnvironment:
         return WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: False, budget=9)
 
-    report = await check_environment(make, seeds=(0,), budget=9)
-    assert report.ok
+    report = await contract_report(make, seeds=(0,), budget=9)
+    assert report.ok, report

@@ -1,0 +1,470 @@
+"""The environment contract as an executable check.
+
+from swarm_ui.environments import check_environment
+
+print(check_environment(MyEnvironment, tasks=["buy-milk"]))
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import product
+
+import msgspec
+from msgspec.structs import replace
+
+from swarm_ui.action import ACTION_TYPES, Action
+from swarm_ui.engine.scheduler import run_blocking
+from swarm_ui.environment import Environment, Forgetful, Graded, Restorable, Step, check_factory
+from swarm_ui.environments.action_choices import choices
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Observation
+
+RULES = {
+    "members": "it has a name, unique task names, and the methods reset, step and close",
+    "unknown-task": "reset refuses an unknown task with ConfigError",
+    "reset": "equal arguments of reset give equal screens with an empty history: make a "
+    "Random(seed) in reset for everything random, and clear the last episode",
+    "determinism": "equal actions after equal resets give equal steps: use no clock, no global "
+    "random generator, and no order of a set",
+    "elements": "elements are numbered 0, 1, 2 … in their order, and bounds are left, top, right, "
+    "bottom: number them when the tuple is complete",
+    "goal": "every observation has a goal",
+    "actions": "the kinds of action that an observation offers are in ACTION_TYPES, are listed "
+    "once, and can be tried without a target: if there is nothing to do, return a note",
+    "json": "every observation and step is the same after a JSON round trip: no NaN, no lone "
+    "surrogates, tuples instead of lists",
+    "lost-step": "an action that makes no sense changes nothing and gets a note: check it against "
+    "the screen first",
+    "reward": "the reward is 1.0 on the step that terminates a solved task, else 0.0, or the share "
+    "below 1 that is solved when it terminates: shaping belongs in the note",
+    "ending": "an episode is terminated or truncated, not both, and doing nothing is truncated in "
+    "the end: count lost steps too",
+    "history": "the history grows by one with every action, lost ones too: append a Past first",
+    "idle": "a step outside an episode raises EnvironmentFault: remember whether one is running",
+    "faults": "a failure is an EnvironmentFault, or a step with 'fault' that does not end the "
+    "episode: catch other exceptions and raise EnvironmentFault from them",
+    "snapshot": "restore gives the snapshot's screen, and the same actions lead to the same steps "
+    "again: a snapshot has all that a step reads or changes, also history and generator",
+    "expert": "the expert's actions solve the task within the budget, and point at elements of "
+    "the screen just shown",
+    "grade": "grade is 1.0 for the expert's action and 0.0 for nonsense or a false end, and "
+    "changes nothing: grade on a copy of the state",
+    "close": "close can be called twice, and ends the episode",
+}
+"""Every rule by its name: what holds, and how to bring it about."""
+
+NOWHERE = Action(action_type="click", index=9_999)
+BACK = Action(action_type="navigate_back")
+COMPLETE = Action(action_type="status", goal_status="complete")
+TYPED = Action(action_type="input_text", index=9_999, text="x")
+PRESSED = Action(action_type="long_press", index=9_999)
+TRIES = (
+    NOWHERE, BACK, COMPLETE, TYPED, PRESSED,
+    Action(action_type="double_tap", index=9_999),
+    Action(action_type="select", index=9_999, text="x"),
+    Action(action_type="scroll", direction="down"),
+    Action(action_type="swipe", direction="up"),
+    Action(action_type="open_app", app_name="no such app"),
+    Action(action_type="answer", text="x"),
+    Action(action_type="keyboard_enter"),
+    Action(action_type="navigate_home"),
+    Action(action_type="wait"),
+)  # fmt: skip
+"""An action of each kind, on no element."""
+WALK = 8
+"""Number of random actions whose steps are compared."""
+SHOWN = 3
+"""Findings of one rule that a report lists."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A violation of a rule, and where it was found."""
+
+    rule: str
+    where: str
+    """Task and seed of the episode; empty: the finding does not depend on an episode."""
+    problem: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a check; ``print(report)`` shows it as a table."""
+
+    environment: str
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    checked: tuple[str, ...]
+    """The rules that apply to the environment."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Names of the broken rules."""
+        return tuple(rule for rule in RULES if any(f.rule == rule for f in self.findings))
+
+    def __str__(self) -> str:
+        lines = [f"{self.environment}: {len(self.tasks)} tasks, {len(self.seeds)} seeds each"]
+        for rule, says in RULES.items():
+            found = [finding for finding in self.findings if finding.rule == rule]
+            state = "FAIL" if found else "ok" if rule in self.checked else "-"
+            lines.append(f"  {state:4}  {rule:12}  {says if found else says.partition(': ')[0]}")
+            lines += [
+                f"          {f.where}: {f.problem}".replace(" : ", " ") for f in found[:SHOWN]
+            ]
+            if len(found) > SHOWN:
+                lines.append(f"          and {len(found) - SHOWN} more like these")
+        broken = f"broken: {', '.join(self.broken)}"
+        return "\n".join([*lines, f"the contract is {'kept' if self.ok else broken}"])
+
+
+def check_environment(
+    make: Callable[[], Environment],
+    *,
+    tasks: Sequence[str] | None = None,
+    seeds: Sequence[int] = (0, 1),
+    budget: int = 200,
+    without: Collection[str] = (),
+) -> Report:
+    """Check that an environment keeps the contract of :mod:`swarm_ui.environment`.
+
+    Two environments are made, reset many times, and closed, on an event loop of their own.
+
+    Args:
+        make: makes a fresh environment; called twice.
+        tasks: the tasks to check; all by default.
+        seeds: the seeds to check of each task.
+        budget: maximum number of steps of an episode.
+        without: names of :data:`RULES` to skip, such as ``"determinism"`` if there is a clock.
+
+    Raises:
+        AssertionError: a rule is broken; the message is the whole report.
+        ConfigError: there are no tasks or seeds, or a rule in ``without`` does not exist.
+    """
+    found = contract_report(make, tasks=tasks, seeds=seeds, budget=budget, without=without)
+    report = run_blocking(found)
+    if not report.ok:
+        raise AssertionError(str(report))
+    return report
+
+
+async def contract_report(
+    make: Callable[[], Environment],
+    *,
+    tasks: Sequence[str] | None = None,
+    seeds: Sequence[int] = (0, 1),
+    budget: int = 200,
+    without: Collection[str] = (),
+) -> Report:
+    """The report of :func:`check_environment`, also of a broken contract, on the running event
+    loop: for environments that share something of that loop, such as a browser."""
+    for rule in without:
+        if rule not in RULES:
+            raise ConfigError(
+                f"check_environment: no rule {rule!r}; expected one of {', '.join(RULES)}"
+            )
+    check_factory(make)
+    one, two = make(), make()
+    trial = Trial(one, two, budget)
+    name, chosen = type(one).__name__, tuple(tasks or ())
+    try:
+        if members(trial):
+            name, chosen = one.name, tuple(one.tasks if tasks is None else tasks)
+            if not chosen or not seeds:
+                raise ConfigError(f"check_environment: {name} has no tasks or no seeds to check")
+            await unknown_task(trial)
+            for trial.task, trial.seed in product(chosen, seeds):
+                for check in EPISODE_CHECKS:
+                    with suppress(Stopped):
+                        await check(trial)
+            with suppress(Stopped):
+                await closes(trial)
+    finally:
+        trial.task = ""
+        for env in (one, two):
+            await closed(trial, env)
+    lacks = {"snapshot"} if not isinstance(one, Restorable) else set()
+    lacks |= {"expert", "grade"} if not isinstance(one, Graded) else set()
+    return Report(
+        environment=name,
+        tasks=chosen,
+        seeds=tuple(seeds),
+        checked=tuple(rule for rule in RULES if rule not in {*without, *lacks}),
+        findings=tuple(f for f in dict.fromkeys(trial.findings) if f.rule not in without),
+    )
+
+
+class Stopped(Exception):
+    """A check cannot go on; the reason is already a finding."""
+
+
+class Trial:
+    """Resets and steps of two equal environments, with the checks of every screen and step."""
+
+    def __init__(self, one: Environment, two: Environment, budget: int) -> None:
+        self.one, self.two, self.budget = one, two, budget
+        self.findings: list[Finding] = []
+        self.task, self.seed = "", 0
+        self.done = 0
+        """Number of actions of the running episode."""
+
+    def expect(self, rule: str, holds: bool, problem: str) -> None:
+        if not holds:
+            where = f"task {self.task!r}, seed {self.seed}" if self.task else ""
+            self.findings.append(Finding(rule=rule, where=where, problem=problem))
+
+    @contextmanager
+    def guarded(self, doing: str) -> Iterator[None]:
+        """An exception in this block breaks the rule ``faults``."""
+        try:
+            yield
+        except Exception as error:
+            self.expect("faults", False, f"{doing} raised {type(error).__name__}: {error}")
+            raise Stopped from error
+
+    async def refuses(
+        self, rule: str, doing: Awaitable[object], error: type[Exception], what: str
+    ) -> None:
+        """Expect that a call raises this error."""
+        try:
+            await doing
+        except error:
+            return
+        except Exception as other:
+            self.expect(rule, False, f"{what} raised {type(other).__name__}: {other}")
+        else:
+            self.expect(rule, False, f"{what} was done")
+
+    async def reset(self, env: Environment | None = None) -> Observation:
+        with self.guarded("reset"):
+            screen = await (env or self.one).reset(task=self.task, seed=self.seed)
+        self.done = 0
+        if not isinstance(screen, Observation):
+            self.expect("members", False, f"reset returned a {type(screen).__name__}")
+            raise Stopped
+        self.shown(screen)
+        self.expect("reset", not screen.history, "the history is not empty after reset")
+        return screen
+
+    async def step(self, action: Action, env: Environment | None = None) -> Step:
+        env = env or self.one
+        with self.guarded(f"step with {action}"):
+            step = await env.step(action)
+        if not isinstance(step, Step):
+            self.expect("members", False, f"step returned a {type(step).__name__}")
+            raise Stopped
+        self.done += 1
+        self.shown(step.observation)
+        self.round_trip(step)
+        told = f"{action}: reward {step.reward}, terminated={step.terminated}, " + (
+            f"truncated={step.truncated}, fault={step.fault!r}"
+        )
+        if step.fault is not None:
+            self.expect("faults", False, told)
+            raise Stopped
+        right = step.reward == 0 or (step.terminated and 0 < step.reward <= 1)
+        self.expect("reward", right, told)
+        self.expect("ending", not (step.terminated and step.truncated), told)
+        length = len(step.observation.history)
+        fewer = isinstance(env, Forgetful) and length < self.done
+        told = f"{length} actions in the history after {self.done}"
+        self.expect("history", length == self.done or fewer, told)
+        return step
+
+    def shown(self, screen: Observation) -> None:
+        """Check the rules of every observation."""
+        for position, element in enumerate(screen.elements):
+            told = f"the element at position {position} has index {element.index}"
+            self.expect("elements", element.index == position, told)
+            left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+            told = f"element {position} has bounds {element.bounds}"
+            self.expect("elements", left <= right and top <= bottom, told)
+        self.expect("goal", bool(screen.goal), "the goal is empty")
+        unknown = [kind for kind in screen.actions if kind not in ACTION_TYPES]
+        self.expect("actions", not unknown, f"offers unknown kinds: {', '.join(unknown)}")
+        twice = [kind for kind, n in Counter(screen.actions).items() if n > 1]
+        self.expect("actions", not twice, f"offers twice: {', '.join(twice)}")
+        self.round_trip(screen)
+
+    def round_trip(self, record: Observation | Step) -> None:
+        try:
+            back = msgspec.json.decode(msgspec.json.encode(record), type=type(record))
+        except (msgspec.MsgspecError, TypeError, ValueError) as error:
+            self.expect("json", False, f"it cannot be written and read: {error}")
+        else:
+            self.expect("json", back == record, "it changes in a JSON round trip")
+
+
+def members(trial: Trial) -> bool:
+    env, names = trial.one, ("name", "tasks", "reset", "step", "close")
+    lacks = [name for name in names if getattr(env, name, None) is None]
+    if lacks:
+        trial.expect("members", False, f"{type(env).__name__} lacks {', '.join(lacks)}")
+        return False
+    trial.expect("members", isinstance(env.name, str) and bool(env.name), f"name: {env.name!r}")
+    trial.expect("members", bool(env.tasks), "tasks is empty")
+    trial.expect("members", len(set(env.tasks)) == len(env.tasks), "a task is listed twice")
+    return True
+
+
+async def unknown_task(trial: Trial) -> None:
+    first = trial.one.step(BACK)
+    await trial.refuses("idle", first, EnvironmentFault, "a step before the first reset")
+    reset = trial.one.reset(task="no such task", seed=0)
+    await trial.refuses("unknown-task", reset, ConfigError, "reset with an unknown task")
+
+
+async def resets(trial: Trial) -> None:
+    first = await trial.reset()
+    for env, which in ((trial.two, "another environment"), (trial.one, "the same environment")):
+        again = await trial.reset(env)
+        same = again.screen_key() == first.screen_key() and again.actions == first.actions
+        trial.expect("reset", same, f"{which} gave different screens for equal arguments")
+
+
+async def repeats(trial: Trial) -> None:
+    """The actions of a random walk give the same steps in another environment."""
+    rng = random.Random(f"{trial.task}/{trial.seed}")
+    screen = await trial.reset()
+    walk: list[tuple[Action, Step]] = []
+    while len(walk) < WALK and not (walk and walk[-1][1].ended):
+        able = [a for a in choices(screen, ("x",)) if a.action_type != "status"]
+        if not able:
+            break
+        action = rng.choice(able)
+        walk.append((action, await trial.step(action)))
+        screen = walk[-1][1].observation
+    await trial.reset(trial.two)
+    for number, (action, step) in enumerate(walk, start=1):
+        if pictureless(await trial.step(action, trial.two)) != pictureless(step):
+            told = f"step {number}, {action}, gave a different step"
+            trial.expect("determinism", False, told)
+            return
+
+
+async def nonsense(trial: Trial) -> None:
+    for action in (NOWHERE, TYPED, PRESSED):
+        before = await trial.reset()
+        step = await trial.step(action)
+        trial.expect("lost-step", not step.terminated, f"{action} ends the episode")
+        trial.expect("lost-step", bool(step.note), f"{action} gets no note")
+        same = [e.label for e in step.observation.elements] == [e.label for e in before.elements]
+        trial.expect("lost-step", same, f"{action} changes the screen")
+
+
+async def offers(trial: Trial) -> None:
+    screen = await trial.reset()
+    for action in TRIES:
+        if screen.offers(action.action_type):
+            await trial.reset()
+            step = await trial.step(action)
+            free = step.reward and action.action_type not in ("status", "answer")
+            trial.expect("actions", not free, f"{action} at once is rewarded")
+
+
+async def runs_out(trial: Trial) -> None:
+    await trial.reset()
+    step = await trial.step(NOWHERE)
+    while not step.ended and trial.done < trial.budget:
+        step = await trial.step(NOWHERE)
+    told = f"not truncated after {trial.budget} lost steps at most"
+    trial.expect("ending", step.truncated, told)
+    if step.truncated:
+        after = trial.one.step(BACK)
+        await trial.refuses("idle", after, EnvironmentFault, "a step after the end")
+
+
+async def restores(trial: Trial) -> None:
+    env = trial.one
+    if not isinstance(env, Restorable):
+        return
+    start = await trial.reset()
+    with trial.guarded("snapshot"):
+        state = env.snapshot()
+    first = await steps_of(trial)
+    for _ in range(2):
+        with trial.guarded("restore"):
+            back = env.restore(state)
+        trial.expect("snapshot", back == start, "restore does not give the snapshot's screen")
+        trial.done = 0
+        same = await steps_of(trial) == first
+        trial.expect("snapshot", same, "after restore the same actions give different steps")
+    await trial.reset()
+    step = await trial.step(NOWHERE)
+    if step.ended:
+        return
+    with trial.guarded("snapshot and restore in an episode"):
+        state = env.snapshot()
+        await env.step(COMPLETE)
+        back = env.restore(state)
+    same = back == step.observation
+    trial.expect("snapshot", same, "restore after the end gives another screen")
+    over = (await trial.step(NOWHERE)).terminated
+    trial.expect("snapshot", not over, "an episode restored after its end is still ended")
+
+
+async def steps_of(trial: Trial) -> list[Step]:
+    steps: list[Step] = []
+    for action in (Action(action_type="click", index=0), BACK):
+        if not (steps and steps[-1].ended):
+            steps.append(pictureless(await trial.step(action)))
+    return steps
+
+
+def pictureless(step: Step) -> Step:
+    """The step without its screenshot; pixels may differ."""
+    return replace(step, observation=replace(step.observation, png=None))
+
+
+async def solves(trial: Trial) -> None:
+    env = trial.one
+    if not isinstance(env, Graded):
+        return
+    await trial.reset()
+    with trial.guarded("expert and grade"):
+        early, graded = env.expert().action_type != "status", env.grade(COMPLETE)
+    if early:
+        step = await trial.step(COMPLETE)
+        told = f"declaring success at once is graded {graded} and rewarded {step.reward}"
+        trial.expect("grade", graded == 0 == step.reward, told)
+    screen = await trial.reset()
+    while trial.done < trial.budget:
+        with trial.guarded("expert and grade"):
+            action = env.expert()
+            right, wrong, again = env.grade(action), env.grade(NOWHERE), env.expert()
+        pointed = action.index is None or screen.element(action.index) is not None
+        trial.expect("expert", pointed, f"{action} points at no element of the screen")
+        trial.expect("grade", right == 1.0, f"the expert's {action} is graded {right}")
+        trial.expect("grade", wrong == 0.0, f"a click on no element is graded {wrong}")
+        trial.expect("grade", again == action, f"after grading the expert wants {again}")
+        step = await trial.step(action)
+        screen = step.observation
+        if step.ended:
+            trial.expect("expert", step.reward == 1.0, f"it ends with reward {step.reward}")
+            return
+    trial.expect("expert", False, f"not done after {trial.budget} actions")
+
+
+async def closes(trial: Trial) -> None:
+    await trial.reset()
+    for _ in range(2):
+        await closed(trial, trial.one)
+    after = trial.one.step(BACK)
+    await trial.refuses("close", after, EnvironmentFault, "a step after close")
+
+
+async def closed(trial: Trial, env: object) -> None:
+    try:
+        if isinstance(env, Environment):
+            await env.close()
+    except Exception as error:
+        trial.expect("close", False, f"close raised {type(error).__name__}: {error}")
+
+
+EPISODE_CHECKS = (resets, repeats, nonsense, offers, runs_out, restores, solves)

@@ -1,1 +1,0 @@
-"""The environment contract as an executable check."""
